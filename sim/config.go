@@ -242,10 +242,13 @@ func (c *Config) validateFaults() error {
 		if f.At < 0 || f.For < 0 || f.At > MaxDuration || f.For > MaxDuration {
 			return fmt.Errorf("sim: fault %d at %v for %v: want 0 to %v", i, f.At, f.For, MaxDuration)
 		}
-		for _, name := range slices.Concat(f.From, f.To) {
+		for _, name := range slices.Concat(f.From, f.To, f.When.Where) {
 			if !slices.Contains(c.Places(), name) {
 				return fmt.Errorf("sim: fault %d: no region or daemon %q", i, name)
 			}
+		}
+		if err := f.When.validate(); err != nil {
+			return fmt.Errorf("sim: fault %d: %w", i, err)
 		}
 		if f.Kind == NewRules && f.Rules == nil {
 			return fmt.Errorf("sim: fault %d: a change to no rules", i)

@@ -146,6 +146,7 @@ func (w *World) start(d *Daemon) error {
 	d.setRules(w, w.newest())
 	w.auditors.restarted(d)
 	w.membership.join(w, d)
+	w.saw(d, started)
 	return nil
 }
 

@@ -117,6 +117,7 @@ func (d *Daemon) write(
 	w *World, longest time.Duration, file int, ack time.Duration, run func() error, notify func(time.Duration, error),
 ) {
 	d.writing[file] = run
+	w.saw(d, ofBegun+d.writes(file))
 	x := write{daemon: d.Index, member: d.member, file: file, ack: ack, notify: notify}
 	w.events.push(w.now+w.faults.between(0, longest+d.slow), evStored, w.writes.put(x))
 }
@@ -130,6 +131,7 @@ func (w *World) stored(i int32) {
 	case !d.Up || d.member != x.member:
 	case !x.done:
 		x.done, x.err = true, d.writing[x.file]()
+		w.saw(d, ofStored+d.writes(x.file)) // a fault of this instant comes first
 		w.events.push(w.now+x.ack, evStored, w.writes.put(x))
 	case d.Paused:
 		d.defers(evStored, w.writes.put(x))
@@ -137,6 +139,14 @@ func (w *World) stored(i int32) {
 		d.writing[x.file] = nil
 		x.notify(d.Instant(w.now).Mono, x.err)
 	}
+}
+
+// writes returns the word for what a process writes to a file.
+func (d *Daemon) writes(file int) string {
+	if file == journalFile && d.compacting {
+		file = diskFiles
+	}
+	return fileWords[file]
 }
 
 // maxTorn bounds the calls of a write that a crash lets through.
@@ -170,7 +180,7 @@ func (a *faults) setDisk(w *World, _ *Fault, d *Daemon) {
 		return
 	}
 	for _, i := range a.active {
-		f := &w.cfg.Faults[i]
+		f := &a.all[i]
 		if !d.in(f.From) {
 			continue
 		}

@@ -57,7 +57,7 @@ func (w *World) plainSteps() steps {
 		strict:      func(d *Daemon, m *sticky.Message) []sticky.Message { return d.stepStrict(w, m) },
 		writeRecord: func(d *Daemon, s *agent.Stored) { d.writeRecord(w, s) },
 		writeLog:    func(d *Daemon, entries []quorum.Entry) { d.writeLog(w, entries) },
-		transition:  func(_ *Daemon, c replica.PathChange) { w.breakers[c.To]++ },
+		transition:  func(d *Daemon, c replica.PathChange) { w.breakers[c.To]++; w.sawKind(d, ofBreakers, c.To) },
 	}
 }
 
@@ -153,6 +153,9 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 		case slices.ContainsFunc(msgs, func(m gossip.Message) bool { return transfers(&m) }):
 			w.transfers++
 		}
+		for i := range msgs {
+			w.sawCounts(d, ofSent, &msgs[i])
+		}
 		if m := &w.membership.all[to]; m.daemon != d.Index {
 			w.network.send(w, d.Index, m.daemon, m.name, frame)
 		}
@@ -201,6 +204,7 @@ func (r *receiver) StepCounts(m *gossip.Message) error {
 	err := d.Nodes[m.Shard].Step(d.Instant(w.now), m)
 	r.touched |= 1 << m.Shard
 	w.auditors.stepped(d, m, err)
+	w.sawCounts(d, ofReceived, m)
 	return err
 }
 
@@ -210,6 +214,7 @@ func (r *receiver) StepRights(m *agent.Message) error {
 	if d.agent == nil {
 		return nil
 	}
+	w.sawRights(d, ofReceived, m)
 	err := d.agent.Agent.Receive(d.Instant(w.now).Mono, d.time(w.now).Millis(), m)
 	d.turnAgent(w)
 	return err
@@ -226,6 +231,7 @@ func (r *receiver) Strict() replica.Parts {
 // happened notes an event of a node.
 func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
+	w.sawKind(d, "", e.Kind)
 	w.trace.happened(d, e)
 	w.auditors.happened(d, e)
 	if e.Kind == gossip.BecameReady && d.Synced() {

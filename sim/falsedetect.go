@@ -11,7 +11,7 @@ const suspectAgain = 400 * time.Millisecond
 
 // turn continues fault i: its daemons suspect others, or its zombies rise.
 func (a *faults) turn(w *World, i int) {
-	switch f := &w.cfg.Faults[i]; {
+	switch f := &w.faults.all[i]; {
 	case !slices.Contains(a.active, i):
 	case f.Kind == Zombie:
 		a.rise(w, f, i)

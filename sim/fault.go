@@ -148,11 +148,13 @@ func (k FaultKind) String() string { return faultKinds[k].name }
 // Fault is one thing that goes wrong.
 type Fault struct {
 	Kind FaultKind
-	// At is when it begins; it lasts For, or when that is 0, until the
-	// liveness phase.
+	// At is when it begins, or begins to wait for When; it lasts For, or when
+	// that is 0, until the liveness phase.
 	At, For time.Duration
-	// From and To are the regions and daemons it is about, none for all.
-	// To is for faults between two places only.
+	When    trigger
+	// From and To are the regions and daemons it is about, none for all. A
+	// fault that waits for When is about the daemon of the event if From is
+	// empty. To is for faults between two places only.
 	From, To []string
 	// OneWay faults of links spare the way back.
 	OneWay bool
@@ -175,7 +177,11 @@ func (f *Fault) String() string {
 	if f.OneWay {
 		back = ""
 	}
-	return strings.NewReplacer("{from}", everywhere(f.From), "{to}", everywhere(f.To), "{back}", back,
+	from := everywhere(f.From)
+	if f.When.Event != "" && len(f.From) == 0 {
+		from = "the daemon of an event"
+	}
+	return strings.NewReplacer("{from}", from, "{to}", everywhere(f.To), "{back}", back,
 		"{offset}", f.Offset.String(), "{ppm}", fmt.Sprint(f.PPM)).Replace(faultKinds[f.Kind].text)
 }
 
@@ -202,7 +208,9 @@ func daemonName(region string, index int) string { return fmt.Sprintf("%s-%d", r
 
 // faults are those in force, and the randomness that they draw from.
 type faults struct {
-	active []int        // numbers of faults in Config.Faults
+	all    []Fault      // Config.Faults; those that waited are about some daemon
+	armed  []armed      // those that wait for an event
+	active []int        // their numbers
 	risen  map[int]bool // those whose zombies continued
 	rng    *rand.Rand
 }
@@ -212,7 +220,11 @@ func (a *faults) begin(w *World, i int) {
 	if w.healed {
 		return
 	}
-	f := &w.cfg.Faults[i]
+	f := &a.all[i]
+	if f.When.Event != "" {
+		a.arm(i)
+		return
+	}
 	kind := &faultKinds[f.Kind]
 	a.active = append(a.active, i)
 	kind.begin(a, w, f, i)
@@ -228,9 +240,11 @@ func (a *faults) end(w *World, i int) {
 		return
 	}
 	a.active = slices.Delete(a.active, at, at+1)
-	if f := &w.cfg.Faults[i]; faultKinds[f.Kind].end != nil {
+	f := &a.all[i]
+	if faultKinds[f.Kind].end != nil {
 		faultKinds[f.Kind].end(a, w, f, i)
 	}
+	ofEach(func(_ *faults, w *World, f *Fault, d *Daemon) { w.saw(d, f.Kind.String()+over) })(a, w, f, i)
 }
 
 func (a *faults) crash(w *World, f *Fault, d *Daemon) {

@@ -54,7 +54,7 @@ func (w *World) settle() bool {
 func (w *World) heal() {
 	w.load.stopped, w.healed = true, true
 	for _, i := range slices.Clone(w.faults.active) {
-		if f := &w.cfg.Faults[i]; !f.crashes() || !f.Stay {
+		if f := &w.faults.all[i]; !f.crashes() || !f.Stay {
 			w.faults.end(w, i)
 		}
 	}

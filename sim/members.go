@@ -157,7 +157,7 @@ func (p *membership) ready(w *World, i int32) bool {
 func (p *membership) misses(w *World, d *Daemon, m *incarnation) bool {
 	o := w.daemons[m.daemon]
 	return d.suspects != nil && d.suspects[o.Index] || slices.ContainsFunc(w.faults.active, func(i int) bool {
-		f := &w.cfg.Faults[i]
+		f := &w.faults.all[i]
 		return f.Kind == MissMembers && d.in(f.From) && o.in(f.To) || f.Kind == Zombie && o.in(f.From)
 	})
 }
@@ -165,7 +165,7 @@ func (p *membership) misses(w *World, d *Daemon, m *incarnation) bool {
 // suffers reports whether a fault of a kind is in force at a daemon.
 func (a *faults) suffers(w *World, d *Daemon, k FaultKind) bool {
 	return slices.ContainsFunc(a.active, func(i int) bool {
-		f := &w.cfg.Faults[i]
+		f := &w.faults.all[i]
 		return f.Kind == k && d.in(f.From)
 	})
 }

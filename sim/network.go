@@ -101,7 +101,7 @@ func (n *network) relinkOne(w *World, from, to *Daemon) {
 	}
 	cut := w.severed(from, to)
 	for _, i := range w.faults.active {
-		switch f := &w.cfg.Faults[i]; {
+		switch f := &w.faults.all[i]; {
 		case f.Kind == Cut:
 			cut = cut || f.between(from, to)
 		case f.Kind == Degrade && f.between(from, to):

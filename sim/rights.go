@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
+	epochs "github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/wire"
 )
@@ -126,6 +127,7 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	}
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++
+		w.sawKind(d, ofRights, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 	}
 	for i := range r.Messages {
@@ -147,6 +149,7 @@ func (d *Daemon) postRights(w *World, m *agent.Message) {
 		return
 	}
 	if is := &w.membership.all[to]; is.daemon != d.Index {
+		w.sawRights(d, ofSent, m)
 		w.network.traffic.Rights++
 		w.network.traffic.RightsBytes += uint64(len(frame))
 		w.network.send(w, d.Index, is.daemon, is.name, frame)
@@ -179,4 +182,61 @@ func (w *World) rightsResult() *RightsResult {
 func transfers(m *gossip.Message) bool {
 	return m.Expedited && (len(m.RightsMessages) > 0 ||
 		slices.ContainsFunc(m.Cells, func(c gossip.Cell) bool { return c.Kind == gossip.Given }))
+}
+
+// tappedAllotments answers as a daemon's rights agent does, out of the total
+// that the policy gives out, and reports the answers to the auditors.
+type tappedAllotments struct {
+	node.Allotments
+	world   *World
+	daemon  *Daemon
+	process int // in World.members
+}
+
+// Allotment implements node.Allotments.
+func (t *tappedAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	total = t.world.portion(rule, total)
+	amount, why := t.Allotments.Allotment(rule, total, x, carry, regional)
+	region := -1
+	if regional {
+		region = t.daemon.RegionIndex
+	}
+	t.world.auditors.allotted(&Allotted{
+		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: region, Total: total, Amount: amount,
+	})
+	return amount, why
+}
+
+// PartOf implements node.Allotments.
+func (t *tappedAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+	return t.Allotments.PartOf(peer, rule, t.world.portion(rule, total), x, carry, regional)
+}
+
+// RegionPart implements node.Allotments.
+func (t *tappedAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+	return t.Allotments.RegionPart(region, rule, t.world.portion(rule, total), x, carry)
+}
+
+// RegionAllotment implements node.Allotments.
+func (t *tappedAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
+	total = t.world.portion(rule, total)
+	amount, why := t.Allotments.RegionAllotment(rule, total, x, carry)
+	t.world.auditors.allotted(&Allotted{
+		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: t.daemon.RegionIndex,
+		ByRegion: true, Total: total, Amount: amount,
+	})
+	return amount, why
+}
+
+// portion returns the part of a total that the policy of the run gives out.
+func (w *World) portion(rule, total uint64) uint64 {
+	if !w.cfg.Policy.Plain() {
+		return total
+	}
+	for i := w.newest(); i >= 0; i-- {
+		if r := w.sets[i].set.FindShared(rule); r != nil {
+			return w.cfg.Policy.portion(total, r.Limit)
+		}
+	}
+	return total
 }

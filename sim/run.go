@@ -184,9 +184,9 @@ func (w *World) addSeen(seen map[string]uint64) {
 		}
 	}
 	add(w.seen[:], "", func(k int) string { return gossip.EventKind(k).String() })
-	add(w.agents[:], "rights_", func(k int) string { return agent.EventKind(k).String() })
-	add(w.acceptors[:], "strict_", func(k int) string { return quorum.EventKind(k).String() })
-	add(w.breakers[:], "breaker_", func(k int) string { return breaker.State(k).String() })
+	add(w.agents[:], ofRights, func(k int) string { return agent.EventKind(k).String() })
+	add(w.acceptors[:], ofStrict, func(k int) string { return quorum.EventKind(k).String() })
+	add(w.breakers[:], ofBreakers, func(k int) string { return breaker.State(k).String() })
 }
 
 // audit reports on the codec: damaged frames are refused, others are not.

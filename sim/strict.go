@@ -65,6 +65,7 @@ func (p *parts) Flush(to crdt.Incarnation) {
 		case sent && !lost:
 			w.network.traffic.Strict++
 			w.network.traffic.StrictBytes += uint64(len(frame))
+			w.sawStrict(d, ofSent, &m)
 			w.strict.sent(w.now, is.daemon, &m)
 			w.network.send(w, d.Index, is.daemon, is.name, frame)
 		}
@@ -138,6 +139,7 @@ func (d *Daemon) turnAcceptor(w *World) {
 func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	for i := range r.Events {
 		w.acceptors[r.Events[i].Kind]++
+		w.sawKind(d, ofStrict, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
@@ -172,6 +174,7 @@ func (d *Daemon) said(w *World, out []sticky.Message) {
 // stepStrict hands a message about strict keys to its recipients. It returns
 // the answers of the nodes.
 func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
+	w.sawStrict(d, ofReceived, m)
 	var answers []sticky.Message
 	at := d.Instant(w.now)
 	set, acceptor := replica.Recipients(m, len(d.Nodes))

@@ -100,7 +100,7 @@ func newWorld(cfg *Config) *World {
 		cfg: cfg, now: -warmUp,
 		membership: membership{byAddress: make(map[crdt.Incarnation]int32)},
 		network:    network{rng: rand.New(rand.NewPCG(cfg.Seed, streamNetwork))},
-		faults:     faults{rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)), risen: make(map[int]bool)},
+		faults:     faults{all: slices.Clone(cfg.Faults), rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)), risen: make(map[int]bool)},
 		trace:      newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 	}
@@ -253,5 +253,6 @@ func (w *World) adopt(a adoption) {
 		w.adopted, w.adoptedAt = true, w.now
 	}
 	d.setRules(w, a.set)
+	w.saw(d, adopted)
 	w.drain(d, allShards)
 }

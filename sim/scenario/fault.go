@@ -32,6 +32,7 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		field{"fault", yamlpos.Word(&s.Collector, &kind, kinds)},
 		field{"at", s.Duration(&f.At, 0, sim.MaxDuration)},
 		field{"for", s.Duration(&f.For, 0, sim.MaxDuration)},
+		field{"when", s.trigger(&f)},
 		field{"where", s.placeList(&f.From)},
 		field{"from", s.placeList(&f.From)},
 		field{"to", s.placeList(&f.To)},
@@ -66,6 +67,29 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		f.At += every
 	}
 	return true
+}
+
+// trigger returns a Reader of the event that a fault waits for.
+func (s *scenario) trigger(f *sim.Fault) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		t, event := &f.When, -1
+		events := t.Events()
+		good := s.fields(
+			n, name,
+			field{"event", yamlpos.Word(&s.Collector, &event, events)},
+			field{"where", s.placeList(&t.Where)},
+			field{"count", whole(s, &t.Count, 1, sim.MaxFaults)},
+			field{"after", s.Duration(&t.After, 0, sim.MaxDuration)},
+		)
+		switch {
+		case !good:
+			return false
+		case event < 0:
+			return s.Errorf(n.Pos, "add event: and one of "+suggest.List(events), "a fault that waits for no event")
+		}
+		t.Event = events[event]
+		return true
+	}
 }
 
 // addFault adds a fault, or the ones of f.Kind that a rolling restart is.

@@ -295,6 +295,14 @@ func faultNode(x *sim.Fault) (*yamlpos.Node, error) {
 	f.text("fault", x.Kind.String(), "")
 	f.time("at", x.At, 0)
 	f.time("for", x.For, 0)
+	if t := &x.When; t.Event != "" {
+		g := fieldsOf{}
+		g.text("event", t.Event, "")
+		g.places("where", t.Where)
+		g.number("count", t.Count, 0)
+		g.time("after", t.After, 0)
+		f.group("when", g)
+	}
 	f.places("from", x.From)
 	f.places("to", x.To)
 	f.flag("one_way", x.OneWay)

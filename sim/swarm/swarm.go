@@ -49,6 +49,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	d.rolling()
 	d.strictFaults()
 	d.rightsFaults()
+	d.aimed()
 	d.outside()
 	// All intervals that agreement may take, several times over:
 	// acknowledgements, repairs, and resyncs.
