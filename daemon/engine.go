@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,15 +181,10 @@ type attempt struct {
 // open finds the rules of a call.
 func (e *Engine) open(c *node.Call, t *attempt) error {
 	t.front, t.call = e.front.Load(), c
-	c.Receipts = c.Receipts[:0]
 	if err := t.front.Resolve(c); err != nil {
 		return err
 	}
 	t.hits = c.Hits()
-	if c.Refundable && !c.Peek {
-		c.Receipts = slices.Grow(c.Receipts, len(t.hits))[:len(t.hits)]
-		clear(c.Receipts)
-	}
 	t.touched = e.touched(c, t.front, t.hits)
 	return nil
 }

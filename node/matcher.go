@@ -36,10 +36,15 @@ func (f *Matcher) Rules() *rules.Set { return f.set }
 // and hashes the keys of limited ones. It returns an *InputError for a
 // malformed call. It does not allocate once the call has its memory.
 func (f *Matcher) Resolve(c *Call) error {
+	c.Receipts = c.Receipts[:0]
 	if err := validate(c); err != nil {
 		return err
 	}
 	n := len(c.Descriptors)
+	if c.Refundable && !c.Peek {
+		c.Receipts = slices.Grow(c.Receipts, n)[:n]
+		clear(c.Receipts)
+	}
 	c.Statuses = slices.Grow(c.Statuses[:0], n)[:n]
 	c.hits = slices.Grow(c.hits[:0], n)[:n]
 	for i := range n { // as literals, which is faster than clear for one or two

@@ -13,7 +13,9 @@ import (
 func TestAuditorsPassACleanRun(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		cfg := small(t)
-		cfg.Shards = shards
+		cfg.Shards, cfg.Limits = shards, smallLimits
+		refund := &cfg.Workloads[0].Refund
+		refund.Share, refund.After = 0.1, time.Second
 		r, err := Run(cfg, Options{Auditors: TestAuditors()})
 		if err != nil {
 			t.Fatal(err)

@@ -17,9 +17,15 @@ type Auditor struct {
 	// Found is the account so far. An auditor without a name reports none; it
 	// keeps data that other auditors share.
 	Found Audit
+	// Called is called for each decided call, before Decided, with the number
+	// of the rule set that decided it. The call is reused after that.
+	Called func(d *Daemon, set int, c *node.Call)
 	// Decided is called for each descriptor of each decision. The argument is
 	// reused after the call.
 	Decided func(*Decided)
+	// Refunded is called when a daemon accepted a refund token, whose number is
+	// that of a Decided, with the hits asked for and what became of them.
+	Refunded func(d *Daemon, token, hits uint64, done node.Refunded)
 	// Stepped is called after each input to a daemon: a message with the error
 	// that Step returned, or nil for a tick or a change of members.
 	Stepped func(d *Daemon, m *gossip.Message, err error)
@@ -66,8 +72,10 @@ type Decided struct {
 	Rule    *rules.Rule
 	Limit   *rules.Limit
 	Hits    uint64
+	Peek    bool        // of the whole call: nothing was charged
 	Allowed bool        // of the whole call: hits were admitted
 	Status  node.Status // of the descriptor
+	Token   uint64      // number of its refund token, 0 for none
 }
 
 // Allotted is an answer of a rights agent: the rights a process starts a
@@ -140,6 +148,22 @@ func (all watchers) happened(d *Daemon, e gossip.Event) {
 	for _, a := range all {
 		if a.Happened != nil {
 			a.Happened(d, e)
+		}
+	}
+}
+
+func (all watchers) called(d *Daemon, set int, c *node.Call) {
+	for _, a := range all {
+		if a.Called != nil {
+			a.Called(d, set, c)
+		}
+	}
+}
+
+func (all watchers) refunded(d *Daemon, token, hits uint64, done node.Refunded) {
+	for _, a := range all {
+		if a.Refunded != nil {
+			a.Refunded(d, token, hits, done)
 		}
 	}
 }

@@ -21,7 +21,7 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 600}
 `)
 	cfg.Workloads = []load.Workload{{
-		Name: "users", Domain: "edge", Rate: 1000, Keys: 1000, Zipf: 1,
+		Name: "users", Domain: "edge", Hits: 1, Rate: 1000, Keys: 1000, Zipf: 1,
 		Descriptors: [][]rules.Entry{{{Key: "user", Value: load.Drawn}}},
 	}}
 	return &cfg

@@ -17,6 +17,16 @@ type pendingCall struct {
 	member int32 // the process, in World.members
 	set    int   // the rule set that decides it
 	since  time.Duration
+	tokens uint64 // issued before its own
+}
+
+// token returns the number of the refund token of a descriptor, unique in a
+// run, 0 for none.
+func (a *pendingCall) token(i int) uint64 {
+	if i >= len(a.call.Receipts) || a.call.Receipts[i].Hits == 0 {
+		return 0
+	}
+	return a.tokens + uint64(i) + 1
 }
 
 // newCall returns an empty call.
@@ -69,7 +79,14 @@ func (w *World) decide(a *pendingCall) {
 			return
 		}
 	}
-	each(touched, func(s int) { d.Nodes[s].Charge(at, hits, c.Statuses) })
+	each(touched, func(s int) {
+		d.Nodes[s].Charge(at, hits, c.Statuses)
+		if len(c.Receipts) > 0 {
+			d.Nodes[s].Receipts(at, hits, c.Statuses, c.Receipts)
+		}
+	})
+	a.tokens = w.load.tokens
+	w.load.tokens += uint64(len(c.Receipts))
 	waited := a.Ticket() != 0
 	if waited {
 		each(touched, func(s int) { d.Nodes[s].CancelLease(at, hits, a.Ticket()) })
@@ -81,7 +98,7 @@ func (w *World) decide(a *pendingCall) {
 	if touched != 0 {
 		w.drain(d, touched)
 	}
-	w.load.answered(w, c, a.from)
+	w.load.answered(w, a)
 	w.calls = append(w.calls, c)
 	if !waited { // an event may still name one that did
 		w.idle = a
@@ -124,6 +141,7 @@ func (w *World) account(a *pendingCall, at node.Instant) {
 	if w.owners {
 		w.strict.decided(w.now, a)
 	}
+	w.auditors.called(d, a.set, c)
 	hits := c.Hits()
 	set := &w.sets[a.set]
 	asked := uint64(0)
@@ -132,18 +150,47 @@ func (w *World) account(a *pendingCall, at node.Instant) {
 		if st.Limit == nil {
 			continue
 		}
-		asked = max(asked, hits[i].N)
+		charging := hits[i].N
+		if c.Peek {
+			charging = 0
+		}
+		asked = max(asked, charging)
 		if st.Degraded != node.NotDegraded {
 			w.tallies.degraded++
 		}
 		if st.Rule != nil {
-			w.tallies.note(set.tally[st.Rule.Index], d.RegionIndex, hits[i].N, c.Decision.Allowed, st.Refuses())
+			w.tallies.note(set.tally[st.Rule.Index], d.RegionIndex, charging, c.Decision.Allowed, st.Refuses())
 		}
 		w.decided = Decided{
 			At: w.now, Instant: at, Daemon: d, Key: hits[i].Key, Rule: st.Rule, Limit: st.Limit,
-			Clock: d.Nodes[node.ShardOf(hits[i].Key, len(d.Nodes))].Millis(at), Hits: hits[i].N, Allowed: c.Decision.Allowed, Status: *st,
+			Clock: d.Nodes[node.ShardOf(hits[i].Key, len(d.Nodes))].Millis(at), Hits: hits[i].N, Peek: c.Peek, Allowed: c.Decision.Allowed, Status: *st, Token: a.token(i),
 		}
 		w.auditors.decided(&w.decided)
 	}
 	w.tallies.decision(asked, c.Decision.Allowed)
+}
+
+// refund passes a refund token to a daemon, as the native edge does.
+func (w *World) refund(d *Daemon, text string, hits uint64) {
+	at := d.Instant(w.now)
+	t, err := d.sealer.Open(text, d.incarnations[0])
+	if err != nil {
+		w.trace.flag(false)
+		return
+	}
+	var done node.Refunded
+	switch d.refunds.Enter(&t, at.Wall/int64(time.Millisecond)) {
+	case replica.RefundEntered:
+		shard := node.ShardOf(t.Receipt.Key, len(d.Nodes))
+		done = d.Nodes[shard].Refund(at, &t.Receipt, hits)
+		w.drain(d, 1<<shard)
+	case replica.RefundOver:
+		done.Expired = true
+	case replica.RefundAlready, replica.RefundsFull:
+	}
+	w.trace.word(t.Number)
+	w.trace.word(done.Hits)
+	w.trace.flag(done.Expired)
+	w.load.refunded += done.Hits
+	w.auditors.refunded(d, t.Number, hits, done)
 }

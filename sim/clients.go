@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sim/load"
 )
 
@@ -14,6 +14,9 @@ import (
 type clients struct {
 	sources    []*load.Source
 	waiting    pool[attempt]
+	refunds    pool[refund]
+	tokens     uint64 // issued so far
+	refunded   uint64 // hits
 	stopped    bool
 	trace      int    // the next entry
 	domain     string // of entries that name none
@@ -27,6 +30,15 @@ type attempt struct {
 	source int
 	key    int
 	left   int
+}
+
+// refund is a refund token that its client will send.
+type refund struct {
+	source int
+	daemon *Daemon
+	token  string
+	hits   uint64
+	again  bool // it was sent before
 }
 
 // maxWaiting bounds the requests that wait to be made again; others are not.
@@ -100,20 +112,61 @@ func (l *clients) request(w *World, a attempt) {
 		return
 	}
 	c := w.newCall()
-	c.Domain = s.Work.Domain
-	c.Descriptors = s.Descriptors(c.Descriptors[:0], a.key)
+	s.Ask(c, a.key)
 	w.fail(w.ask(d, c, a))
 }
 
-// answered lets a client try again when it was denied. Calls of a trace have no
-// attempts left.
-func (l *clients) answered(w *World, c *node.Call, a attempt) {
-	if c.Decision.Allowed || a.left == 0 {
+// answered lets a client try again when it was denied, and refund hits when it
+// was not. Calls of a trace have neither attempts left nor tokens.
+func (l *clients) answered(w *World, p *pendingCall) {
+	c, a := p.call, p.from
+	if c.Decision.Allowed {
+		l.keepTokens(w, p)
+		return
+	}
+	if a.left == 0 {
 		return
 	}
 	a.left--
 	if wait, ok := l.sources[a.source].Wait(c.Statuses); ok && l.waiting.len() < maxWaiting {
 		w.events.push(w.now+wait, evRetry, l.waiting.put(a))
+	}
+}
+
+// keepTokens keeps the tokens of an answer that its client will send.
+func (l *clients) keepTokens(w *World, p *pendingCall) {
+	for i := range p.call.Receipts {
+		r := &p.call.Receipts[i]
+		if r.Hits == 0 {
+			continue
+		}
+		hits, after, ok := l.sources[p.from.source].Refund(r.Hits)
+		if !ok || l.refunds.len() >= maxWaiting {
+			continue
+		}
+		token := replica.RefundToken{Incarnation: p.daemon.incarnations[0], Number: p.token(i), Receipt: *r}
+		text := string(p.daemon.sealer.Append(nil, &token))
+		w.events.push(w.now+after, evRefund, l.refunds.put(refund{p.from.source, p.daemon, text, hits, false}))
+	}
+}
+
+// refund sends a token, as a caller of the native edge does.
+func (l *clients) refund(w *World, i int32) {
+	if l.stopped {
+		return
+	}
+	r := l.refunds.take(i)
+	s, d := l.sources[r.source], r.daemon
+	if s.Elsewhere() {
+		d = w.daemons[l.rng.IntN(len(w.daemons))]
+	}
+	if !d.Up || d.Paused { // the client gives up
+		return
+	}
+	w.refund(d, r.token, r.hits)
+	if after, ok := s.Again(); ok && !r.again {
+		r.again = true
+		w.events.push(w.now+after, evRefund, l.refunds.put(r))
 	}
 }
 
@@ -141,7 +194,7 @@ func (l *clients) recorded(w *World, e *load.TraceEntry) {
 	}
 	k := &w.cfg.Trace.Keys[e.Key]
 	c := w.newCall()
-	c.Domain = k.Domain
+	c.Domain, c.Peek, c.Refundable = k.Domain, false, false
 	if c.Domain == "" {
 		c.Domain = l.domain
 	}

@@ -61,6 +61,9 @@ type Daemon struct {
 	backup     *simdisk.Disk           // of OldDisk, nil for none
 	ran        string                  // the name of the process before
 
+	sealer  replica.TokenSealer
+	refunds replica.Refunds
+
 	agent *replica.RightsLoop // nil when no rule has rights
 
 	process  *replica.Process      // nil when no key has an owner
@@ -138,6 +141,7 @@ func (w *World) start(d *Daemon) error {
 	if w.owners {
 		d.process = d.newProcess(w)
 	}
+	d.newTokens(w, stream)
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
 	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+otherWakes)
@@ -148,6 +152,16 @@ func (w *World) start(d *Daemon) error {
 	w.membership.join(w, d)
 	w.saw(d, started)
 	return nil
+}
+
+// newTokens lets a process issue refund tokens that no other one accepts.
+func (d *Daemon) newTokens(w *World, stream uint64) {
+	rng := rand.New(rand.NewPCG(w.cfg.Seed, streamTokens+uint64(d.Index)<<32+stream))
+	var key [16]byte
+	for i := range key {
+		key[i] = byte(rng.Uint32())
+	}
+	d.sealer, d.refunds = replica.NewTokenSealer(key), replica.Refunds{Max: replica.MaxRefunds}
 }
 
 // setRules puts a rule set in force at all parts of a process.

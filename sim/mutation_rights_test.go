@@ -28,7 +28,7 @@ func hard(t testing.TB, limit string) *Config {
 	cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"}\n")
 	cfg.Rights.Period = 5 * time.Second
 	cfg.Workloads = []load.Workload{{
-		Name: "orgs", Domain: "edge", Rate: 300, Keys: 2,
+		Name: "orgs", Domain: "edge", Hits: 1, Rate: 300, Keys: 2,
 		Descriptors: [][]rules.Entry{{{Key: "org", Value: load.Drawn}}},
 	}}
 	return &cfg

@@ -23,7 +23,7 @@ func homed(t testing.TB, limit string) *Config {
 	cfg.Members = Members{Join: 100 * time.Millisecond, Leave: 300 * time.Millisecond, Spread: 50 * time.Millisecond}
 	cfg.Rules = parsed(t, "domain: edge\ndescriptors:\n  - key: org\n    rate_limit: {"+limit+"}\n")
 	cfg.Workloads = []load.Workload{{
-		Name: "orgs", Domain: "edge", Rate: 300, Keys: 2,
+		Name: "orgs", Domain: "edge", Hits: 1, Rate: 300, Keys: 2,
 		Descriptors: [][]rules.Entry{{{Key: "org", Value: load.Drawn}}},
 	}}
 	return &cfg

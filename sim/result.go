@@ -15,6 +15,7 @@ type Result struct {
 	Decisions      uint64  `json:"decisions"`
 	Admitted       uint64  `json:"admitted"` // hits
 	Denied         uint64  `json:"denied"`   // hits
+	Refunded       uint64  `json:"refunded"` // hits
 	// Degraded counts the descriptors with a degraded answer, Unanswered the
 	// requests for which no daemon was up.
 	Degraded   uint64 `json:"degraded"`

@@ -21,7 +21,7 @@ descriptors:
 `)
 	l := load.Workload{
 		Domain: "edge", Descriptors: [][]rules.Entry{{{Key: "user", Value: load.Drawn}}},
-		From: time.Second, To: 2 * time.Second, Rate: 150,
+		Hits: 1, From: time.Second, To: 2 * time.Second, Rate: 150,
 	}
 	for _, c := range []struct {
 		retry     *load.Retry

@@ -145,7 +145,7 @@ func (w *World) result() *Result {
 	r := &Result{
 		Scenario: w.cfg.Name, Seed: w.cfg.Seed, Regions: len(w.regions), Daemons: len(w.daemons),
 		VirtualSeconds: w.now.Seconds(), Events: w.count,
-		Decisions: t.decisions, Admitted: t.admitted, Denied: t.denied,
+		Decisions: t.decisions, Admitted: t.admitted, Denied: t.denied, Refunded: w.load.refunded,
 		Degraded: t.degraded, Unanswered: w.load.Unanswered,
 		Staleness: w.views.staleness(), Seen: make(map[string]uint64),
 	}

@@ -24,19 +24,21 @@ func parsed(t testing.TB, text string) *rules.Set {
 	return set
 }
 
+const smallLimits = `
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: second, requests_per_unit: 20}
+`
+
 // small is a cluster of two regions with two daemons each for a few seconds.
 func small(t testing.TB) *Config {
 	cfg := Default()
 	cfg.Name, cfg.Duration = "small", 5*time.Second
 	cfg.Regions = []Region{{"eu", 2}, {"us", 2}}
-	cfg.Rules = parsed(t, `
-domain: edge
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 20}
-`)
+	cfg.Rules = parsed(t, smallLimits)
 	cfg.Workloads = []load.Workload{{
-		Name: "users", Domain: "edge", Rate: 200, Keys: 10, Zipf: 1,
+		Name: "users", Domain: "edge", Hits: 1, Rate: 200, Keys: 10, Zipf: 1,
 		Descriptors: [][]rules.Entry{{{Key: "user", Value: load.Drawn}}},
 	}}
 	return &cfg

@@ -108,7 +108,7 @@ descriptors:
 		weights := make([]float64, 3)
 		weights[i] = 1
 		cfg.Workloads = append(cfg.Workloads, load.Workload{
-			Name: region, Domain: "edge", Rate: 100, Keys: 8, Zipf: 1, Regions: weights,
+			Name: region, Domain: "edge", Hits: 1, Rate: 100, Keys: 8, Zipf: 1, Regions: weights,
 			Descriptors: [][]rules.Entry{{{Key: region, Value: load.Drawn}}},
 		})
 	}

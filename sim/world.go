@@ -22,8 +22,9 @@ const (
 	streamFaults
 	streamLoad
 	streamSamples
-	streamNode = uint64(1) << 60
-	streamDisk = uint64(1) << 61
+	streamTokens = uint64(1) << 59
+	streamNode   = uint64(1) << 60
+	streamDisk   = uint64(1) << 61
 )
 
 // warmUp is how long before virtual time 0 the daemons are started: they know
@@ -232,6 +233,7 @@ var eventKinds = [...]struct {
 	evSample:  {"sample", func(w *World, _ int32) { w.series.sample(w) }},
 	evStored:  {"stored", (*World).stored},
 	evCall:    {"call", func(w *World, arg int32) { w.goOn(w.woken.take(arg)) }},
+	evRefund:  {"refund", func(w *World, arg int32) { w.load.refund(w, arg) }},
 	evSuspect: {"suspect", func(w *World, arg int32) { w.faults.turn(w, int(arg)) }},
 	evLeave:   {"leave", (*World).depart},
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
@@ -53,12 +54,12 @@ type exceeded struct {
 
 func admitted(a *sim.Auditor, t *truth) {
 	x := &admittedAuditor{finding: finding{a, t}, policy: t.world.Config().Policy, rules: newPerRule[exceeded]()}
-	a.Decided, a.Fill = x.decided, x.fill
+	a.Decided, a.Refunded, a.Fill = x.decided, x.refunded, x.fill
 }
 
 func (a *admittedAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
-	if !a.checkable(d) || e.window == nil || d.Rule == nil || !bounded(l) || e.free > 0 {
+	if !a.checkable(d) || e.window == nil || isOverride(d) || !bounded(l) || e.free > 0 || e.counter.overridden {
 		return
 	}
 	k := a.spentOf(l)
@@ -225,6 +226,16 @@ func (m *meter) add(at time.Duration, hits uint64) float64 {
 	m.level = max(0, m.level-m.rate*float64(at-m.at)) + float64(hits)
 	m.at = at
 	return m.level
+}
+
+// refunded takes refunded hits out of the meter of a bucket: rights that are
+// recalled from counts do not show them.
+func (a *admittedAuditor) refunded(*sim.Daemon, uint64, uint64, node.Refunded) {
+	if r := &a.refund; r.charge != nil {
+		m := &r.charge.counter.spent.meter
+		m.add(a.world.Now(), 0)
+		m.level = max(0, m.level-float64(r.admitted))
+	}
 }
 
 // bound returns the highest level that is allowed.

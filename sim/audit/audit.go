@@ -35,6 +35,8 @@ func build(w *sim.World, names []string) []*sim.Auditor {
 		{"denials", denials, true},
 		{"progress", progress, true},
 		{"cells", cells, true},
+		{"refunds", refunds, true},
+		{"decisions", decisions, true},
 		{"convergence", convergence, true},
 		{"rights", rights, hasRights},
 		{"admitted", admitted, hasRights || hasOwners},

@@ -37,7 +37,7 @@ type doubt struct {
 	at    time.Duration
 	pair  [2]int // of refused
 	cell  gossip.Cell
-	least uint64
+	least crdt.PN
 }
 
 // place is a shard of a process.
@@ -70,8 +70,8 @@ func (a *cellAuditor) settle() {
 	for _, d := range a.doubts {
 		if !a.ok(a.refused[d.pair]) {
 			to, of := a.processes[d.pair[0]], a.processes[d.pair[1]]
-			a.Fail(d.at, "%s holds %d of %v, and states to know %d that %s counted",
-				to.name(), d.cell.Value.P, gossip.Cell{CellID: d.cell.CellID}, d.least, of.name())
+			a.Fail(d.at, "%s holds %v, and states to know %d and %d that %s counted and refunded",
+				to.name(), d.cell, d.least.P, d.least.N, of.name())
 		}
 	}
 	a.doubts = a.doubts[:0]
@@ -96,8 +96,8 @@ func (a *cellAuditor) look(p *process, shard int, held []gossip.Cell) {
 	for i := range held {
 		c := &held[i]
 		if most, known := a.most(c); known {
-			if !a.ok(c.Value.P <= most && c.Value.N <= c.Value.P) {
-				a.fail("%s holds %v, and %d were counted", p.name(), *c, most)
+			if !a.ok(c.Value.P <= most.P && c.Value.N <= min(most.N, c.Value.P)) {
+				a.fail("%s holds %v, and %d were counted and %d refunded", p.name(), *c, most.P, most.N)
 			}
 		}
 	}
@@ -108,9 +108,9 @@ func (a *cellAuditor) look(p *process, shard int, held []gossip.Cell) {
 }
 
 // most returns the most that a cell may hold, false when that is not known.
-func (a *cellAuditor) most(c *gossip.Cell) (uint64, bool) {
+func (a *cellAuditor) most(c *gossip.Cell) (crdt.PN, bool) {
 	if !c.Kind.Counts() {
-		return 0, false // rights
+		return crdt.PN{}, false // rights
 	}
 	region, sum := a.regions[c.Incarnation]
 	sum = sum && c.Kind == gossip.RegionSum
@@ -120,20 +120,21 @@ func (a *cellAuditor) most(c *gossip.Cell) (uint64, bool) {
 	}
 	if sum {
 		n, known := a.charged(c, region, nil)
-		return n * (1 + a.restored[region].times), known
+		times := 1 + a.restored[region].times
+		return crdt.PN{P: n.P * times, N: n.N * times}, known
 	}
 	p := a.byIncarnation[c.Incarnation]
 	if p == nil || c.Kind != gossip.Daemon {
-		return 0, true // of nobody
+		return crdt.PN{}, true // of nobody
 	}
 	return a.charged(c, p.region, p)
 }
 
 // charged returns the hits that the processes of a region, or only one of them,
-// counted in the window of a cell, under any scope. It returns false when the
-// ground truth has dropped the window.
-func (t *truth) charged(cell *gossip.Cell, region int, only *process) (uint64, bool) {
-	n, found := uint64(0), false
+// counted and refunded in the window of a cell, under any scope. It returns
+// false when the ground truth has dropped the window.
+func (t *truth) charged(cell *gossip.Cell, region int, only *process) (crdt.PN, bool) {
+	n, found := crdt.PN{}, false
 	add := func(domain int) {
 		c := t.counters[counterKey{cell.Key, domain}]
 		if c == nil {
@@ -143,7 +144,8 @@ func (t *truth) charged(cell *gossip.Cell, region int, only *process) (uint64, b
 			found = true
 			for i := range w.counts {
 				if p := t.processes[w.counts[i].process]; p.region == region && (only == nil || only == p) {
-					n += w.counts[i].charged
+					n.P += w.counts[i].charged
+					n.N += w.counts[i].refunded
 				}
 			}
 		}
@@ -253,7 +255,8 @@ func (a *cellAuditor) holds(p *process, shard int, held []gossip.Cell, until []t
 			}
 			for i := range w.counts {
 				if k := &w.counts[i]; until[k.process] != unknown {
-					a.hold(p, a.processes[k.process], c, w, k.before(until[k.process]), held)
+					at := until[k.process]
+					a.hold(p, a.processes[k.process], c, w, crdt.PN{P: before(k.steps, at), N: before(k.backs, at)}, held)
 				}
 			}
 		}
@@ -261,13 +264,13 @@ func (a *cellAuditor) holds(p *process, shard int, held []gossip.Cell, until []t
 }
 
 // hold checks that a process holds at least so much of another one's count.
-func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least uint64, held []gossip.Cell) {
-	if least == 0 {
+func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least crdt.PN, held []gossip.Cell) {
+	if least.P == 0 {
 		return
 	}
 	id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: of.incarnation}
 	has := valueOf(held, id)
-	if !a.ok(has.P >= least) {
+	if !a.ok(has.P >= least.P && has.N >= least.N) {
 		a.doubts = append(a.doubts, doubt{a.world.Now(), [2]int{p.index, of.index}, gossip.Cell{CellID: id, Value: has}, least})
 	}
 }

@@ -3,6 +3,7 @@ package audit
 import (
 	"slices"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/sim"
@@ -61,15 +62,16 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 				if p.region != d.RegionIndex || !p.up && !p.handedOver() {
 					continue // its latest hits may have gone with it
 				}
-				least := w.counts[i].charged
+				k := &w.counts[i]
+				least := crdt.PN{P: k.charged, N: k.refunded}
 				if !p.up {
-					least = w.counts[i].before(p.left)
+					least = crdt.PN{P: before(k.steps, p.left), N: before(k.backs, p.left)}
 				}
 				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
-				has := valueOf(held[node.ShardOf(c.key, len(held))], id).P
-				if !a.ok(has >= least && has <= w.counts[i].charged) {
-					a.fail("%s holds %d of %v, which %s counted as %d",
-						d.Name, has, gossip.Cell{CellID: id}, p.name(), w.counts[i].charged)
+				has := valueOf(held[node.ShardOf(c.key, len(held))], id)
+				if !a.ok(has.P >= least.P && has.P <= k.charged && has.N >= least.N && has.N <= k.refunded) {
+					a.fail("%s holds %d of %v and %d refunded, which %s counted as %d and %d",
+						d.Name, has.P, gossip.Cell{CellID: id}, has.N, p.name(), k.charged, k.refunded)
 					return
 				}
 			}

@@ -38,10 +38,13 @@ type counter struct {
 	// unsure is true after a replica had no room for the key, rescoped when the
 	// key was counted under other scopes too.
 	unsure, rescoped bool
-	bucket           bucket  // of a bucket
-	spent            spent   // of its rights
-	log              summary // of a log, whose cells are no windows
-	logStart         int64
+	// overridden is true after a limit of a call was in force for the key.
+	overridden bool
+	refunds    []step  // of the counter, by time; their sums are of all so far
+	bucket     bucket  // of a bucket
+	spent      spent   // of its rights
+	log        summary // of a log, whose cells are no windows
+	logStart   int64
 }
 
 // window is the ground truth of one window of a counter: of a log or a bucket,
@@ -53,8 +56,9 @@ type window struct {
 	end, least int64
 	limit      uint64
 	charged    uint64
-	admitted   uint64
-	free       uint64 // of those admitted, without an owner
+	refunded   uint64 // of those charged
+	admitted   uint64 // and not refunded
+	free       uint64 // of those admitted, without an owner or by a limit of the call
 	requested  uint64
 	counts     []count // by process, in the order in which they came
 	unsure     bool    // hits may be counted elsewhere, or nowhere
@@ -64,11 +68,17 @@ type window struct {
 // count is what one process counted in a window.
 type count struct {
 	process           int
-	charged, admitted uint64
-	steps             []step
+	charged, admitted uint64 // as those of the window
+	refunded          uint64
+	steps, backs      []step // of charges and of refunds
 }
 
-// step is the sum of charges up to a time, that of the latest charge.
+// net returns the hits that count.
+func (w *window) net() uint64 { return w.charged - w.refunded }
+
+func (c *count) net() uint64 { return c.charged - c.refunded }
+
+// step is the sum of charges, or of refunds, up to a time, that of the latest.
 type step struct {
 	at  time.Duration
 	sum uint64
@@ -115,7 +125,11 @@ func (t *truth) enter(d *sim.Decided) {
 		t.counters[k] = c
 		t.all = append(t.all, c)
 	}
-	c.rule = d.Rule
+	if isOverride(d) {
+		c.overridden = true
+	} else {
+		c.rule = d.Rule
+	}
 	if t.rescopes {
 		t.rescope(c, d.Limit.Scope)
 	}
@@ -135,7 +149,7 @@ func (t *truth) enter(d *sim.Decided) {
 	w.end, w.least = max(w.end, end), min(w.least, end)
 	w.unsure = w.unsure || unsure
 	c.unsure = c.unsure || w.unsure
-	e.counter, e.window, e.before = c, w, w.charged
+	e.counter, e.window, e.before = c, w, w.net()
 	w.free += e.free
 	w.requested += d.Hits
 	if e.charged > 0 {
@@ -215,7 +229,7 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 		n := len(w.counts)
 		w.counts = slices.Grow(w.counts, 1)[:n+1]
 		c = &w.counts[n]
-		*c = count{process: process, steps: c.steps[:0]}
+		*c = count{process: process, steps: c.steps[:0], backs: c.backs[:0]}
 	}
 	c.charged += charged
 	c.admitted += admitted
@@ -232,13 +246,13 @@ func (w *window) count(process int) *count {
 	return nil
 }
 
-// before returns the sum of charges before a time.
-func (c *count) before(at time.Duration) uint64 {
-	i := sort.Search(len(c.steps), func(i int) bool { return c.steps[i].at >= at })
+// before returns the sum of steps before a time.
+func before(steps []step, at time.Duration) uint64 {
+	i := sort.Search(len(steps), func(i int) bool { return steps[i].at >= at })
 	if i == 0 {
 		return 0
 	}
-	return c.steps[i-1].sum
+	return steps[i-1].sum
 }
 
 // steepest returns the greatest rate, in hits per nanosecond, that the count
@@ -331,7 +345,7 @@ func (t *truth) use(d *sim.Decided) {
 		return
 	case quota.Of(l).Stamped():
 		for _, w := range e.counter.within(e.now, l) {
-			u.before += float64(w.charged)
+			u.before += float64(w.net())
 			u.admitted += float64(w.admitted)
 		}
 		u.before -= float64(e.charged)
@@ -339,7 +353,7 @@ func (t *truth) use(d *sim.Decided) {
 	}
 	u.before, u.admitted = float64(e.before), float64(e.window.admitted)
 	if prev := e.prev(l); prev != nil {
-		u.before += e.weight(l, prev.charged)
+		u.before += e.weight(l, prev.net())
 		u.admitted += e.weight(l, prev.admitted)
 	}
 }

@@ -22,6 +22,7 @@ import (
 //   - A replica that first decides on a bucket does not know when the hits of
 //     others came (see entry.learning).
 //   - A region that restored counts may count them twice.
+//   - A refund elsewhere is not known at once.
 //
 // Left out are denials by rights and by owners, degraded answers, rules that
 // carry a debt, and keys whose scope changed. The overage auditor counts the
@@ -65,12 +66,15 @@ func (a *denialAuditor) decided(d *sim.Decided) {
 		return
 	}
 	extra := a.slack(d) + 1 // for rounding
+	if used+extra <= limit {
+		extra += a.unrefunded(d)
+	}
 	if used+extra <= limit && !a.naive {
 		extra += a.extrapolated(d)
 	}
 	if !a.ok(used+extra > limit) {
 		a.fail("%s denied %d hits of %s (%v), with %.6g of %.6g used in the world and at most %.6g to be estimated",
-			d.Daemon.Name, d.Hits, sim.RuleName(d.Rule), l.Algorithm, e.usage.before, limit, extra)
+			d.Daemon.Name, d.Hits, ruleName(d), l.Algorithm, e.usage.before, limit, extra)
 	}
 }
 

@@ -49,10 +49,13 @@ func overage(a *sim.Auditor, t *truth) {
 // decided checks an admission, and counts denials without need.
 func (a *overageAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
-	if !a.checkable(d) || d.Rule == nil {
+	if !a.checkable(d) {
 		return
 	}
-	s := a.rules.of(d.Rule)
+	s := &ruleOverage{} // of a limit that came with the call
+	if !isOverride(d) {
+		s = a.rules.of(d.Rule)
+	}
 	s.requested += d.Hits
 	if d.Status.Over && !l.CarryDebt && e.usage.before+float64(d.Hits) <= float64(quota.Of(l).Capacity()) {
 		s.falsely += d.Hits
@@ -74,7 +77,7 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	bound := a.unheld(d)
 	if !a.ok(over <= bound) {
 		a.fail("%s admitted %d hits of %s in %d: %.6g over a limit of %.6g, and it lacks counts of %.6g",
-			d.Daemon.Name, e.admitted, sim.RuleName(d.Rule), e.window.start, over, limit, bound)
+			d.Daemon.Name, e.admitted, ruleName(d), e.window.start, over, limit, bound)
 	}
 	a.note(s, d, bound)
 }
@@ -92,7 +95,7 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 		n := uint64(0)
 		for _, w := range e.counter.within(e.now, l) {
 			if w.start <= e.now-l.Window()+clockSlack {
-				n += w.charged // it may have left the window
+				n += w.net() // it may have left the window
 			} else {
 				n += lacks(w)
 			}
@@ -118,9 +121,9 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 // lacking returns how much more others counted in a window than a process holds
 // of them in its cells.
 func lacking(w *window, by *process, region string, scope rules.Scope, cells []gossip.Cell) uint64 {
-	others, held := w.charged, uint64(0)
+	others, held := w.net(), uint64(0)
 	if own := w.count(by.index); own != nil {
-		others -= own.charged
+		others -= own.net()
 	}
 	if scope == rules.NodeLocal {
 		return others // counts of a daemon alone die with its process
@@ -129,7 +132,7 @@ func lacking(w *window, by *process, region string, scope rules.Scope, cells []g
 	for i := range cells {
 		c := &cells[i]
 		if c.Window == w.start && c.Kind.Counts() && c.Incarnation != by.incarnation && c.Incarnation != sum {
-			held = sat.Add(held, c.Value.P)
+			held = sat.Add(held, c.Value.Net())
 		}
 	}
 	return others - min(others, held)

@@ -86,9 +86,9 @@ func (a *progressAuditor) decided(d *sim.Decided) {
 		return
 	}
 	denied := d.Status.Over && d.Status.Gate&node.RightsGate == 0
-	if !a.ok(!denied || e.lately(d, manyLags*a.lag)*littleOf > limit) {
+	if !a.ok(!denied || (e.lately(d, manyLags*a.lag)+uint64(a.unrefunded(d)))*littleOf > limit) {
 		a.fail("%s denied %d hits of %s, with %.6g of %d used, in a cluster that was whole for %v",
-			d.Daemon.Name, d.Hits, sim.RuleName(d.Rule), e.usage.before, limit, d.At-a.since)
+			d.Daemon.Name, d.Hits, ruleName(d), e.usage.before, limit, d.At-a.since)
 	}
 }
 
@@ -107,7 +107,7 @@ func (e *entry) lately(d *sim.Decided, while time.Duration) uint64 {
 	for i := len(c.windows) - 1; i >= 0; i-- {
 		for j := range c.windows[i].counts {
 			k := &c.windows[i].counts[j]
-			n += k.charged - k.before(d.At-while)
+			n += k.charged - before(k.steps, d.At-while)
 		}
 		if !quota.Of(d.Limit).Stamped() && i < len(c.windows)-2 {
 			break

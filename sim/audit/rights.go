@@ -154,7 +154,7 @@ func (a *rightsAuditor) sweepTransfers(slowest int64) {
 func (a *rightsAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
 	if !a.world.Config().Policy.HasRights() || !a.checkable(d) || e.window == nil || e.admitted == 0 || !l.HasRights() ||
-		l.Homed() || d.Rule == nil || e.counter.unsure || !quota.Of(l).Windowed() {
+		l.Homed() || isOverride(d) || e.counter.overridden || e.counter.unsure || !quota.Of(l).Windowed() {
 		return
 	}
 	k := allotmentKey{rule: d.Rule.Shared(), window: e.window.start, region: -1}

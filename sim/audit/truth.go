@@ -46,7 +46,9 @@ type truth struct {
 	noRoom      bool      // a replica refused cells for want of room
 	restored    []restore // by region
 
-	entry entry
+	entry  entry
+	tokens map[uint64]*charge // of refunds
+	refund refund             // the latest
 }
 
 // process is one run of a daemon, which counts under one incarnation.
@@ -100,17 +102,20 @@ func newTruth(w *sim.World) *truth {
 		world: w, gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == sim.Naive,
 		maxOffset: cmp.Or(cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset), owners: cfg.HasOwners(),
 		byIncarnation: make(map[crdt.Incarnation]*process), up: make([]*process, len(w.Daemons())), starts: make([]int, len(w.Daemons())),
-		counters: make(map[counterKey]*counter), scopes: make(map[crdt.Key]rules.Scope), forgotten: math.MinInt64,
+		counters: make(map[counterKey]*counter), tokens: make(map[uint64]*charge), scopes: make(map[crdt.Key]rules.Scope), forgotten: math.MinInt64,
 		least: math.MaxInt64, most: math.MinInt64, restored: make([]restore, len(w.Regions())),
 	}
 	t.cramped = t.gossip.MaxCells < gossip.DefaultMaxCells || cfg.Node.MaxKeys < fewKeys
 	t.rescopes = slices.ContainsFunc(cfg.Faults, func(f sim.Fault) bool { return f.Kind == sim.NewRules })
+	for i := range cfg.Workloads { // a limit of a call is of all daemons
+		t.rescopes = t.rescopes || cfg.Workloads[i].Override.Share > 0
+	}
 	return t
 }
 
 // auditor returns the hooks that keep the ground truth.
 func (t *truth) auditor() *sim.Auditor {
-	return &sim.Auditor{Decided: t.decided, Stepped: t.stepped, Happened: t.happened, Restarted: t.restarted, Down: t.down}
+	return &sim.Auditor{Decided: t.decided, Refunded: t.refunded, Stepped: t.stepped, Happened: t.happened, Restarted: t.restarted, Down: t.down}
 }
 
 // restarted adds a process. One that reuses the incarnation of an earlier one
@@ -220,25 +225,32 @@ func (t *truth) decided(d *sim.Decided) {
 		return
 	}
 	t.clock(p, e.shard, d.Clock)
-	if d.Limit == nil || d.Rule != nil && d.Rule.Limit != d.Limit {
-		return // an override, which the windows of the rule do not show
+	if d.Limit == nil {
+		return
 	}
-	if l := d.Limit; l.ChargeDenied || d.Allowed && (!d.Status.Over || l.Shadow) {
+	if l := d.Limit; !d.Peek && (l.ChargeDenied || d.Allowed && (!d.Status.Over || l.Shadow)) {
 		e.charged = d.Hits
 	}
-	if d.Allowed && !d.Status.Over {
+	if !d.Peek && d.Allowed && !d.Status.Over {
 		e.admitted = d.Hits
 	}
 	// A daemon without room for a key reports only that.
 	if why := d.Status.Degraded; d.Limit.OnFailure == rules.Allow && (ownerless(why) || why == node.KeysFull) {
 		e.free = e.admitted
 	}
+	if isOverride(d) { // no rights and no owner bound its hits
+		e.free = e.admitted
+	}
 	t.enter(d)
 	t.use(d)
+	t.charge(d)
 	if t.opened > sweepAfter {
 		t.sweep(t.slowest())
 	}
 }
+
+// isOverride reports whether the limit of a decision came with the call.
+func isOverride(d *sim.Decided) bool { return d.Rule == nil || d.Rule.Limit != d.Limit }
 
 // checkable reports whether the latest decision is of a limit that denies by
 // its own count, and is in the ground truth.

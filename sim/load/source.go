@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/rules"
 )
 
 // The streams that sources draw from. Each has one of its own, so that a draw
@@ -16,6 +15,7 @@ import (
 const (
 	streamSource = uint64(1) << 20
 	streamPulse  = uint64(1) << 40
+	streamCalls  = uint64(1) << 41
 )
 
 // Source is the clients of one workload in one region.
@@ -27,6 +27,7 @@ type Source struct {
 	share   float64 // of the rate that the region has on average
 	keys    *keys   // shared by the sources of a workload
 	rng     *rand.Rand
+	calls   *rand.Rand      // draws what calls ask for, and refunds
 	on      bool            // of bursts
 	turns   time.Duration   // when that changes
 	pulse   time.Duration   // when the next pulse begins
@@ -42,7 +43,8 @@ func (l *Workload) Sources(number, regions int, seed uint64) []*Source {
 	for r := range regions {
 		s := &Source{
 			Work: l, Region: r, regions: regions, share: l.weight(r, regions), keys: &shared,
-			rng: rand.New(rand.NewPCG(seed, streamSource+uint64(number)*MaxRegions+uint64(r))),
+			rng:   rand.New(rand.NewPCG(seed, streamSource+uint64(number)*MaxRegions+uint64(r))),
+			calls: rand.New(rand.NewPCG(seed, streamCalls+uint64(number)*MaxRegions+uint64(r))),
 		}
 		if p := l.Pulse; p != nil && (p.Solo || p.Spread > 0) {
 			// A stream for each region, and all alike.
@@ -60,9 +62,49 @@ func (l *Workload) Sources(number, regions int, seed uint64) []*Source {
 // Draw returns the number of the key that the next call is for.
 func (s *Source) Draw() int { return s.keys.draw(s.rng) }
 
-// Descriptors appends the descriptors of a call for a key to out.
-func (s *Source) Descriptors(out []rules.Descriptor, key int) []rules.Descriptor {
-	return s.Work.Call(out, s.keys.name(key), max(1, s.Work.Hits))
+// Ask makes a call for a key. It draws what varies from call to call.
+func (s *Source) Ask(c *node.Call, key int) {
+	l := s.Work
+	hits := l.Hits
+	if s.chance(l.Heavy) {
+		hits = l.HeavyHits
+	}
+	c.Domain, c.Peek, c.Refundable = l.Domain, s.chance(l.Peek), l.Refund.Share > 0
+	c.Descriptors = l.Call(c.Descriptors[:0], s.keys.name(key), hits)
+	if s.chance(l.Override.Share) {
+		c.Descriptors[l.Override.Descriptor].Override = l.Override.Override
+	}
+}
+
+// chance is true with a probability. It draws nothing for 0.
+func (s *Source) chance(p float64) bool { return p > 0 && s.calls.Float64() < p }
+
+// Refund draws whether some hits of a token are refunded, how many, and when.
+func (s *Source) Refund(hits uint64) (some uint64, after time.Duration, ok bool) {
+	r := &s.Work.Refund
+	if !s.chance(r.Share) {
+		return 0, 0, false
+	}
+	some = hits
+	if s.chance(r.Part) {
+		some = 1 + s.calls.Uint64N(hits)
+	}
+	return some, s.later(), true
+}
+
+// Again draws whether a token that was sent is sent again, and when.
+func (s *Source) Again() (after time.Duration, ok bool) {
+	if !s.chance(s.Work.Refund.Twice) {
+		return 0, false
+	}
+	return s.later(), true
+}
+
+// Elsewhere draws whether a token goes to any daemon.
+func (s *Source) Elsewhere() bool { return s.chance(s.Work.Refund.Elsewhere) }
+
+func (s *Source) later() time.Duration {
+	return time.Duration(min(s.calls.ExpFloat64()*float64(s.Work.Refund.After), float64(MaxDuration)))
 }
 
 // Next draws the time of the next request; false when there is none any more.

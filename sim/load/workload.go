@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/georld/rld/node"
@@ -18,7 +19,8 @@ const (
 	MaxPulse    = 1_000_000 // requests of a pulse in a region
 )
 
-// Drawn is the value of a descriptor entry that stands for the drawn key.
+// Drawn is the value of a descriptor entry that stands for the drawn key, also
+// inside of a longer value: "vip-*".
 const Drawn = "*"
 
 // Workload is clients that ask for something. They come at Rate by a Poisson
@@ -30,8 +32,11 @@ type Workload struct {
 	// Descriptors holds the descriptors of a call, at least one. The value
 	// Drawn of an entry is replaced by the key drawn for the call.
 	Descriptors [][]rules.Entry
-	// Hits is how much one call asks for, default 1.
-	Hits uint64
+	// Hits is how much one call asks for; 0 charges nothing. Heavy is the share
+	// of calls that ask for HeavyHits instead, Peek that of calls that charge
+	// nothing.
+	Hits, HeavyHits uint64
+	Heavy, Peek     float64
 	// Rate is requests a second of all regions together, 0 to MaxRate.
 	Rate float64
 	// Regions is how the rate is split; empty is evenly. They are weights, in
@@ -52,6 +57,8 @@ type Workload struct {
 	Pulse    *Pulse
 	Moving   *Moving
 	Retry    *Retry
+	Override override
+	Refund   refund
 	Failover bool // ask the next region that is up when no daemon is up here
 	// Pinned lets all calls for a key come to one daemon of each region, the
 	// same as long as the same are up, instead of any.
@@ -87,6 +94,24 @@ type Retry struct {
 	Jitter   float64
 }
 
+// override is a limit that comes with a Share of the calls, for the descriptor
+// of a number. A Share of 0 is none.
+type override struct {
+	rules.Override
+
+	Descriptor int
+	Share      float64
+}
+
+// refund is clients that refund a Share of the descriptors that were admitted:
+// After that long on average, all of their hits or, in a Part of the refunds,
+// some of them. They send a share of the tokens Twice, and a share Elsewhere:
+// to any daemon instead of the one that issued them. A Share of 0 is none.
+type refund struct {
+	Share, Part, Twice, Elsewhere float64
+	After                         time.Duration
+}
+
 // Validate returns an error for the first field out of its range.
 func (l *Workload) Validate() error {
 	switch {
@@ -101,8 +126,20 @@ func (l *Workload) Validate() error {
 		return fmt.Errorf("zipf %v: want 0 to 10", l.Zipf)
 	case !(l.Hot >= 0 && l.Hot <= 1):
 		return fmt.Errorf("hot %v: want 0 to 1", l.Hot)
+	case l.Override.Share > 0 && (l.Override.Descriptor < 0 || l.Override.Descriptor >= len(l.Descriptors)):
+		return fmt.Errorf("a limit for descriptor %d: want 0 to %d", l.Override.Descriptor, len(l.Descriptors)-1)
+	case l.Override.Share > 0 && (l.Override.Unit == rules.NoUnit || l.Override.Unit > rules.Year):
+		return fmt.Errorf("a limit without a unit")
+	case l.Refund.Share > 0 && l.Refund.After <= 0:
+		return fmt.Errorf("refunds after %v: want more than 0", l.Refund.After)
 	case l.Bursts != nil && (l.Bursts.On <= 0 || l.Bursts.Off < 0):
 		return fmt.Errorf("bursts on %v, off %v: want more than 0, and 0 or more", l.Bursts.On, l.Bursts.Off)
+	}
+	o, r := &l.Override, &l.Refund
+	for _, share := range [...]float64{l.Heavy, l.Peek, o.Share, r.Share, r.Part, r.Twice, r.Elsewhere} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("a share of calls of %v: want 0 to 1", share)
+		}
 	}
 	for _, f := range l.Regions {
 		if !(f >= 0) || math.IsInf(f, 0) {
@@ -160,8 +197,11 @@ func (l *Workload) Call(out []rules.Descriptor, key string, hits uint64) []rules
 		d := &out[n]
 		d.Entries, d.Hits, d.Override = append(d.Entries[:0], entries...), hits, rules.Override{}
 		for i := range d.Entries {
-			if d.Entries[i].Value == Drawn {
+			switch value := d.Entries[i].Value; {
+			case value == Drawn:
 				d.Entries[i].Value = key
+			case strings.Contains(value, Drawn):
+				d.Entries[i].Value = strings.Replace(value, Drawn, key, 1)
 			}
 		}
 	}

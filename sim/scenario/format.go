@@ -27,6 +27,9 @@ func Format(c *sim.Config) ([]byte, error) {
 	f.number("seed", c.Seed, -1)
 	f.time("duration", c.Duration, 0)
 	f.time("settle", c.Settle, def.Settle)
+	if c.Epoch != 0 {
+		f.text("start", time.Unix(0, c.Epoch).UTC().Format(time.RFC3339Nano), "")
+	}
 	f.add("regions", regionsNode(c))
 	f.number("shards", c.Shards, def.Shards)
 	f.number("max_keys", c.Node.MaxKeys, def.Node.MaxKeys)
@@ -239,7 +242,7 @@ func workloadNode(c *sim.Config, l *load.Workload) *yamlpos.Node {
 		descriptors = append(descriptors, yamlpos.NewMap(d...))
 	}
 	f.add("descriptors", yamlpos.NewList(descriptors...))
-	f.number("hits", l.Hits, 0)
+	f.number("hits", l.Hits, 1)
 	f.fraction("rate", l.Rate, 0)
 	regions := fieldsOf{}
 	for i, w := range l.Regions {
@@ -253,9 +256,38 @@ func workloadNode(c *sim.Config, l *load.Workload) *yamlpos.Node {
 	f.flag("new_keys", l.NewKeys)
 	f.share("hot", ppmOf(l.Hot), 0)
 	f.patterns(l)
+	f.asks(l)
 	f.flag("failover", l.Failover)
 	f.flag("pinned", l.Pinned)
 	return yamlpos.NewMap(f...)
+}
+
+// asks adds what varies from call to call, and what is refunded.
+func (f *fieldsOf) asks(l *load.Workload) {
+	if l.Heavy > 0 {
+		g := fieldsOf{}
+		g.share("share", ppmOf(l.Heavy), 0)
+		g.number("hits", l.HeavyHits, 0)
+		f.group("heavy", g)
+	}
+	f.share("peek", ppmOf(l.Peek), 0)
+	if o := &l.Override; o.Share > 0 {
+		g := fieldsOf{}
+		g.share("share", ppmOf(o.Share), rules.Whole)
+		g.number("descriptor", o.Descriptor, 0)
+		g.number("requests_per_unit", o.Requests, 0)
+		g.add("unit", yamlpos.TextNode(o.Unit.String()))
+		f.group("override", g)
+	}
+	if r := &l.Refund; r.Share > 0 {
+		g := fieldsOf{}
+		g.add("share", yamlpos.TextNode(percent(ppmOf(r.Share))))
+		g.time("after", r.After, 0)
+		g.share("part", ppmOf(r.Part), 0)
+		g.share("twice", ppmOf(r.Twice), 0)
+		g.share("elsewhere", ppmOf(r.Elsewhere), 0)
+		f.group("refund", g)
+	}
 }
 
 // patterns adds the patterns of a workload in time.

@@ -16,7 +16,7 @@ import (
 
 // workload reads one entry of workloads.
 func (s *scenario) workload(n *yamlpos.Node) bool {
-	l := load.Workload{Keys: 1}
+	l := load.Workload{Keys: 1, Hits: 1}
 	if domains := s.limits.Domains(); len(domains) == 1 {
 		l.Domain = domains[0]
 	}
@@ -31,7 +31,14 @@ func (s *scenario) workload(n *yamlpos.Node) bool {
 		field{"domain", s.Text(&l.Domain)},
 		field{"descriptor", func(v *yamlpos.Node, _ string) bool { return descriptor(v) }},
 		field{"descriptors", s.list(node.MaxDescriptors, descriptor)},
-		field{"hits", whole(s, &l.Hits, 1, math.MaxUint32)},
+		field{"hits", whole(s, &l.Hits, 0, math.MaxUint32)},
+		field{"heavy", s.group(
+			field{"share", s.share(&l.Heavy, 1)},
+			field{"hits", whole(s, &l.HeavyHits, 0, math.MaxUint32)},
+		)},
+		field{"peek", s.share(&l.Peek, 1)},
+		field{"override", s.override(&l)},
+		field{"refund", s.refund(&l)},
 		field{"rate", s.rate(&l.Rate)},
 		field{"regions", func(v *yamlpos.Node, name string) bool {
 			l.Regions = make([]float64, len(s.cfg.Regions))
@@ -117,6 +124,45 @@ func (s *scenario) rate(out *float64) yamlpos.Reader {
 		*out = f / per
 		return true
 	}
+}
+
+// override returns a Reader of limits that calls carry.
+func (s *scenario) override(l *load.Workload) yamlpos.Reader {
+	o := &l.Override
+	unit := 0
+	read := s.group(
+		field{"share", s.share(&o.Share, 1)},
+		field{"descriptor", whole(s, &o.Descriptor, 0, node.MaxDescriptors-1)},
+		field{"requests_per_unit", whole(s, &o.Requests, 0, math.MaxUint32)},
+		field{"unit", yamlpos.Word(&s.Collector, &unit, rules.Units())},
+	)
+	return func(n *yamlpos.Node, name string) bool {
+		o.Share = 1
+		good := read(n, name)
+		o.Unit = rules.Unit(unit + 1)
+		return good
+	}
+}
+
+// refund returns a Reader of how clients refund hits.
+func (s *scenario) refund(l *load.Workload) yamlpos.Reader {
+	r := &l.Refund
+	read := s.group(
+		field{"share", s.share(&r.Share, 1)},
+		field{"after", s.Duration(&r.After, time.Microsecond, sim.MaxDuration)},
+		field{"part", s.share(&r.Part, 1)},
+		field{"twice", s.share(&r.Twice, 1)},
+		field{"elsewhere", s.share(&r.Elsewhere, 1)},
+	)
+	return func(n *yamlpos.Node, name string) bool {
+		r.Share, r.After = 1, time.Second
+		return read(n, name)
+	}
+}
+
+// group returns a Reader of a map.
+func (s *scenario) group(fields ...field) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool { return s.fields(n, name, fields...) }
 }
 
 func (s *scenario) bursts(out **load.Bursts) yamlpos.Reader {

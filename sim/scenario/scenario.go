@@ -63,6 +63,7 @@ func (s *scenario) read() {
 		field{"seed", whole(s, &c.Seed, 0, math.MaxUint64)},
 		field{"duration", s.Duration(&c.Duration, time.Millisecond, sim.MaxDuration)},
 		field{"settle", s.Duration(&c.Settle, 0, sim.MaxDuration)},
+		field{"start", s.start},
 		field{"regions", s.regions},
 		field{"shards", whole(s, &c.Shards, 1, node.MaxShards)},
 		field{"max_keys", whole(s, &c.Node.MaxKeys, 1, 100_000_000)},
@@ -112,6 +113,20 @@ func (s *scenario) dependent(given map[string]*yamlpos.Node, fields ...field) {
 			f.Read(n, f.Name)
 		}
 	}
+}
+
+// start reads the wall time at which the load begins.
+func (s *scenario) start(n *yamlpos.Node, name string) bool {
+	text := ""
+	if !s.Text(&text)(n, name) {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil || at.Year() < 1990 || at.Year() > 2200 {
+		return s.Errorf(n.Pos, "write 2026-01-31T23:59:30Z", "start is %s, not a time", n.Describe())
+	}
+	s.cfg.Epoch = at.UnixNano()
+	return true
 }
 
 func (s *scenario) regions(n *yamlpos.Node, name string) bool {
