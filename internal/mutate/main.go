@@ -1,12 +1,13 @@
 // Command mutate measures what the tests of this repository and its simulator
-// find: it changes one place of the code at a time and reports what fails.
+// find: it changes one place of the code at a time, and reports what fails.
 //
 // A mutation is named, with the promise that it breaks (the files of named/),
 // or drawn by an operator from a seed. Suites are tried in this order: the
 // tests of the mutated package, the explorers, the scenarios, the swarm, and
 // the tests of other packages. The first that fails ends a mutation. No file of
-// the tree changes: the go command gets an overlay, so its cache works.
-// Results are kept by mutation and tree, and an interrupted run continues.
+// the tree changes: the go command gets an overlay with all mutations in it,
+// so everything is built once, and the environment selects a mutation. Results
+// are kept by mutation and tree, and an interrupted run continues.
 package main
 
 import (
@@ -69,7 +70,7 @@ func parseOptions(args []string) (*options, error) {
 	f := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	f.StringVar(&only, "only", "", "regular expression of names and files")
 	f.StringVar(&files, "files", strings.Join(coreFiles, ","), "packages or files that operators change")
-	f.IntVar(&o.drawn, "drawn", 60, "number of mutations by operators")
+	f.IntVar(&o.drawn, "drawn", 54, "number of mutations by operators")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of these")
 	f.StringVar(&suites, "suites", "package,explorers,scenarios,swarm,others", "what to try, in this order")
 	f.BoolVar(&o.all, "all", false, "try all suites, also after one that fails")
@@ -110,10 +111,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	list, err := collect(root, o)
+	all, err := collect(root, o)
 	if err != nil {
 		return err
 	}
+	list := slices.DeleteFunc(slices.Clone(all), func(m *mutation) bool {
+		return !o.only.MatchString(m.Name) && !o.only.MatchString(m.File)
+	})
 	if o.list {
 		for _, m := range list {
 			fmt.Fprintf(out, "%s:%d: %s\n\t%s\n", m.File, m.Line, m.Name, cmp.Or(m.Why, m.Change))
@@ -126,7 +130,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if !o.table {
 		fmt.Fprintf(out, "%d mutations, drawn with seed %d; results are kept in %s\n", len(list), o.seed, o.results)
-		if err := runAll(ctx, root, o, list, kept, out); err != nil {
+		if err := runAll(ctx, root, o, all, list, kept, out); err != nil {
 			return err
 		}
 	}
@@ -138,19 +142,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return err
 }
 
-// collect returns the mutations that the options select: the named ones, then
-// those that are drawn. Equivalent ones are left out of what is run, and stay
-// in the table.
+// collect returns the named mutations, and then those that are drawn.
 func collect(root string, o *options) ([]*mutation, error) {
 	named, verdicts, err := readNamed(root)
 	if err != nil {
 		return nil, err
 	}
 	drawn, err := draw(root, o.files, o.drawn, o.seed, verdicts)
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(append(named, drawn...), func(m *mutation) bool {
-		return !o.only.MatchString(m.Name) && !o.only.MatchString(m.File)
-	}), nil
+	return append(named, drawn...), err
 }

@@ -28,7 +28,10 @@ type mutation struct {
 	// test finds it; "" otherwise.
 	Equivalent, Survives string
 
-	content []byte // of the file, with the mutation
+	// The mutation writes text from one offset in the file to another.
+	from, to int
+	text     string
+	content  []byte // of the file, with the mutation
 }
 
 // pkg returns the folder of the package.
@@ -58,6 +61,7 @@ func readNamed(root string) ([]*mutation, map[string]*verdict, error) {
 		return nil, nil, err
 	}
 	var list []*mutation
+	var wrong []error
 	verdicts := map[string]*verdict{}
 	for _, file := range files {
 		data, err := namedFiles.ReadFile(file)
@@ -77,7 +81,8 @@ func readNamed(root string) ([]*mutation, map[string]*verdict, error) {
 			}
 			m, err := e.apply(root)
 			if err != nil {
-				return nil, nil, fmt.Errorf("%s: %s: %w", file, e.fields["mutation"], err)
+				wrong = append(wrong, fmt.Errorf("%s: %s: %w", file, e.fields["mutation"], err))
+				continue
 			}
 			if slices.ContainsFunc(list, func(o *mutation) bool { return o.Name == m.Name }) {
 				return nil, nil, fmt.Errorf("%s: two mutations are named %q", file, m.Name)
@@ -85,7 +90,7 @@ func readNamed(root string) ([]*mutation, map[string]*verdict, error) {
 			list = append(list, m)
 		}
 	}
-	return list, verdicts, nil
+	return list, verdicts, errors.Join(wrong...)
 }
 
 // blocks splits a text at its empty lines, without comments.
@@ -155,11 +160,27 @@ func (e *entry) apply(root string) (*mutation, error) {
 		return nil, fmt.Errorf("the text is %d times in %s, not once", n, f["file"])
 	}
 	at := bytes.Index(data, before) + 1
+	from, to, text := narrowed(at, e.before, e.after)
 	return &mutation{
 		Name: f["mutation"], File: f["file"], Why: f["why"], Equivalent: f["equivalent"], Survives: f["survives"],
 		Line: 1 + bytes.Count(data[:at], []byte("\n")), Change: e.before + e.after,
-		content: replaced(data, at, at+len(e.before), e.after),
+		from: from, to: to, text: text, content: replaced(data, at, at+len(e.before), e.after),
 	}, nil
+}
+
+// narrowed returns the part of a text at an offset that changes, and the new
+// text of it: the line of a short function has its head, too.
+func narrowed(at int, before, after string) (from, to int, text string) {
+	same := 0
+	for same < min(len(before), len(after)) && before[same] == after[same] {
+		same++
+	}
+	before, after = before[same:], after[same:]
+	rest := 0
+	for rest < min(len(before), len(after)) && before[len(before)-1-rest] == after[len(after)-1-rest] {
+		rest++
+	}
+	return at + same, at + same + len(before) - rest, after[:len(after)-rest]
 }
 
 // replaced returns a copy of data with another text from one offset to another.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,11 +11,11 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -81,9 +82,8 @@ func draw(root string, files []string, n int, seed uint64, verdicts map[string]*
 
 // rank orders the sites of a seed.
 func rank(seed uint64, name string) string {
-	h := fnv.New128a()
-	fmt.Fprintf(h, "%d %s", seed, name)
-	return string(h.Sum(nil))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s", seed, name))
+	return string(sum[:])
 }
 
 // folderOf returns the folder of a pattern: a package, or a file.
@@ -205,7 +205,7 @@ func (s *source) mutate(at *site) *mutation {
 	from := 1 + bytes.LastIndexByte(data[:at.from], '\n')
 	m := &mutation{
 		Name: at.name, File: s.paths[at.file], Line: 1 + bytes.Count(data[:at.from], []byte("\n")),
-		content: replaced(data, at.from, at.to, at.text),
+		from: at.from, to: at.to, text: at.text, content: replaced(data, at.from, at.to, at.text),
 	}
 	rest := data[at.to:]
 	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
@@ -223,8 +223,8 @@ func (s *source) sites(patterns []string) (list []site) {
 		}
 		for _, d := range f.Decls {
 			fn, ok := d.(*ast.FuncDecl)
-			if !ok || fn.Body == nil || fn.Name.Name == "String" || fn.Name.Name == "Error" {
-				continue // texts for readers
+			if !ok || fn.Body == nil || textual.MatchString(fn.Name.Name) {
+				continue
 			}
 			o := operators{source: s, file: i, function: functionName(fn), index: map[string]int{}}
 			ast.Inspect(fn.Body, o.visit)
@@ -233,6 +233,9 @@ func (s *source) sites(patterns []string) (list []site) {
 	}
 	return list
 }
+
+// textual matches the functions whose result is a text for readers.
+var textual = regexp.MustCompile("^(String|Error|log[A-Z].*)$")
 
 // functionName returns the name of a function with that of its receiver.
 func functionName(fn *ast.FuncDecl) string {

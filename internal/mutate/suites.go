@@ -59,15 +59,27 @@ type outcome struct {
 
 // runner tries mutations.
 type runner struct {
-	root string
-	o    *options
-	uses map[string][]string // packages of the module that a package's tests reach
+	root     string
+	o        *options
+	uses     map[string][]string // packages of the module that a package's tests reach
+	folder   string              // of the bundle and of what is built with it
+	bundle   *bundle
+	building sync.Mutex
 }
 
-// runAll tries all mutations, and keeps and prints each result.
-func runAll(ctx context.Context, root string, o *options, list []*mutation, kept *results, out io.Writer) error {
-	r := &runner{root: root, o: o}
+// runAll tries the mutations of list, and keeps and prints each result. What is
+// built contains all, so that the cache of the go command works.
+func runAll(ctx context.Context, root string, o *options, all, list []*mutation, kept *results, out io.Writer) error {
+	folder, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	r := &runner{root: root, o: o, folder: folder}
 	if err := r.readUses(ctx); err != nil {
+		return err
+	}
+	if r.bundle, err = newBundle(root, folder, all); err != nil {
 		return err
 	}
 	work := make(chan *mutation)
@@ -144,38 +156,15 @@ func (r *runner) reaches(pkg, code string) bool {
 	return pkg == code || slices.Contains(r.uses[pkg], code)
 }
 
-// overlay is a mutation in files that the go command reads in place of the
-// tree's.
-type overlay struct {
-	folder string // temporary
-	file   string // the list of replaced files, "" for the tree as it is
-	player string // the built player, "" before that
-}
-
 // try tries the suites of a mutation that have no kept result, and returns what
 // to print.
 func (r *runner) try(ctx context.Context, m *mutation, kept *results) (string, error) {
-	folder, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(folder)
-	o := &overlay{folder: folder, file: filepath.Join(folder, "overlay.json")}
-	mutated := filepath.Join(folder, "mutated.go")
-	list, err := json.Marshal(map[string]map[string]string{
-		"Replace": {filepath.Join(r.root, filepath.FromSlash(m.File)): mutated},
-	})
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(os.WriteFile(mutated, m.content, 0o600), os.WriteFile(o.file, list, 0o600)); err != nil {
-		return "", err
-	}
 	line := ""
 	for _, suite := range r.o.suites {
 		out, known := kept.of(m, suite)
 		if !known {
-			out, err = r.suite(ctx, m, suite, o)
+			var err error
+			out, err = r.suite(ctx, m, suite)
 			if err != nil || ctx.Err() != nil {
 				return line, cmp.Or(ctx.Err(), err)
 			}
@@ -203,8 +192,8 @@ func (o *outcome) String() string {
 }
 
 // suite tries one suite.
-func (r *runner) suite(ctx context.Context, m *mutation, suite suiteName, o *overlay) (*outcome, error) {
-	out := &outcome{Absent: true}
+func (r *runner) suite(ctx context.Context, m *mutation, suite suiteName) (*outcome, error) {
+	out, n := &outcome{Absent: true}, r.bundle.numbers[m]
 	begin := time.Now()
 	try := func(by string, err error) (bool, error) {
 		out.Absent, out.Caught, out.By = false, by != "", by
@@ -213,24 +202,24 @@ func (r *runner) suite(ctx context.Context, m *mutation, suite suiteName, o *ove
 	var err error
 	switch ended := false; suite {
 	case packageSuite:
-		_, err = try(r.test(ctx, m.pkg(), "", o))
+		_, err = try(r.test(ctx, m.pkg(), "", n))
 	case explorerSuite:
 		for _, e := range explorers {
 			if r.reaches(e.pkg, m.pkg()) {
-				if ended, err = try(r.test(ctx, e.pkg, e.tests, o)); ended {
+				if ended, err = try(r.test(ctx, e.pkg, e.tests, n)); ended {
 					break
 				}
 			}
 		}
 	case otherSuite:
 		for _, pkg := range r.others(m) {
-			if ended, err = try(r.test(ctx, pkg, "", o)); ended {
+			if ended, err = try(r.test(ctx, pkg, "", n)); ended {
 				break
 			}
 		}
 	case scenarioSuite, swarmSuite:
 		if r.reaches("internal/mutate", m.pkg()) {
-			_, err = try(r.simulate(ctx, suite, o))
+			_, err = try(r.simulate(ctx, suite, n))
 		}
 	}
 	out.Seconds = time.Since(begin).Seconds()
@@ -250,51 +239,69 @@ func (r *runner) others(m *mutation) (list []string) {
 
 // limits keep a mutation from taking the machine with it: seconds of CPU time
 // of a process, and KiB of memory.
-const limits = "ulimit -t 300; ulimit -v 12582912; exec \"$@\""
+const limits = "ulimit -t %d; ulimit -v 12582912; exec \"$@\""
 
-// command returns a command in the tree whose process has limits. Property
-// tests draw the same values each time, and leave no files.
-func (r *runner) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limits, "sh"}, args...)...)
+// command returns a command with limits that runs a mutation by its number, 0
+// for none. Property tests draw the same values each time, and leave no files.
+func (r *runner) command(ctx context.Context, n int, cpu time.Duration, args ...string) *exec.Cmd {
+	limit := fmt.Sprintf(limits, int(cpu.Seconds()))
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", limit, "sh"}, args...)...)
 	cmd.Dir = r.root
-	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=true", "RAPID_SEED=1")
+	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=true", "RAPID_SEED=1", fmt.Sprintf("%s=%d", selector, n))
 	return cmd
 }
 
+// binary returns the program of a package, or that of its tests, with all
+// mutations in it, and builds it first if necessary.
+func (r *runner) binary(ctx context.Context, pkg string, args ...string) (string, error) {
+	r.building.Lock()
+	defer r.building.Unlock()
+	file := filepath.Join(r.folder, strings.ReplaceAll(pkg, "/", "-")+"-"+args[0])
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	cmd := exec.CommandContext(ctx, "go", slices.Concat(args, []string{"-overlay", r.bundle.overlay, "-o", file, "./" + pkg})...)
+	cmd.Dir = r.root
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s does not build with the mutations in it: %w\n%s", pkg, err, text)
+	}
+	return file, nil
+}
+
 // failedTest finds the first test that failed.
-var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (Test[^\s/]*|Fuzz[^\s/]*|Example[^\s/]*)`)
+var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: ((?:Test|Fuzz|Example)[^\s/]*)`)
 
 // runningTest finds a test that ran when the process ended.
-var runningTest = regexp.MustCompile(`(?m)^\s*(?:panic: test timed out.*\n\s*running tests:\n\s*|=== RUN\s+)(Test[^\s/]*)`)
+var runningTest = regexp.MustCompile(`(?m)^\s*running tests:\n\s*(Test[^\s/]*)`)
 
-// test runs tests of a package with an overlay: those that match, or all but
+// test runs tests of a package with a mutation: those that match, or all but
 // the explorers. It returns the one that failed, "" if none did. A test that
 // fails must fail twice, and must pass without the mutation.
-func (r *runner) test(ctx context.Context, pkg, tests string, o *overlay) (string, error) {
-	args := []string{"-run", tests}
+func (r *runner) test(ctx context.Context, pkg, tests string, n int) (string, error) {
+	args := []string{"-test.run", tests}
 	if tests == "" {
 		args = nil
 		for _, e := range explorers {
 			if e.pkg == pkg {
-				args = []string{"-skip", e.tests}
+				args = []string{"-test.skip", e.tests}
 			}
 		}
 	}
 	for range 2 {
-		by, err := r.goTest(ctx, pkg, args, o)
+		by, err := r.runTests(ctx, pkg, args, n)
 		if by == "" || err != nil {
 			return "", err
 		}
 		if !strings.HasPrefix(by, "Test") {
 			return pkg + ": " + by, nil // a crash
 		}
-		one := []string{"-run", "^" + by + "$"}
-		again, err := r.goTest(ctx, pkg, one, o)
+		one := []string{"-test.run", "^" + by + "$"}
+		again, err := r.runTests(ctx, pkg, one, n)
 		if err != nil {
 			return "", err
 		}
 		if again != "" {
-			clean, err := r.goTest(ctx, pkg, one, &overlay{})
+			clean, err := r.runTests(ctx, pkg, one, 0)
 			if err == nil && clean != "" {
 				err = fmt.Errorf("%s of %s fails without a mutation, too", by, pkg)
 			}
@@ -304,20 +311,22 @@ func (r *runner) test(ctx context.Context, pkg, tests string, o *overlay) (strin
 	return "", nil
 }
 
-// goTest runs go test and returns which test failed, or how the process ended.
-func (r *runner) goTest(ctx context.Context, pkg string, args []string, o *overlay) (string, error) {
-	all := []string{"go", "test", "-short", "-failfast", "-vet=off", "-timeout", "5m"}
-	if o.file != "" {
-		all = append(all, "-overlay", o.file)
+// runTests runs tests of a package and returns which one failed, or how the
+// process ended.
+func (r *runner) runTests(ctx context.Context, pkg string, args []string, n int) (string, error) {
+	file, err := r.binary(ctx, pkg, "test", "-c", "-vet=off")
+	if err != nil {
+		return "", err
 	}
-	text, err := r.command(ctx, slices.Concat(all, args, []string{"./" + pkg})...).CombinedOutput()
+	all := []string{file, "-test.short", "-test.failfast", "-test.timeout", "5m"}
+	cmd := r.command(ctx, n, 2*time.Minute, append(all, args...)...)
+	cmd.Dir = filepath.Join(r.root, filepath.FromSlash(pkg))
+	text, err := cmd.CombinedOutput()
 	switch exit := (*exec.ExitError)(nil); {
 	case err == nil || ctx.Err() != nil:
 		return "", ctx.Err()
 	case !errors.As(err, &exit):
 		return "", err
-	case bytes.Contains(text, []byte("[build failed]")) || bytes.Contains(text, []byte("[setup failed]")):
-		return "", fmt.Errorf("it does not compile:\n%s", text)
 	}
 	if found := failedTest.FindSubmatch(text); found != nil {
 		return string(found[1]), nil
@@ -328,42 +337,32 @@ func (r *runner) goTest(ctx context.Context, pkg string, args []string, o *overl
 	return "crash: " + firstLine(string(text)), nil
 }
 
-// simulate plays the scenarios or the swarm with an overlay. It returns the run
+// simulate plays the scenarios or the swarm with a mutation. It returns the run
 // that failed and its auditors, "" if none did. That run must pass without the
 // mutation.
-func (r *runner) simulate(ctx context.Context, suite suiteName, o *overlay) (string, error) {
+func (r *runner) simulate(ctx context.Context, suite suiteName, n int) (string, error) {
 	args := []string{playCommand}
 	if suite == swarmSuite {
 		args = append(args, "-seeds", fmt.Sprint(r.o.runs))
 	}
-	found, err := r.player(ctx, args, o)
+	found, err := r.play(ctx, args, n)
 	if found == nil || err != nil {
 		return "", err
 	}
-	clean, err := r.player(ctx, append(args, "-run", found.Run), &overlay{folder: o.folder})
+	clean, err := r.play(ctx, append(args, "-run", found.Run), 0)
 	if err == nil && clean != nil {
 		err = fmt.Errorf("%s fails without a mutation, too: %s", found.Run, clean.What)
 	}
 	return found.Run + ": " + found.What, err
 }
 
-// player builds the player with an overlay, unless it is built, and runs it.
-func (r *runner) player(ctx context.Context, args []string, o *overlay) (*finding, error) {
-	if o.player == "" {
-		binary := filepath.Join(o.folder, "player")
-		build := []string{"go", "build", "-o", binary}
-		if o.file != "" {
-			build = append(build, "-overlay", o.file)
-		} else {
-			build[3] += ".clean"
-			binary = build[3]
-		}
-		if text, err := r.command(ctx, append(build, "./internal/mutate")...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("it does not compile: %w\n%s", err, text)
-		}
-		o.player = binary
+// play runs the player with a mutation. It returns nil if nothing failed.
+func (r *runner) play(ctx context.Context, args []string, n int) (*finding, error) {
+	file, err := r.binary(ctx, "internal/mutate", "build")
+	if err != nil {
+		return nil, err
 	}
-	cmd := r.command(ctx, append([]string{o.player}, args...)...)
+	cmd := r.command(ctx, n, 15*time.Minute, append([]string{file}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
