@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"github.com/georld/rld/internal/await"
 )
 
 // TestBanner: the example call has the name that started the program, and is
@@ -14,7 +16,7 @@ func TestBanner(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, Options{Config: c, Out: &out, Program: "./my bin/rld"}) }()
-	await(t, "the banner is printed", func() bool { return strings.Contains(out.String(), "check --addr") })
+	await.True(t, "the banner is printed", func() bool { return strings.Contains(out.String(), "check --addr") })
 	call := out.String()[strings.Index(out.String(), "'http://")+8:]
 	call = call[:strings.Index(call, "'")]
 	addr, path, _ := strings.Cut(call, "/")
@@ -22,7 +24,7 @@ func TestBanner(t *testing.T) {
 		t.Errorf("%s meets no limit: %s", call, body)
 	}
 	stop()
-	if err := <-done; err != nil {
+	if err := await.Value(t, "the end of the daemon", done); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{": 2 rules in 1 domain from ", "\n  './my bin/rld' check --addr 127.0.0.1:"} {

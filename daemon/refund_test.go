@@ -53,7 +53,7 @@ func TestRefundAtADaemon(t *testing.T) {
 	if admitted != 3 {
 		t.Errorf("%d refunded hits admitted, want 3", admitted)
 	}
-	if err := r.wait(); err != nil {
+	if err := r.wait(t); err != nil {
 		t.Fatal(err)
 	}
 	next := rldv1.NewRateLimiterClient(dial(t, startDaemon(t, c).edges.grpcAddr()))

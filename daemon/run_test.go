@@ -22,6 +22,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/internal/await"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/quota"
 )
@@ -90,29 +91,19 @@ func startDaemon(t *testing.T, c config.Config) *running {
 	go func() { r.done <- r.serve(ctx, e) }()
 	t.Cleanup(func() {
 		cancel()
-		<-r.done
+		await.Value(t, "the end of the daemon", r.done)
 	})
-	await(t, "the daemon is ready", func() bool { return r.ready() == nil })
+	await.True(t, "the daemon is ready", func() bool { return r.ready() == nil })
 	return r
 }
 
 // wait stops the daemon and returns what serve returned.
-func (r *running) wait() error {
+func (r *running) wait(t *testing.T) error {
+	t.Helper()
 	r.stop()
-	err := <-r.done
+	err := await.Value(t, "the end of the daemon", r.done)
 	r.done <- nil // for the cleanup
 	return err
-}
-
-// await polls for a condition.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 func dial(t *testing.T, target string) *grpc.ClientConn {
@@ -149,11 +140,11 @@ func TestStopUnderLoadLosesNoCall(t *testing.T) {
 		clients.Go(func() { streamLoad(rldv1.NewRateLimiterClient(cc), fmt.Sprint(i), &answered) })
 		clients.Go(func() { httpLoad(r.edges.httpAddr(), fmt.Sprint(i), &answered) })
 	}
-	await(t, "thousands of calls were answered", func() bool { return answered.Load() > 5_000 })
-	if err := r.wait(); err != nil {
+	await.True(t, "a thousand calls were answered", func() bool { return answered.Load() > 1_000 })
+	if err := r.wait(t); err != nil {
 		t.Fatal(err)
 	}
-	clients.Wait()
+	await.Done(t, "the end of the clients", clients.Wait)
 	if got, want := answered.Load(), r.charged(); got != want {
 		t.Fatalf("%d calls were charged, %d answers came", want, got)
 	}
@@ -227,7 +218,7 @@ func TestReload(t *testing.T) {
 		}
 		n := strings.Count(r.log.String(), logged)
 		(&Handle{r.daemon, r.edges}).Reload()
-		await(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
+		await.True(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
 	}
 	if got := remaining(); got != 9 {
 		t.Fatalf("%d remain, want 9", got)
@@ -264,7 +255,7 @@ func TestReloadOfShareThreshold(t *testing.T) {
 			t.Fatal(err)
 		}
 		(&Handle{r.daemon, r.edges}).Reload()
-		await(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
+		await.True(t, logged, func() bool { return strings.Count(r.log.String(), logged) > n })
 	}
 }
 
@@ -354,7 +345,7 @@ func TestUnixSocket(t *testing.T) {
 	if _, err := second.listen(); err == nil || !strings.Contains(err.Error(), "is already in use") {
 		t.Fatalf("a second daemon on the socket: %v", err)
 	}
-	if err := r.wait(); err != nil {
+	if err := r.wait(t); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(c.GRPC.UDS); !os.IsNotExist(err) {
@@ -381,14 +372,14 @@ func TestBannerCallsWork(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, Options{Config: c, Out: &out, Version: "test"}) }()
-	await(t, "the banner is printed", func() bool { return strings.Contains(out.String(), "rld check") })
+	await.True(t, "the banner is printed", func() bool { return strings.Contains(out.String(), "rld check") })
 	_, rest, _ := strings.Cut(out.String(), "curl -i 'http://")
 	addr, path, _ := strings.Cut(rest[:strings.Index(rest, "'")], "/")
 	if body := get(t, addr, "/"+path); !strings.Contains(body, `"allowed":true`) || !strings.Contains(body, `"limit":`) {
 		t.Errorf("the call of the banner meets no limit: %s", body)
 	}
 	stop()
-	if err := <-done; err != nil {
+	if err := await.Value(t, "the end of the daemon", done); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/georld/rld/internal/await"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
@@ -76,14 +77,14 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 	if err := os.WriteFile(c.Limits.Path, []byte("domain: edge\ndescriptors: 7\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the fault is told", func() bool {
+	await.True(t, "the fault is told", func() bool {
 		r.page(t, "/v1/status", http.StatusOK, &s)
 		return strings.Contains(s.Daemon.LimitsFault, "limits.yaml:2")
 	})
 	if err := os.WriteFile(c.Limits.Path, []byte(oneRule), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the fault is over", func() bool {
+	await.True(t, "the fault is over", func() bool {
 		r.page(t, "/v1/status", http.StatusOK, &s)
 		return s.Daemon.LimitsFault == ""
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/await"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/wire"
@@ -49,7 +50,7 @@ func TestStrictOutboxIsConcurrent(t *testing.T) {
 			}
 		}
 	})
-	await(t, "all is sent", func() bool {
+	await.True(t, "all is sent", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(seen) == senders*each

@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// TestScripts runs the arguments in testdata. -rewrite brings their outputs up
-// to date.
+// TestScripts runs the arguments in testdata/scripts. -rewrite brings their
+// outputs up to date.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		r := &rig{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/georld/rld/internal/await"
 )
 
 // priorityPair are two daemons of a region over TCP, of which a has a stream
@@ -48,12 +48,12 @@ func newPriorityPair(t *testing.T, secure func(name string) func(*Config)) *prio
 	go func() { served <- l.b.Serve(lis) }()
 	t.Cleanup(func() {
 		l.b.Close()
-		if err := <-served; err != nil {
+		if err := await.Value(t, "the end of Serve", served); err != nil {
 			t.Errorf("serving ended with %v", err)
 		}
 	})
 	l.a.Targets([]Target{{Addr: l.addr, Region: "eu"}})
-	l.within(t, "a priority stream", func() bool { return l.priority() })
+	await.True(t, "there is a priority stream", func() bool { return l.priority() })
 	return l
 }
 
@@ -68,15 +68,6 @@ func (l *priorityPair) priority() bool {
 	all[0].priority.mu.Lock()
 	defer all[0].priority.mu.Unlock()
 	return all[0].priority.conn != nil
-}
-
-func (l *priorityPair) within(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20s: %s: %+v", what, l.a.Streams())
-		}
-	}
 }
 
 func plainly(string) func(*Config) { return func(*Config) {} }
@@ -95,14 +86,14 @@ func TestPriority(t *testing.T) {
 				if !l.a.SendNow(2, []byte(frame)) {
 					t.Fatalf("a frame of %d bytes was not sent", len(frame))
 				}
-				if got := <-l.arrived; got != frame {
+				if got := await.Value(t, "the frame", l.arrived); got != frame {
 					t.Errorf("a frame of %d bytes arrived, want %d", len(got), len(frame))
 				}
 			}
 			// ProtocolErrors costs the priority stream and the bulk stream, as
 			// it does there.
 			l.a.SendNow(2, []byte("invalid"))
-			l.within(t, "the end of both streams", func() bool { return !l.priority() && l.b.Stats().Accepted == 0 })
+			await.True(t, "both streams have ended", func() bool { return !l.priority() && l.b.Stats().Accepted == 0 })
 			if l.b.Stats().ProtocolErrors["format"] == 0 {
 				t.Errorf("the protocol error is not counted: %+v", l.b.Stats().ProtocolErrors)
 			}
@@ -136,17 +127,18 @@ func TestPriorityOfUnknownPeer(t *testing.T) {
 		}
 		frame := append(binary.LittleEndian.AppendUint32(nil, 5), "frame"...)
 		_, _ = conn.Write(append(append([]byte(priorityMagic), says...), frame...))
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-		if answer, err := io.ReadAll(conn); len(answer) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: %q, %v, want the end of the connection", name, answer, err)
-		}
+		await.Done(t, "the end of the connection: "+name, func() {
+			if answer, err := io.ReadAll(conn); len(answer) > 0 {
+				t.Errorf("%s: %q, %v, want the end of the connection", name, answer, err)
+			}
+		})
 		conn.Close()
 	}
 	// The priority stream of a member still works.
 	if !l.a.SendNow(2, []byte("mine")) {
 		t.Error("a frame was not sent")
 	}
-	if got := <-l.arrived; got != "mine" {
+	if got := await.Value(t, "the frame", l.arrived); got != "mine" {
 		t.Errorf("%q arrived", got)
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/georld/rld/internal/await"
 )
 
 // authority signs certificates in tests.
@@ -397,20 +399,16 @@ func TestRealSockets(t *testing.T) {
 	served := make(chan error, 1)
 	go func() { served <- b.Serve(lis) }()
 	a.Targets([]Target{{Addr: lis.Addr().String(), Region: "eu", WAN: true}})
-	for deadline := time.Now().Add(10 * time.Second); a.Stats().Outgoing == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no stream: %+v", a.Streams())
-		}
-	}
+	await.True(t, "there is a stream", func() bool { return a.Stats().Outgoing > 0 })
 	frame := strings.Repeat("count", 10_000)
 	if !a.Send(2, []byte(frame)) {
 		t.Fatal("a frame was not sent")
 	}
-	if got := <-arrived; got != frame {
+	if got := await.Value(t, "the frame", arrived); got != frame {
 		t.Errorf("a frame of %d bytes arrived, want %d", len(got), len(frame))
 	}
 	b.Close()
-	if err := <-served; err != nil {
+	if err := await.Value(t, "the end of Serve", served); err != nil {
 		t.Errorf("serving ended with %v", err)
 	}
 }

@@ -85,22 +85,15 @@ func (r *rig) region(n int) []*Swim {
 	return all
 }
 
-// within waits until cond holds and fails the test if that takes longer.
-func (r *rig) within(limit time.Duration, what string, cond func() bool) time.Duration {
+// within waits until cond holds and fails the test if that takes longer, in
+// virtual time.
+func (r *rig) within(limit time.Duration, what string, cond func() bool) {
 	r.t.Helper()
-	return within(r.t, limit, what, cond)
-}
-
-func within(t *testing.T, limit time.Duration, what string, cond func() bool) time.Duration {
-	t.Helper()
-	begin := time.Now()
-	for !cond() {
+	for begin := time.Now(); !cond(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > limit {
-			t.Fatalf("not within %v: %s", limit, what)
+			r.t.Fatalf("not within %v: %s", limit, what)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	return time.Since(begin)
 }
 
 // agree reports whether each of s knows n members, and the same.

@@ -14,8 +14,9 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// TestScripts replays testdata. Every daemon has one Key of one window of 10 s
-// and a limit; all daemons know the accounts of all others. The commands:
+// TestScripts replays testdata/scripts. Every daemon has one Key of one window
+// of 10 s and a limit; all daemons know the accounts of all others. The
+// commands:
 //
 //	cluster a=2 b=1 limit=90 [wan=20ms] [entity]  starts daemons a1, a2, b1 with equal allotments; region r's
 //	                                    aggregator is its first daemon
@@ -25,7 +26,7 @@ import (
 //	aggregator DAEMON                   makes a daemon the aggregator of its region
 //	rights                              prints every account
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		var c scripted
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return c.run(t, d) })
 	})

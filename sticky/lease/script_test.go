@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// TestScripts replays testdata. A message takes 1 ms in a region and 20 ms
-// between regions, a store 2 ms, and nothing is random. The commands:
+// TestScripts replays testdata/scripts. A message takes 1 ms in a region and
+// 20 ms between regions, a store 2 ms, and nothing is random. The commands:
 //
 //	world a=3 b=3             starts daemons a1, a2, a3, b1 and so on, with the
 //	                          limits below
@@ -39,7 +39,7 @@ import (
 // that are sent and the calls that are decided. Accepted is printed only if a
 // voter refuses, and Accept once for all voters.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		s := &script{world: world{t: t}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t = t

@@ -13,8 +13,8 @@ import (
 	"github.com/georld/rld/sticky"
 )
 
-// TestScripts replays testdata: a region of three voters a, b and c and one
-// key. Stores and messages take their time. The commands:
+// TestScripts replays testdata/scripts: a region of three voters a, b and c and
+// one key. Stores and messages take their time. The commands:
 //
 //	want D N           owner D wants a watermark of N, and knows the
 //	                   consumption that it counts
@@ -27,7 +27,7 @@ import (
 //	again D            D sends the unanswered messages again
 //	show               prints the watermarks of owners and voters
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		w := newWorld(&setup{daemon: 3, owners: []int{0, 1, 2}, limit: 1000, async: true, late: true, crash: 9, lose: 9, pokes: 99})
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			return w.script(t, d)
