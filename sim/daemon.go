@@ -60,6 +60,7 @@ type Daemon struct {
 	refused    string                  // the file that the process before could not read
 	backup     *simdisk.Disk           // of OldDisk, nil for none
 	ran        string                  // the name of the process before
+	retired    bool                    // its rights went to others
 
 	sealer  replica.TokenSealer
 	refunds replica.Refunds

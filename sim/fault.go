@@ -75,6 +75,21 @@ const (
 	// up their work, finish their calls, and hand their counts over. For later
 	// they start again; those that still run are killed first.
 	Leave
+	// RetireDaemon is a crash of From, whose rights the operator gives to the
+	// others of their region. RetireRegion is that of the regions of From; they
+	// get rights again when it ends. The operator removes the records of rights
+	// of what has been retired before it starts again.
+	RetireDaemon
+	RetireRegion
+	// KeptRecord is RetireRegion by an operator that keeps the records, and
+	// gives no rights back.
+	KeptRecord
+	// LateStart keeps From from starting from the beginning. Later they are
+	// retired as by RetireDaemon, and start for the first time when it ends.
+	LateStart
+	// FirstStart is Amnesia, after which the operator states that From never
+	// ran before.
+	FirstStart
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -136,6 +151,11 @@ var faultKinds = [...]faultKind{
 	BitFlip:       {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
 	TruncatedFile: {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
 	Leave:         {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
+	RetireDaemon:  {"retire_daemon", "{from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
+	RetireRegion:  {"retire_region", "regions of {from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
+	KeptRecord:    {"kept_record", "regions of {from} down, and retired with their records", (*faults).retire, (*faults).unretire, known},
+	LateStart:     {"late_start", "{from} retired before their first start", (*faults).retire, (*faults).unretire, known},
+	FirstStart:    {"first_start", "{from} down, disks lost, and started as if for the first time", ofEach((*faults).crash), ofEach((*faults).restart), known},
 	OldDisk:       {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
@@ -194,7 +214,11 @@ func everywhere(places []string) string {
 
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
-	return f.Kind == Crash || f.Kind == Amnesia || f.Kind == PowerLoss || f.Kind == BitFlip || f.Kind == TruncatedFile || f.Kind == Leave
+	switch f.Kind {
+	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RetireDaemon, RetireRegion, KeptRecord, FirstStart:
+		return true
+	}
+	return false
 }
 
 // in reports whether a daemon is one of the places, which are regions and
@@ -213,6 +237,8 @@ type faults struct {
 	active []int        // their numbers
 	risen  map[int]bool // those whose zombies continued
 	rng    *rand.Rand
+
+	commands pool[*command] // that the operator has still to give
 }
 
 // begin lets fault i happen, unless the liveness phase has begun.
@@ -251,6 +277,9 @@ func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 	d.downs++
 	w.crash(d)
 	switch f.Kind {
+	case FirstStart:
+		d.ran = ""
+		fallthrough
 	case Amnesia:
 		d.newDisk(w)
 	case PowerLoss:
@@ -301,6 +330,9 @@ func clocks(offset time.Duration, drift int64) faultStep {
 func (a *faults) changeRules(w *World, f *Fault, _ int) {
 	set := w.addRules(f.Rules)
 	for _, d := range w.daemons {
+		if !d.in(f.From) {
+			continue
+		}
 		w.events.push(w.now+a.between(0, f.For), evRules, w.adoptions.put(adoption{d.Index, set}))
 	}
 }

@@ -25,6 +25,7 @@ const (
 	evRefund                   // a client sends a refund token; arg: refund
 	evSuspect                  // a fault takes others for dead; arg: fault
 	evLeave                    // a process that leaves may end; arg: process
+	evCommand                  // the operator gives a command; arg: command
 )
 
 // event is something that will happen at a virtual time. Events of one time

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
 )
 
@@ -74,4 +76,120 @@ func (w *World) depart(process int32) {
 	if d.downs == 0 {
 		w.events.push(w.now, evStart, int32(d.Index))
 	}
+}
+
+// command is a command about rights, which the operator gives at one daemon
+// after the other until one accepts it.
+type command struct {
+	give     func(a *agent.Agent) error
+	at       func(d *Daemon) bool // the daemons to give it at
+	accepted func()
+	attempts int
+}
+
+// The operator gives a command again after commandEvery, maxAttempts times in
+// all.
+const (
+	commandEvery = time.Second
+	maxAttempts  = 60
+)
+
+// command lets the operator give a command.
+func (a *faults) command(w *World, i int32) {
+	c := a.commands.take(i)
+	first := a.rng.IntN(len(w.daemons))
+	for k := range w.daemons {
+		d := w.daemons[(first+k)%len(w.daemons)]
+		if !d.Up || d.Paused || d.leaving != nil || d.agent == nil || !c.at(d) {
+			continue
+		}
+		err := c.give(d.agent.Agent)
+		if d.turnAgent(w); err == nil {
+			c.accepted()
+			return
+		}
+	}
+	if c.attempts++; c.attempts < maxAttempts {
+		w.events.push(w.now+commandEvery, evCommand, a.commands.put(c))
+	}
+}
+
+// order has the operator give a command.
+func (a *faults) order(w *World, c *command) {
+	if w.rights {
+		w.events.push(w.now, evCommand, a.commands.put(c))
+	}
+}
+
+// retire stops the daemons of fault i, or those of its regions, and has the
+// operator retire them while they are down: the statement that they admit
+// nothing any more is true.
+func (a *faults) retire(w *World, f *Fault, i int) {
+	if f.Kind == RetireDaemon || f.Kind == LateStart {
+		ofEach(func(_ *faults, _ *World, _ *Fault, d *Daemon) {
+			if f.Kind == RetireDaemon {
+				a.crash(w, f, d)
+			}
+			a.order(w, &command{
+				give:     func(to *agent.Agent) error { return to.RetireDaemon(d.Name) },
+				at:       func(o *Daemon) bool { return o.Region == d.Region && slices.Contains(a.active, i) },
+				accepted: func() { d.retired = true },
+			})
+		})(a, w, f, i)
+		return
+	}
+	for _, region := range w.regionsOf(f) {
+		for _, d := range w.local[region] {
+			a.crash(w, f, d)
+		}
+		a.order(w, &command{
+			give: func(to *agent.Agent) error { return to.RetireRegion(w.regions[region]) },
+			at:   func(o *Daemon) bool { return o.RegionIndex != region && slices.Contains(a.active, i) },
+			accepted: func() {
+				for _, d := range w.local[region] {
+					d.retired = true
+				}
+			},
+		})
+	}
+}
+
+// unretire starts again what retire stopped, without the records of what was
+// retired. A region gets rights again, unless its records are kept.
+func (a *faults) unretire(w *World, f *Fault, i int) {
+	start := func(a *faults, w *World, f *Fault, d *Daemon) {
+		if d.retired && f.Kind != KeptRecord {
+			d.disk.Remove(replica.RightsFile)
+		}
+		d.retired = false
+		a.restart(w, f, d)
+	}
+	if f.Kind == RetireDaemon || f.Kind == LateStart {
+		ofEach(start)(a, w, f, i)
+		return
+	}
+	for _, region := range w.regionsOf(f) {
+		was := slices.ContainsFunc(w.local[region], func(d *Daemon) bool { return d.retired })
+		for _, d := range w.local[region] {
+			start(a, w, f, d)
+		}
+		if was && f.Kind != KeptRecord {
+			a.order(w, &command{
+				give:     func(to *agent.Agent) error { return to.ReturnRegion(w.regions[region]) },
+				at:       func(o *Daemon) bool { return o.RegionIndex != region },
+				accepted: func() {},
+			})
+		}
+	}
+}
+
+// regionsOf returns the numbers of the regions that a fault is in.
+func (w *World) regionsOf(f *Fault) []int {
+	var all []int
+	for i, local := range w.local {
+		if slices.ContainsFunc(local, func(d *Daemon) bool { return d.in(f.From) }) {
+			all = append(all, i)
+		}
+	}
+	return all
 }

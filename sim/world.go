@@ -193,7 +193,11 @@ func (w *World) prepare() {
 		w.events.push(w.now+w.faults.between(0, g.Interval), evStart, int32(i))
 	}
 	for i := range w.cfg.Faults {
-		w.events.push(w.cfg.Faults[i].At, evFault, int32(i))
+		f := &w.cfg.Faults[i]
+		w.events.push(f.At, evFault, int32(i))
+		if f.Kind == LateStart {
+			ofEach((*faults).crash)(&w.faults, w, f, i)
+		}
 	}
 	w.load.prepare(w)
 	w.views.prepare(w)
@@ -236,6 +240,7 @@ var eventKinds = [...]struct {
 	evRefund:  {"refund", func(w *World, arg int32) { w.load.refund(w, arg) }},
 	evSuspect: {"suspect", func(w *World, arg int32) { w.faults.turn(w, int(arg)) }},
 	evLeave:   {"leave", (*World).depart},
+	evCommand: {"command", func(w *World, arg int32) { w.faults.command(w, arg) }},
 }
 
 // fail ends the run with an error, nil for none.

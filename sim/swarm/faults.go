@@ -1,6 +1,7 @@
 package swarm
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -90,6 +91,13 @@ func (d *draw) knownFaults() {
 		}
 	}
 	kind := kinds[d.IntN(len(kinds))]
+	if kind == sim.LateStart || kind == sim.KeptRecord {
+		if d.rights && len(d.cfg.Regions) > 1 {
+			d.lateReturn(kind)
+			return
+		}
+		kind = sim.FirstStart
+	}
 	for range 1 + d.IntN(4) {
 		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
 	}
@@ -127,6 +135,42 @@ func (d *draw) aimed() {
 	}
 }
 
+// lateReturn draws what is retired, in a run that is long enough for others to
+// hold its rights. A region comes back partitioned from the others.
+func (d *draw) lateReturn(kind sim.FaultKind) {
+	c := &d.cfg
+	c.Duration = d.time(25*time.Second, 35*time.Second)
+	region := c.Regions[d.IntN(len(c.Regions))]
+	f := sim.Fault{Kind: kind, At: d.time(0, 3*time.Second), For: d.time(14*time.Second, 18*time.Second)}
+	if kind == sim.KeptRecord {
+		region = slices.MaxFunc(c.Regions, func(a, b sim.Region) int { return a.Daemons - b.Daemons })
+		f.From = []string{region.Name}
+		back := f.At + f.For
+		c.Faults = append(c.Faults, sim.Fault{Kind: sim.Cut, At: back - time.Second, For: d.time(6*time.Second, 12*time.Second), From: f.From})
+		c.Rights.Weights = nil
+	} else {
+		f.From = []string{region.Daemon(d.IntN(region.Daemons))}
+	}
+	c.Faults = append(c.Faults, f)
+}
+
+// operators draws commands of operators in runs with rights that are long
+// enough for others to hold the rights of what is retired, and for its return.
+func (d *draw) operators() {
+	c := &d.cfg
+	if !d.rights || !d.chance(0.15) {
+		return
+	}
+	c.Duration = d.time(15*time.Second, 35*time.Second)
+	for i := range c.Workloads {
+		c.Workloads[i].Rate /= 2
+	}
+	for range d.between(1, 3) {
+		kind := []sim.FaultKind{sim.RetireDaemon, sim.RetireRegion, sim.Leave, sim.NewRules}[d.IntN(4)]
+		c.Faults = append(c.Faults, d.fault(kind))
+	}
+}
+
 func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	c := &d.cfg
 	f := sim.Fault{Kind: kind, At: d.time(0, c.Duration-1), For: d.time(time.Millisecond, c.Duration)}
@@ -144,6 +188,8 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.Leave:
 		f.For = d.wild(100*time.Millisecond, 6*time.Second)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
+	case sim.RetireDaemon, sim.RetireRegion, sim.KeptRecord, sim.LateStart, sim.FirstStart:
+		f.At, f.For = d.time(0, c.Duration/2), d.time(0, c.Duration/2)
 	case sim.Cut:
 		f.To, f.OneWay = d.somewhere(), d.chance(0.5)
 	case sim.Pause:
@@ -162,6 +208,9 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.MissMembers:
 		f.To = d.somewhere()
 	case sim.NewRules:
+		if d.chance(0.7) {
+			f.From = nil
+		}
 		keys := d.keys
 		f.Rules, f.Limits = d.rules()
 		d.keys = keys

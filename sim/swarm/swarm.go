@@ -45,6 +45,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	c.Rules, c.Limits = d.rules()
 	d.workloads()
 	d.press()
+	d.operators()
 	d.faults()
 	d.rolling()
 	d.strictFaults()
