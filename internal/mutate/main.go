@@ -39,6 +39,7 @@ type options struct {
 	any     bool // takes results of any tree
 	list    bool
 	table   bool // prints what is known and runs nothing
+	pages   bool // prints the table for docs
 	json    string
 }
 
@@ -80,6 +81,7 @@ func parseOptions(args []string) (*options, error) {
 	f.BoolVar(&o.any, "any-tree", false, "take kept results of other versions of the tree, too")
 	f.BoolVar(&o.list, "list", false, "list the mutations and run nothing")
 	f.BoolVar(&o.table, "table", false, "print the kept results and run nothing")
+	f.BoolVar(&o.pages, "markdown", false, "print the table for a page of docs")
 	f.StringVar(&o.json, "json", "", "write the table to this file as JSON, - for standard output")
 	if err := f.Parse(args); err != nil {
 		return nil, err
@@ -135,10 +137,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	t := newTable(list, kept)
-	if o.json != "" {
-		return t.writeJSON(o.json, out)
+	switch {
+	case o.json != "":
+		err = t.writeJSON(o.json, out)
+	case o.pages:
+		_, err = io.WriteString(out, t.markdown())
+	default:
+		_, err = io.WriteString(out, t.text())
 	}
-	_, err = io.WriteString(out, t.text())
 	return err
 }
 

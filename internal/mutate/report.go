@@ -120,6 +120,47 @@ func (t *table) text() string {
 	return b.String()
 }
 
+// markdown returns the table for a page of docs.
+func (t *table) markdown() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| mutation | place | tests | simulated |\n|---|---|---|---|\n")
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		file, name := r.Place, r.Name
+		if rest, drawn := strings.CutPrefix(r.Name, strings.Split(r.Place, ":")[0]+":"); drawn {
+			name = "drawn: `" + rest + "`"
+		}
+		if r.Equivalent != "" {
+			fmt.Fprintf(&b, "| %s | `%s` | equivalent: %s | |\n", name, file, r.Equivalent)
+			continue
+		}
+		tests, simulated := r.cell(packageSuite, otherSuite), r.cell(explorerSuite, scenarioSuite, swarmSuite)
+		if tests == "-" && simulated == "-" && r.Survives != "" {
+			tests = "survives: " + r.Survives
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", name, file, tests, simulated)
+	}
+	return b.String()
+}
+
+// cell returns the first of some suites that caught the mutation.
+func (r *row) cell(suites ...suiteName) string {
+	tried := false
+	for _, s := range suites {
+		o := r.Suites[s]
+		if o == nil || o.Absent {
+			continue
+		}
+		if tried = true; o.Caught {
+			return fmt.Sprintf("%s, %.0f s", o.By, o.Seconds)
+		}
+	}
+	if tried {
+		return "-"
+	}
+	return ""
+}
+
 // summary returns the catchers of a mutation by suite, and their seconds.
 func (r *row) summary() (by, seconds string) {
 	if r.Equivalent != "" {

@@ -288,6 +288,9 @@ func (r *rig) send(p *proc, m Message) {
 		return
 	}
 	to := r.daemons[i]
+	if r.mutation == 0 {
+		r.stored(p, m.Daemons.Acks, m.Votes)
+	}
 	if r.mutation&mutationUnheld != 0 {
 		unheld(&m)
 	}
@@ -313,6 +316,23 @@ func (r *rig) send(p *proc, m Message) {
 		r.flight = append(r.flight, parcel{r.at + d, to, m.To, m})
 		if !r.chance(r.twice) {
 			return
+		}
+	}
+}
+
+// stored fails the test for a promise of a daemon that is not on its disk.
+func (r *rig) stored(p *proc, acks []epoch.Ack, votes []epoch.Vote) {
+	kept := func(acks []epoch.Ack, id epoch.ID) bool {
+		return slices.ContainsFunc(acks, func(a epoch.Ack) bool { return a.ID == id })
+	}
+	for _, a := range acks {
+		if a.By == p.member && !kept(p.disk.Local.Acks, a.ID) {
+			r.t.Fatalf("%v: %s uses its acknowledgement of %s before it is stored", r.at, p.name, a.ID)
+		}
+	}
+	for _, v := range votes {
+		if v.Daemon == p.member && !kept(p.disk.Region.Acks, v.Ack.ID) {
+			r.t.Fatalf("%v: %s uses its vote for %s before it is stored", r.at, p.name, v.Ack.ID)
 		}
 	}
 }
@@ -344,6 +364,9 @@ func (r *rig) observe() {
 	for _, p := range r.daemons {
 		if !p.up {
 			continue
+		}
+		if r.mutation == 0 {
+			r.stored(p, nil, p.votes)
 		}
 		for i, a := range r.asked {
 			now := r.now(p)

@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/quota/epoch"
+)
+
+// slowStores is a cluster whose stores take longer than a message.
+func slowStores(t *testing.T) *rig {
+	r := newRig(t, 1, 2, 2)
+	r.boot()
+	r.run(3 * time.Second)
+	r.slow = func(*proc) time.Duration { return 300 * time.Millisecond }
+	return r
+}
+
+// TestPromisesAreStoredFirst: rig.send fails for a promise that is not on disk.
+func TestPromisesAreStoredFirst(t *testing.T) {
+	r := slowStores(t)
+	before := settledID(r.find("a1").local)
+	r.join("a")
+	move(r, r.find("b1"))
+	r.run(20 * time.Second)
+	r.safe()
+	if settledID(r.find("a1").local) == before || settledID(r.find("a1").region0()) == (epoch.ID{}) {
+		t.Error("nothing was promised")
+	}
+}
+
+// TestFailedStoreIsRepeated: promises that were not stored at first count once
+// they are.
+func TestFailedStoreIsRepeated(t *testing.T) {
+	r := newRig(t, 1, 1, 1)
+	r.boot()
+	r.run(3 * time.Second)
+	a := r.find("a1")
+	full := true
+	r.failing = func(p *proc) bool { return full && p == a }
+	move(r, r.find("b1"))
+	r.run(3 * time.Second)
+	if e := newest(r.find("b1").region0()); e.Settled {
+		t.Fatal("an epoch settled although a1 stored nothing")
+	}
+	full = false
+	r.until(10*time.Second, "the epoch is settled", func() bool { return newest(r.find("b1").region0()).Settled })
+	r.safe()
+}
+
+// TestLeftOutKeepsNothing: a former allotment of the window ends when an epoch
+// leaves the daemon out, and remains when its epochs were pruned.
+func TestLeftOutKeepsNothing(t *testing.T) {
+	c := &shareCache{}
+	c.setRules([]Rule{{ID: 1}})
+	share := func(allotment uint64, reason epoch.Reason) uint64 {
+		n, _ := c.keep(1, keptShare{x: 5_000, total: 100, allotment: allotment}, reason)
+		return n
+	}
+	if n := share(50, epoch.ReasonEpoch); n != 50 {
+		t.Errorf("allotment %d of 50", n)
+	}
+	if n := share(0, epoch.ReasonUnsettled); n != 50 {
+		t.Errorf("allotment %d of 50 after its epochs were pruned", n)
+	}
+	if n := share(0, epoch.ReasonLeftOut); n != 0 {
+		t.Errorf("allotment %d of a daemon that is left out", n)
+	}
+}
+
+// TestLostRecordIsFenced: the former participant of a daemon that lost its
+// record is retired after the last window it may have used.
+func TestLostRecordIsFenced(t *testing.T) {
+	r := newRig(t, 1, 3)
+	r.boot()
+	r.run(3 * time.Second)
+	a := r.find("a1")
+	former := a.member
+	r.crash(a)
+	r.restart(a, true)
+	fence := a.Agent.fence
+	var retired []epoch.Retirement
+	r.until(20*time.Second, "the former participant is retired", func() bool {
+		retired = append(retired, newest(r.find("a2").local).Epoch.Retired...)
+		return len(retired) > 0
+	})
+	if retired[0] != (epoch.Retirement{ID: former, From: fence + 1}) {
+		t.Errorf("retired %+v, want %d from %d on", retired[0], former, fence+1)
+	}
+}
+
+// TestRetiredParticipantHasTime: an operator retires from a window on that no
+// clock has reached.
+func TestRetiredParticipantHasTime(t *testing.T) {
+	r := newRig(t, 1, 1, 1)
+	r.boot()
+	r.run(3 * time.Second)
+	r.crash(r.find("b1"))
+	r.run(3 * time.Second)
+	a := r.find("a1")
+	if err := a.RetireRegion("b"); err != nil {
+		t.Fatal(err)
+	}
+	e := newest(a.region0()).Epoch
+	if len(e.Retired) != 1 || e.Retired[0].From != a.now+retireAhead {
+		t.Errorf("retired %+v, want from %d on", e.Retired, a.now+retireAhead)
+	}
+}
+
+// TestReclaimNeedsMost: of three dead daemons of four no share is reclaimed,
+// since the epoch without them could not settle.
+func TestReclaimNeedsMost(t *testing.T) {
+	r := newRig(t, 1, 4)
+	r.boot()
+	r.run(3 * time.Second)
+	m := &r.find("a1").members
+	id := func(name string) uint64 { return r.find(name).member }
+	if !m.reclaimable([]uint64{id("a1"), id("a2"), id("a3")}, nil) {
+		t.Error("the share of one dead daemon of four is not reclaimable")
+	}
+	if m.reclaimable([]uint64{id("a1"), id("a2")}, nil) {
+		t.Error("the shares of two dead daemons of four are reclaimable")
+	}
+}

@@ -1,0 +1,189 @@
+package replica
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/georld/rld/disk/simdisk"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/journal"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
+	"github.com/georld/rld/wire"
+)
+
+// storageRig is the disk of us-0, one of three strict voters.
+type storageRig struct {
+	t    *testing.T
+	disk *simdisk.Disk
+	Storage
+}
+
+func newStorage(t *testing.T) *storageRig {
+	x := &storageRig{t: t, disk: simdisk.New(rand.New(rand.NewPCG(1, 1)))}
+	x.Storage = Storage{
+		Folder: x.disk.Mount(), Owner: journal.Owner{Cluster: 7, Name: "us/us-0"}, First: true, Fence: now.Millis(),
+	}
+	return x
+}
+
+// end ends the process.
+func (x *storageRig) end() {
+	x.disk.PowerLoss(0)
+	x.Folder = x.disk.Mount()
+}
+
+// acceptor opens the acceptor, with its peers.
+func (x *storageRig) acceptor() (*AcceptorLoop, *AcceptorLog, Recovery) {
+	x.t.Helper()
+	loop, log, found, err := x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0", Genesis: threeVoters()})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	_, live := acceptorOf(x.t, quorum.Start{First: true})
+	loop.Peers(0, 1, live)
+	return loop, log, found
+}
+
+func threeVoters() route.Layout {
+	return route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: []string{"us-0", "us-1", "us-2"}}}}
+}
+
+// store stores all that a loop has to store.
+func (x *storageRig) store(l *AcceptorLoop, log *AcceptorLog) {
+	x.t.Helper()
+	for r := l.Turn(0, now); len(r.Store) > 0; r = l.Stored(0, now, nil) {
+		if err := log.Append(r.Store, l.Snapshot); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+}
+
+// TestRecoveryOfAcceptor lets a voter vote only if it never ran before or has
+// all that it stored.
+func TestRecoveryOfAcceptor(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		harm  func(x *storageRig)
+		found Found
+		votes bool
+	}{
+		{"intact", func(*storageRig) {}, Intact, true},
+		{"intact, and no first start", func(x *storageRig) { x.First = false }, Intact, true},
+		{"lost", func(x *storageRig) { x.disk.Remove(JournalFile); x.First = false }, Missing, false},
+		{"damaged", func(x *storageRig) { x.disk.FlipBit(JournalFile) }, Damaged, false},
+		{"moved aside", func(x *storageRig) {
+			x.disk.FlipBit(JournalFile)
+			_, log, _ := x.acceptor()
+			if err := log.Close(); err != nil {
+				x.t.Fatal(err)
+			}
+			x.end()
+			x.disk.Remove(JournalFile)
+		}, Former, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x := newStorage(t)
+			l, log, found := x.acceptor()
+			if found.Found != NeverRan || !l.Acceptor.Status().Voting {
+				t.Fatalf("a first start: %+v", found)
+			}
+			if err := l.Receive(0, now, acceptOf(5)); err != nil {
+				t.Fatal(err)
+			}
+			x.store(l, log)
+			x.end()
+			tc.harm(x)
+			x.end()
+			l, _, found = x.acceptor()
+			status := l.Acceptor.Status()
+			if found.Found != tc.found || status.Voting != tc.votes || tc.votes != (status.Keys == 1) {
+				t.Errorf("found %v, votes %v, %d keys; want %v, %v", found.Found, status.Voting, status.Keys, tc.found, tc.votes)
+			}
+		})
+	}
+}
+
+// TestFullJournal appends to a journal that has room for a few records, and
+// compacts it: no record is lost.
+func TestFullJournal(t *testing.T) {
+	x := newStorage(t)
+	x.MaxBytes = 1_500
+	l, log, _ := x.acceptor()
+	keep := func(amount uint64) {
+		t.Helper()
+		m := acceptOf(amount)
+		m.Accepts[0].Key.Lo = amount % 3
+		if err := l.Receive(0, now, m); err != nil {
+			t.Fatal(err)
+		}
+		x.store(l, log)
+	}
+	for amount := range uint64(40) {
+		keep(amount + 1)
+	}
+	if log.Rewrites() == 0 {
+		t.Fatal("40 records fit the journal: it was never full")
+	}
+	check := func(what string) {
+		t.Helper()
+		want := l.Snapshot()
+		x.end()
+		l, log, _ = x.acceptor()
+		got := l.Snapshot()
+		if !slices.EqualFunc(got, want, slices.Equal) || len(got) < 5 {
+			t.Errorf("%s: %d records, want %d equal ones", what, len(got), len(want))
+		}
+	}
+	check("full")
+	keep(60)
+	if lost, err := log.Compact(l.Snapshot); lost || err != nil {
+		t.Fatal(lost, err)
+	}
+	check("compacted")
+}
+
+// TestRecoveryOfRights starts an agent for the first time only if it never ran
+// before. One that lost its record is fenced.
+func TestRecoveryOfRights(t *testing.T) {
+	x := newStorage(t)
+	start, found, err := x.OpenRights()
+	if err != nil || found.Found != NeverRan || !start.First {
+		t.Fatalf("%+v, %+v, %v", start, found, err)
+	}
+	x.First = false
+	start, found, err = x.OpenRights()
+	if err != nil || found.Found != Missing || start != (agent.Start{Generation: uint64(x.Fence), Fence: x.Fence}) {
+		t.Fatalf("%+v, %+v, %v", start, found, err)
+	}
+	a, err := agent.New(agent.Config{
+		Region: "us", Name: "us-0", Daemons: []string{"us-0"}, Regions: []agent.Region{{Name: "us"}},
+	}, agent.Start{First: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Peers(0, 1, []gossip.Peer{{ID: 1, Name: "us-0", Region: "us", Ready: true}})
+	l := &RightsLoop{Agent: a}
+	if err := x.StoreRights(l.Turn(0, now).Store); err != nil {
+		t.Fatal(err)
+	}
+	x.end()
+	if start, found, err = x.OpenRights(); err != nil || found.Found != Intact || start.Record == nil {
+		t.Errorf("%+v, %+v, %v", start, found, err)
+	}
+}
+
+// TestForeignSender rejects a frame that a peer sends in the name of another.
+func TestForeignSender(t *testing.T) {
+	rights, err := wire.EncodeRights(nil, &agent.Message{From: 7, To: 1, Region: "us", Name: "us-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bad *FrameError
+	if _, err := Decode(new(wire.Decoder), 8, rights); !errors.As(err, &bad) || bad.Reason != "foreign_sender" {
+		t.Errorf("%v, want reason foreign_sender", err)
+	}
+}
