@@ -32,6 +32,7 @@ type Engine struct {
 	merged    uint64 // received cells
 	regrouped time.Duration
 	expired   time.Duration // when cells were last checked for expiry
+	floor     int64         // cells that end until here (Unix milliseconds) were dropped
 	changes   []Change
 	picked    []pick    // cells for the current message
 	out       []Message // of the latest call of Messages
@@ -200,8 +201,8 @@ func (e *Engine) sync(now time.Duration) {
 // clock in Unix milliseconds.
 func (e *Engine) Tick(now time.Duration, wall int64) {
 	if now-e.expired >= expireEvery {
-		e.expired = now
-		e.state.expire(now, wall-e.cfg.Grace.Milliseconds(), max(e.state.cells.used/256, expireAtLeast))
+		e.expired, e.floor = now, wall-e.cfg.Grace.Milliseconds()
+		e.state.expire(now, e.floor, max(e.state.cells.used/256, expireAtLeast))
 	}
 	e.state.release(now, e.cfg.Quiet)
 	e.retries.due(now, func(id CellID) { e.state.resend(now, id, e.region) })
@@ -233,11 +234,21 @@ func (e *Engine) restore(now time.Duration) {
 	}
 }
 
+// idleFor is the longest time between two Ticks. Cells that end meanwhile wait
+// for the next one.
+const idleFor = 10 * time.Second
+
 // Wake returns when Tick has work next.
 func (e *Engine) Wake(now time.Duration) time.Duration {
-	at := now + time.Second
+	at := now + idleFor
 	for _, l := range e.links {
 		at = min(at, l.dueAt())
+	}
+	if r := e.retries.list; len(r) > 0 {
+		at = min(at, r[0].at)
+	}
+	if len(e.restoration.checks) > 0 || e.state.soonest <= e.floor {
+		at = min(at, now+time.Second)
 	}
 	if w := e.state.delays.first; w != none {
 		at = min(at, e.state.cells.at(w).since+e.cfg.Quiet)

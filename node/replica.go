@@ -192,10 +192,20 @@ func (n *Node) Ready() Ready {
 		out.Messages = eng.Messages(at.Mono, n.clock.Now(at), n.rules.set.Hash())
 	}
 	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono)
+	if n.sweeps() {
+		out.Wake = min(out.Wake, at.Mono+time.Second)
+	}
 	if n.leases != nil && n.leases.Active() {
 		out.Wake = min(out.Wake, at.Mono+lease.TickEvery)
 	}
 	return out
+}
+
+// sweeps reports whether Tick has work every second: more keys than a sweep
+// checks at once, leases, or a jump of the clock to decide on.
+func (n *Node) sweeps() bool {
+	return n.keys.live.Used() > sweepAtLeast || n.keys.overflow.Len() > 0 || n.clock.Held() > 0 ||
+		n.leases != nil && n.leases.Len() > 0
 }
 
 // Synced reports whether the node takes its share of the region's work: it

@@ -25,9 +25,6 @@ type Config struct {
 // never is an instant that does not come.
 const never = time.Duration(math.MaxInt64)
 
-// measureEvery is the time between two measurements of the round trips.
-const measureEvery = 500 * time.Millisecond
-
 // Process is the part of a process that asks the owners of strict keys. All
 // instants are monotonic, from the start of the process. A Process is not safe
 // for concurrent use.
@@ -35,8 +32,6 @@ type Process struct {
 	Waiters *Waiters
 	Reach   *Reach
 	Outbox  *Outbox
-
-	measured time.Duration // when the round trips are due
 }
 
 // New returns a Process that knows no peers.
@@ -61,14 +56,11 @@ func (p *Process) Tick(at time.Duration) Ready {
 	if at >= p.Outbox.paused {
 		r.Flush = p.Outbox.tick(at)
 	}
-	if at >= p.measured {
-		p.measured, r.Measure = at+measureEvery, true
-		p.Reach.tick(at)
-	}
+	r.Measure = p.Reach.tick(at)
 	return r
 }
 
 // Wake returns when the next Tick is due. An input may bring it forward.
 func (p *Process) Wake() time.Duration {
-	return min(p.Waiters.wake(), p.Outbox.paused, p.measured)
+	return min(p.Waiters.wake(), p.Outbox.paused, p.Reach.due)
 }

@@ -415,14 +415,14 @@ func TestRightsAreStoredBeforeTheyAreUsed(t *testing.T) {
 		return n
 	}
 	l := agentOf()
-	if !l.CountDue(0) || l.CountDue(countEvery-1) || !l.CountDue(countEvery) {
+	if !l.CountDue(0) || l.CountDue(time.Second-1) || !l.CountDue(time.Second) {
 		t.Error("hits are not counted once a second")
 	}
 	r := l.Turn(0, now)
 	if r.Store == nil || rights(l) != 0 {
 		t.Errorf("holds %d before the record is stored", rights(l))
 	}
-	if r.Wake > 2*countEvery {
+	if r.Wake > 2*time.Second {
 		t.Errorf("wakes at %v, and the next count is due", r.Wake)
 	}
 	if r = l.Stored(0, nil); r.Store != nil || rights(l) != 100 {

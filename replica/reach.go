@@ -15,6 +15,10 @@ import (
 )
 
 const (
+	// measureEvery is the time between two measurements of the round trips. It
+	// doubles up to measureIdle while none changes and all breakers are closed.
+	measureEvery = 500 * time.Millisecond
+	measureIdle  = 10 * time.Second
 	// unknownTrip replaces a round trip to another region until it is measured.
 	unknownTrip = 300 * time.Millisecond
 	// probeFor is how long the probe of a half-open breaker may take. Its call
@@ -41,6 +45,8 @@ type Reach struct {
 	routes      *Routes
 	changes     []PathChange
 	transitions [breakerStates]uint64
+	due         time.Duration // when tick measures the round trips
+	pause       time.Duration // since the measurement before
 }
 
 // path leads to one incarnation of a daemon.
@@ -106,6 +112,12 @@ func (r *Reach) Peers(at time.Duration, live []gossip.Peer) {
 		maps.DeleteFunc(r.paths, func(_ crdt.Incarnation, p *path) bool { return p.gone != 0 })
 	}
 	r.met, r.routes = true, nil
+	r.measureSoon(at)
+}
+
+// measureSoon lets tick measure again within measureEvery.
+func (r *Reach) measureSoon(at time.Duration) {
+	r.pause, r.due = 0, min(r.due, at+measureEvery)
 }
 
 // Measure sets how far the peers in other regions are away.
@@ -116,7 +128,7 @@ func (r *Reach) Measure(links []node.Link) {
 		if p == nil || l.Peer.Region == r.cfg.Region || l.RTT < 0 || p.wait == l.RTT+r.cfg.ForwardMargin {
 			continue
 		}
-		p.wait, r.routes = l.RTT+r.cfg.ForwardMargin, nil
+		p.wait, r.routes, r.pause = l.RTT+r.cfg.ForwardMargin, nil, 0
 	}
 }
 
@@ -140,18 +152,28 @@ func (r *Reach) done(at time.Duration, owner crdt.Incarnation, ok bool) {
 	}
 	if p.opens != 0 || p.first(at, ok) {
 		p.breaker.Done(at, ok)
-		r.follow(p)
+		if r.follow(p); p.opens != 0 {
+			r.measureSoon(at)
+		}
 	}
 }
 
-// tick changes the states of breakers that only time changes.
-func (r *Reach) tick(at time.Duration) {
+// tick changes the states of breakers that only time changes, when it is due.
+// It reports whether the round trips are to be measured.
+func (r *Reach) tick(at time.Duration) bool {
+	if at < r.due {
+		return false
+	}
+	r.pause = min(max(measureEvery, 2*r.pause), measureIdle)
 	for _, p := range r.paths {
 		if p.opens != 0 {
 			p.breaker.State(at)
 			r.follow(p)
+			r.pause = measureEvery
 		}
 	}
+	r.due = at + r.pause
+	return true
 }
 
 // follow notes what changed about the breaker of a path.

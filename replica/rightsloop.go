@@ -8,9 +8,9 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// countEvery is the time between two counts of the hits that rules were asked
-// for.
-const countEvery = time.Second
+// countsOfPeriod is how often in a period of the demand the hits are counted
+// that rules were asked for.
+const countsOfPeriod = 10
 
 // RightsLoop drives the rights agent of a process. After each input the driver
 // calls Turn and carries out the agent.Ready that it returns: it sends the
@@ -28,7 +28,7 @@ func (l *RightsLoop) CountDue(at time.Duration) bool {
 	if at < l.counted {
 		return false
 	}
-	l.counted = at + countEvery
+	l.counted = at + l.Agent.Period()/countsOfPeriod
 	return true
 }
 

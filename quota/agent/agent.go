@@ -249,6 +249,9 @@ func (a *Agent) Peers(at time.Duration, self crdt.Incarnation, peers []gossip.Pe
 	a.changes++
 }
 
+// Period returns the time between two evaluations of the demand.
+func (a *Agent) Period() time.Duration { return a.cfg.Period }
+
 // clock sets the time of the current call.
 func (a *Agent) clock(at time.Duration) { a.at, a.log.At = at, at }
 

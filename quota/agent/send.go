@@ -23,6 +23,9 @@ func (a *Agent) Ready(at time.Duration) Ready {
 	a.clock(at)
 	r := Ready{Store: a.toStore()}
 	r.Wake = at + wakeEvery
+	if a.ready { // nothing is due sooner than messages and the record
+		r.Wake = at + max(wakeEvery, min(a.cfg.Interval, a.cfg.Ahead/4))
+	}
 	if !a.disk.holding() && a.self != 0 && a.stamp != 0 {
 		for _, l := range a.links {
 			if m, ok := a.message(l); ok {
@@ -36,7 +39,8 @@ func (a *Agent) Ready(at time.Duration) Ready {
 	return r
 }
 
-// wakeEvery is the longest time between two Ticks.
+// wakeEvery is the longest time between two Ticks, unless the intervals of the
+// configuration are longer.
 const wakeEvery = 250 * time.Millisecond
 
 // message returns the message to send to a peer now. It returns ok false for

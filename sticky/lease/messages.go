@@ -22,6 +22,9 @@ func (t *Table) Pending() bool { return len(t.out) > 0 || len(t.answered) > 0 }
 // Active reports whether Tick has work within the next TickEvery.
 func (t *Table) Active() bool { return len(t.active) > 0 }
 
+// Len returns the number of entries, of leases and of owners.
+func (t *Table) Len() int { return len(t.all) }
+
 // TickEvery is the time between two calls of Tick while the table is active.
 const TickEvery = 20 * time.Millisecond
 
