@@ -244,21 +244,28 @@ func (x *processScript) rights() {
 		}
 	}
 	var due []bool
-	l := replica.RightsLoop{}
+	a, err := agent.New(x.agentConfig(), agent.Start{First: true})
+	x.must(err)
+	l := replica.RightsLoop{Agent: a}
 	for _, at := range []time.Duration{0, 999, 1_000, 1_999, 2_000} {
 		due = append(due, l.CountDue(at*time.Millisecond))
 	}
 	x.printf("counts due %v", due)
 }
 
-// agent prints the work of a new rights agent, which sends once its record is
-// stored.
-func (x *processScript) agent() {
+// agentConfig returns the configuration of the agent of us-0.
+func (x *processScript) agentConfig() agent.Config {
 	c := agent.Config{Region: "us", Name: "us-0", Daemons: x.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
 	for _, name := range processRegions {
 		c.Regions = append(c.Regions, agent.Region{Name: name})
 	}
-	a, err := agent.New(c, agent.Start{First: true})
+	return c
+}
+
+// agent prints the work of a new rights agent, which sends once its record is
+// stored.
+func (x *processScript) agent() {
+	a, err := agent.New(x.agentConfig(), agent.Start{First: true})
 	x.must(err)
 	l := replica.RightsLoop{Agent: a}
 	at := x.driver.mono()

@@ -16,9 +16,11 @@ import (
 
 const (
 	// measureEvery is the time between two measurements of the round trips. It
-	// doubles up to measureIdle while none changes and all breakers are closed.
+	// grows to measureIdle while none changes and all breakers are closed, as a
+	// part of the time since the latest change.
 	measureEvery = 500 * time.Millisecond
 	measureIdle  = 10 * time.Second
+	measurePart  = 16
 	// unknownTrip replaces a round trip to another region until it is measured.
 	unknownTrip = 300 * time.Millisecond
 	// probeFor is how long the probe of a half-open breaker may take. Its call
@@ -46,7 +48,8 @@ type Reach struct {
 	changes     []PathChange
 	transitions [breakerStates]uint64
 	due         time.Duration // when tick measures the round trips
-	pause       time.Duration // since the measurement before
+	moved       time.Duration // when they or a path changed
+	ticked      time.Duration // when they were measured
 }
 
 // path leads to one incarnation of a daemon.
@@ -117,7 +120,7 @@ func (r *Reach) Peers(at time.Duration, live []gossip.Peer) {
 
 // measureSoon lets tick measure again within measureEvery.
 func (r *Reach) measureSoon(at time.Duration) {
-	r.pause, r.due = 0, min(r.due, at+measureEvery)
+	r.moved, r.due = at, min(r.due, at+measureEvery)
 }
 
 // Measure sets how far the peers in other regions are away.
@@ -128,7 +131,7 @@ func (r *Reach) Measure(links []node.Link) {
 		if p == nil || l.Peer.Region == r.cfg.Region || l.RTT < 0 || p.wait == l.RTT+r.cfg.ForwardMargin {
 			continue
 		}
-		p.wait, r.routes, r.pause = l.RTT+r.cfg.ForwardMargin, nil, 0
+		p.wait, r.routes, r.moved = l.RTT+r.cfg.ForwardMargin, nil, r.ticked
 	}
 }
 
@@ -164,15 +167,15 @@ func (r *Reach) tick(at time.Duration) bool {
 	if at < r.due {
 		return false
 	}
-	r.pause = min(max(measureEvery, 2*r.pause), measureIdle)
 	for _, p := range r.paths {
 		if p.opens != 0 {
 			p.breaker.State(at)
 			r.follow(p)
-			r.pause = measureEvery
+			r.moved = at
 		}
 	}
-	r.due = at + r.pause
+	r.ticked = at
+	r.due = at + min(max(measureEvery, (at-r.moved)/measurePart), measureIdle)
 	return true
 }
 

@@ -29,8 +29,12 @@ const (
 	regionMute                     // the core receives nothing from it
 )
 
-// settleStep is how often the core is looked at.
-const settleStep = 250 * time.Millisecond
+// settleStep is how often the core is looked at, less often when the phase is
+// longer than settleSteps of them.
+const (
+	settleStep  = 250 * time.Millisecond
+	settleSteps = 2_000
+)
 
 // settle runs the liveness phase: load stops, the core is healed, all other
 // faults become permanent, and the replicas of the core must agree within
@@ -41,8 +45,9 @@ func (w *World) settle() bool {
 	}
 	w.heal()
 	end := w.now + w.cfg.Settle
+	step := max(settleStep, w.cfg.Settle/settleSteps)
 	for w.now < end && w.failed == nil {
-		w.runUntil(min(end, w.now+settleStep))
+		w.runUntil(min(end, w.now+step))
 		if w.pending = w.Pending(); w.pending == "" {
 			return true
 		}

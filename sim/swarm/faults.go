@@ -13,7 +13,7 @@ import (
 // when and where.
 func (d *draw) faults() {
 	likely := 0.3
-	if d.tame {
+	if d.tame || d.long {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {

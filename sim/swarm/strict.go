@@ -73,9 +73,13 @@ func (d *draw) press() {
 	if !d.tame {
 		return
 	}
+	more := 4
+	if d.long {
+		more = 1
+	}
 	for i := range d.cfg.Workloads {
 		l := &d.cfg.Workloads[i]
-		l.Keys, l.NewKeys, l.Rate = min(l.Keys, d.between(1, 4)), false, l.Rate*float64(d.between(1, 4))
+		l.Keys, l.NewKeys, l.Rate = min(l.Keys, d.between(1, 4)), false, l.Rate*float64(d.between(1, more))
 	}
 }
 

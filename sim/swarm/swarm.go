@@ -24,6 +24,8 @@ type draw struct {
 	rights bool     // rules have rights
 	strict bool     // some are counted at owners
 	tame   bool     // and these are reached most of the time
+	long   bool     // the run has minutes to hours
+	days   bool     // or days
 }
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
@@ -36,12 +38,15 @@ func Draw(seed uint64, known bool) *sim.Config {
 	c.Name, c.Seed = "swarm", seed
 	c.Title = fmt.Sprintf("Swarm run %d", seed)
 	c.Duration = d.time(2*time.Second, 12*time.Second)
+	d.long = d.chance(longRuns)
+	d.days = d.long && d.chance(0.3)
 	d.cluster()
 	d.gossip()
 	d.clocks()
 	d.network()
 	d.budgets()
 	d.owners()
+	d.stretch()
 	c.Rules, c.Limits = d.rules()
 	d.workloads()
 	d.press()
@@ -50,6 +55,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	d.rolling()
 	d.strictFaults()
 	d.rightsFaults()
+	d.lasting()
 	d.aimed()
 	d.outside()
 	// All intervals that agreement may take, several times over:
@@ -106,8 +112,15 @@ func (d *draw) wild(low, high time.Duration) time.Duration {
 func (d *draw) cluster() {
 	c := &d.cfg
 	c.Regions = nil
-	for i := range d.between(1, 4) {
-		c.Regions = append(c.Regions, sim.Region{Name: string(rune('a' + i)), Daemons: d.between(1, 4)})
+	most := 4
+	switch {
+	case d.days:
+		most = 2
+	case d.long:
+		most = 3
+	}
+	for i := range d.between(1, most) {
+		c.Regions = append(c.Regions, sim.Region{Name: string(rune('a' + i)), Daemons: d.between(1, most)})
 	}
 	c.Shards = 1 << d.IntN(3)
 	c.Node.MaxKeys = 100_000
@@ -196,7 +209,9 @@ func (d *draw) limit() string {
 		"unit: second", "algorithm: " + algorithm, fmt.Sprintf("requests_per_unit: %d", requests),
 		fmt.Sprintf("unit_multiplier: %d", d.between(1, 6)),
 	}
-	if d.chance(0.4) { // windows in which all of a run falls
+	if d.long {
+		requests = d.longLimit(f)
+	} else if d.chance(0.4) { // windows in which all of a run falls
 		f[0] = "unit: " + []string{"minute", "minute", "hour", "day"}[d.IntN(4)]
 	}
 	least := requests
@@ -266,6 +281,9 @@ func (d *draw) workload() load.Workload {
 	if d.chance(0.3) {
 		l.Retry = &load.Retry{Attempts: d.between(1, 4), Jitter: 2 * d.fraction()}
 		maybe(d, 0.5, &l.Retry.Backoff, d.time, time.Millisecond, time.Second)
+	}
+	if d.long {
+		d.seldom(&l)
 	}
 	return l
 }
