@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -18,9 +19,11 @@ import (
 //   - The stamps of a process grow with its monotonic clock, and so does the
 //     clock of its decisions.
 //   - A stamp that is not far ahead is followed: later stamps are greater.
-//   - No stamp and no decision is more than max_offset ahead of the highest
-//     wall clock that the daemon had so far, carried on at the monotonic rate.
-//     So a peer that is an hour ahead moves no window.
+//   - No stamp and no decision is more than max_offset ahead of the physical
+//     reading: the wall clock of the daemon, or after a step back of it the
+//     line on which the reading waits for it. So no peer moves a window by
+//     more than that, neither one that is an hour ahead nor one that drifts
+//     away slowly.
 //   - A decision is not behind a wall clock that does not leap.
 //
 // The shards of a daemon have clocks of their own, and messages carry the
@@ -30,6 +33,7 @@ type clockAuditor struct {
 	finding
 	stamps map[crdt.Incarnation]*stamps
 	walls  []wall    // by Daemon.Index
+	slew   int64     // the line of readings loses one part in so many
 	last   [][]int64 // by Daemon.Index and shard: clock of the latest decision
 }
 
@@ -49,8 +53,8 @@ type acceptedStamp struct {
 // wall is the wall clock of a process, as the difference to its monotonic one
 // in ns.
 type wall struct {
-	most   int64
-	shards []shardWall
+	reading reading
+	shards  []shardWall
 }
 
 // shardWall is what one shard saw of a wall clock. It may see the slow drift of
@@ -70,6 +74,7 @@ const (
 func clocks(a *sim.Auditor, t *truth) {
 	c := &clockAuditor{
 		finding: finding{a, t}, stamps: make(map[crdt.Incarnation]*stamps),
+		slew:  cmp.Or(t.world.Config().Node.Clock.SlewDivisor, hlc.DefaultSlewDivisor),
 		walls: make([]wall, len(t.up)), last: make([][]int64, len(t.up)),
 	}
 	a.Restarted, a.Stepped, a.Decided = c.restarted, c.stepped, c.decided
@@ -78,7 +83,8 @@ func clocks(a *sim.Auditor, t *truth) {
 func (a *clockAuditor) restarted(d *sim.Daemon) {
 	offset := a.offset(d)
 	a.last[d.Index] = make([]int64, len(d.Nodes))
-	a.walls[d.Index] = wall{offset, slices.Repeat([]shardWall{{latest: offset}}, len(d.Nodes))}
+	a.walls[d.Index] = wall{shards: slices.Repeat([]shardWall{{latest: offset}}, len(d.Nodes))}
+	a.read(d)
 }
 
 func (a *clockAuditor) offset(d *sim.Daemon) int64 {
@@ -88,8 +94,7 @@ func (a *clockAuditor) offset(d *sim.Daemon) int64 {
 
 // read notes the wall clock of a daemon.
 func (a *clockAuditor) read(d *sim.Daemon) {
-	w := &a.walls[d.Index]
-	w.most = max(w.most, a.offset(d))
+	a.walls[d.Index].reading.note(d.Instant(a.world.Now()).Mono, a.offset(d), a.slew)
 }
 
 // leapt notes the wall clock that a shard saw, and reports whether it leapt.
@@ -104,7 +109,7 @@ func (a *clockAuditor) leapt(d *sim.Daemon, shard int) bool {
 // ceiling returns the highest clock that is allowed at a monotonic time, Unix
 // ms.
 func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
-	return (a.walls[d.Index].most+int64(mono)+int64(a.maxOffset))/int64(time.Millisecond) + clockSlack
+	return (a.walls[d.Index].reading.leadAt(mono)+int64(mono)+int64(a.maxOffset))/int64(time.Millisecond) + clockSlack
 }
 
 func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
