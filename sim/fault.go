@@ -318,6 +318,8 @@ func relink(_ *faults, w *World, _ *Fault, _ int) { w.network.relink(w) }
 // sets some of its drift.
 func clocks(offset time.Duration, drift int64) faultStep {
 	return ofEach(func(_ *faults, w *World, f *Fault, d *Daemon) {
+		w.auditors.stepped(d, nil, nil)
+		defer w.auditors.stepped(d, nil, nil)
 		if f.Kind == ClockStep {
 			d.clock.step(w.now, offset*f.Offset)
 		} else {

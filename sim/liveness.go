@@ -34,6 +34,8 @@ const (
 const (
 	settleStep  = 250 * time.Millisecond
 	settleSteps = 2_000
+	// freshLags is how old views may be at its end.
+	freshLags = 10
 )
 
 // settle runs the liveness phase: load stops, the core is healed, all other
@@ -72,6 +74,7 @@ func (w *World) heal() {
 		}
 	}
 	for _, d := range w.daemons {
+		w.auditors.stepped(d, nil, nil)
 		d.clock.right(w.now, w.base)
 		w.adopt(adoption{d.Index, w.newest()})
 	}
@@ -148,6 +151,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 	low, high := w.Clocks(core)
 	most := cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
 	apart := time.Duration(high-low)*time.Millisecond > most
+	oldest := freshLags * w.cfg.Lag()
 	for _, d := range all {
 		at := d.Instant(w.now)
 		for s, n := range d.Nodes {
@@ -163,6 +167,9 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 					continue
 				}
 				met++
+				if l.Unsent < 0 || l.Unsent > oldest {
+					return fmt.Sprintf("%s, shard %d: its view of %s is %v old, want at most %v", d.Name, s, peer.Name, l.Unsent, oldest)
+				}
 				if l.Acked < l.Head && !apart {
 					return fmt.Sprintf("%s, shard %d: %s acknowledged %d of %d", d.Name, s, peer.Name, l.Acked, l.Head)
 				}

@@ -45,10 +45,13 @@ func (r *reading) note(mono time.Duration, lead, slew int64) {
 // leadAt returns the greatest lead that the process may have had at a
 // monotonic time.
 func (r *reading) leadAt(mono time.Duration) int64 {
+	next := r.lead
 	for i := len(r.spans) - 1; i >= 0; i-- {
-		if s := &r.spans[i]; s.from <= int64(mono) {
-			return s.lead
+		s := &r.spans[i]
+		if s.from <= int64(mono) {
+			return max(s.lead, next) // the clock may have been read in between
 		}
+		next = s.lead
 	}
 	return r.most
 }

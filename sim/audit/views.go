@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/gossip"
@@ -8,7 +9,11 @@ import (
 )
 
 // viewAuditor compares the age of each view that a replica states with the
-// messages that arrived: the stated age is no less than the true one.
+// messages that arrived.
+//
+//   - The stated age is no less than the true one, also while nothing arrives.
+//   - It is no more than the time since the message that all shards of the peer
+//     had received when it sent its latest complete message.
 type viewAuditor struct {
 	finding
 	views map[direction]*view
@@ -23,36 +28,104 @@ type view struct {
 	contiguous uint64
 	sent       time.Duration // when the latest complete message was sent
 	until      time.Duration // up to when the sender's counts arrived
+
+	nonce    uint64        // of the latest message
+	arrivals []arrival     // of such messages, ascending
+	echoed   time.Duration // when that was sent which the latest complete message answers
 }
 
-// viewsEvery is the number of messages between two checks.
-const viewsEvery = 64
+// arrival is when the sender of a stream received a message of ours.
+type arrival struct{ at, sent time.Duration }
+
+// viewsEvery is the number of inputs between two checks, maxArrivals the number
+// of remembered arrivals of a stream.
+const (
+	viewsEvery  = 64
+	maxArrivals = 256
+)
 
 func views(a *sim.Auditor, t *truth) {
 	v := &viewAuditor{finding: finding{a, t}, views: make(map[direction]*view)}
-	a.Stepped = v.stepped
+	a.Stepped, a.Happened = v.stepped, v.happened
+	a.Decided = func(d *sim.Decided) { v.look(d.Daemon) }
+}
+
+// of returns the view of a direction.
+func (a *viewAuditor) of(k direction) *view {
+	v := a.views[k]
+	if v == nil {
+		v = &view{sent: unknown, until: unknown, echoed: unknown}
+		a.views[k] = v
+	}
+	return v
+}
+
+// happened notes that a process dropped what it knew of a peer's stream.
+func (a *viewAuditor) happened(d *sim.Daemon, e gossip.Event) {
+	to, from := a.up[d.Index], a.byIncarnation[e.Peer]
+	if e.Kind != gossip.PeerLeft || to == nil || from == nil {
+		return
+	}
+	for shard := range d.Nodes {
+		v := a.of(direction{to.index, from.index, shard})
+		v.contiguous, v.nonce, v.arrivals, v.echoed = 0, 0, nil, unknown
+	}
 }
 
 func (a *viewAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	defer a.look(d)
 	from, to, ok := a.accepted(d, m, err)
 	if !ok {
 		return
 	}
-	k := direction{to.index, from.index, m.Shard}
-	v := a.views[k]
-	if v == nil {
-		v = &view{sent: unknown, until: unknown}
-		a.views[k] = v
-	}
+	v := a.of(direction{to.index, from.index, m.Shard})
+	sent := from.sentAt(m.Nonce)
 	if m.Lo <= v.contiguous && m.Hi > v.contiguous {
 		v.contiguous = m.Hi
 	}
 	if m.Complete && m.Hi <= v.contiguous {
-		sent := from.sentAt(m.Nonce)
 		v.sent, v.until = max(v.sent, sent), max(v.until, sent-m.Unsent)
+		if m.Nonce > v.nonce {
+			v.echoed = max(v.echoed, a.answered(from, to, sent))
+		}
 	}
-	if a.count++; a.count%viewsEvery == 0 {
-		a.links(d, to, m.Shard)
+	if m.Nonce > v.nonce {
+		v.nonce = m.Nonce
+		v.arrivals = append(v.arrivals, arrival{a.world.Now(), sent})
+		if len(v.arrivals) > maxArrivals {
+			v.arrivals = slices.Delete(v.arrivals, 0, maxArrivals/2)
+		}
+	}
+}
+
+// answered returns when the message was sent that a process answers at a time.
+// Its shards share frames, which answer the oldest of their messages.
+func (a *viewAuditor) answered(by, from *process, at time.Duration) time.Duration {
+	oldest := at
+	for shard := range from.daemon.Nodes {
+		oldest = min(oldest, a.of(direction{by.index, from.index, shard}).arrivedBefore(at))
+	}
+	return oldest
+}
+
+// arrivedBefore returns when the latest message was sent that had arrived
+// before a time, unknown if that is not remembered.
+func (v *view) arrivedBefore(at time.Duration) time.Duration {
+	for i := len(v.arrivals) - 1; i >= 0; i-- {
+		if v.arrivals[i].at < at {
+			return v.arrivals[i].sent
+		}
+	}
+	return unknown
+}
+
+// look checks a daemon now and then.
+func (a *viewAuditor) look(d *sim.Daemon) {
+	if a.count++; a.count%viewsEvery != 0 || a.up[d.Index] == nil {
+		return
+	}
+	for shard := range d.Nodes {
+		a.links(d, a.up[d.Index], shard)
 	}
 }
 
@@ -61,10 +134,17 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 	now := a.world.Now()
 	for _, l := range d.Nodes[shard].Links(d.Instant(now)) {
 		from := a.byIncarnation[l.Peer.ID]
-		if l.Age < 0 || from == nil {
+		if from == nil {
 			continue
 		}
 		v := a.views[direction{to.index, from.index, shard}]
+		if l.Age < 0 {
+			if !a.ok(v == nil || v.echoed == unknown || a.noRoom) {
+				a.fail("%s states that it has no view of %s, whose message of %v ago answered one of its own",
+					d.Name, l.Peer.Name, now-v.sent)
+			}
+			continue
+		}
 		if !a.ok(v != nil && v.until != unknown) {
 			a.fail("%s states that its view of %s is %v old, and never had a complete message", d.Name, l.Peer.Name, l.Age)
 			continue
@@ -72,6 +152,12 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 		if !a.ok(l.Age >= now-v.sent && l.Unsent >= now-v.until) {
 			a.fail("%s states that its view of %s is %v old, increments %v; it is %v and %v",
 				d.Name, l.Peer.Name, l.Age, l.Unsent, now-v.sent, now-v.until)
+		}
+		// Cells that a full list of refusals does not take make a message
+		// incomplete.
+		if !a.ok(v.echoed == unknown || a.noRoom || l.Age <= now-v.echoed+time.Microsecond) {
+			a.fail("%s states that its view of %s is %v old, and had an answer to a message of %v ago",
+				d.Name, l.Peer.Name, l.Age, now-v.echoed)
 		}
 	}
 }
