@@ -23,7 +23,8 @@ import (
 //	buckets         (1+b)(B + rT + r step + 2rs) over any time T
 //
 // s is how far window clocks stood apart at most so far. While rule sets change
-// the greatest limit in force anywhere counts. Left out are rules that had no
+// the greatest limit in force anywhere counts, and one window after all daemons
+// have the new set, only the new one. Left out are rules that had no
 // rights, or another grid, in one of them, and keys that a replica reported to
 // have no room for.
 //
@@ -98,20 +99,9 @@ func (a *admittedAuditor) spentOf(l *rules.Limit) *spent {
 		start -= start % l.Window()
 	}
 	if start > k.window {
-		k.window, k.before, k.oldest, k.exceeded = start, k.oldest, a.oldestSet(), false
+		k.window, k.before, k.oldest, k.exceeded = start, k.oldest, a.oldestSet(a.world.Now()), false
 	}
 	return k
-}
-
-// oldestSet returns the number of the oldest rule set in force anywhere.
-func (a *admittedAuditor) oldestSet() int {
-	oldest := len(a.world.Sets()) - 1
-	for _, d := range a.world.Daemons() {
-		if d.Up {
-			oldest = min(oldest, d.Set)
-		}
-	}
-	return oldest
 }
 
 // total returns the greatest sum of rights of a window under the sets that may
@@ -119,7 +109,10 @@ func (a *admittedAuditor) oldestSet() int {
 func (a *admittedAuditor) total(d *sim.Decided, k *spent) (total float64, ok bool) {
 	from := min(k.oldest, k.before)
 	if quota.Of(d.Limit).Drains() {
-		from = 0
+		from = a.bindingSet(d)
+		if from > k.meter.set { // the times before are over
+			k.meter = meter{set: from, at: d.At}
+		}
 	}
 	for _, set := range a.world.Sets()[from:] {
 		r := set.Find(d.Rule.ID)
@@ -130,6 +123,15 @@ func (a *admittedAuditor) total(d *sim.Decided, k *spent) (total float64, ok boo
 		k.meter.widen(r.Limit, a.policy)
 	}
 	return total, true
+}
+
+// bindingSet returns the oldest rule set that a bucket may have been filled by:
+// the one that was in force before the rights of its steps ended and an empty
+// bucket was full again.
+func (a *truth) bindingSet(d *sim.Decided) int {
+	_, length, carry := intervalOf(d.Limit, a.entry.now)
+	while := time.Duration(2*(length+carry))*time.Millisecond + 2*a.entry.counter.bucket.fill + a.skew()
+	return a.oldestSet(d.At - while)
 }
 
 // totalOf returns the sum of all rights of a window. A policy changes the
@@ -204,6 +206,7 @@ func (c *counter) densest(stamp, length int64) float64 {
 // may have and fills with admitted hits, so its level is the most by which any
 // time up to now exceeds its share of the rate.
 type meter struct {
+	set               int     // the oldest rule set that counts
 	level, rate, room float64 // hits, hits per ns, hits
 	at                time.Duration
 }

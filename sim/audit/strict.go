@@ -34,6 +34,7 @@ type leaseKey struct {
 // leases are those of a window.
 type leases struct {
 	limit uint64
+	from  int // the oldest rule set whose limit may bound it
 	end   int64
 	to    []lease
 }
@@ -98,7 +99,7 @@ func (w *leases) of(owner, lessee crdt.Incarnation) *lease {
 
 // grant checks what an owner grants of a window.
 func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.LeaseGrant) {
-	l, regional := a.limitOf(g)
+	l, regional, from := a.limitOf(g)
 	if g.Reason != sticky.NoReason || l == nil || !quota.Of(l).Windowed() {
 		return
 	}
@@ -106,7 +107,11 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	if regional {
 		k.region = d.RegionIndex
 	}
-	w := recordOf(a.windows, k)
+	w := a.windows[k]
+	if w == nil {
+		w = &leases{from: from}
+		a.windows[k] = w
+	}
 	w.limit, w.end = max(w.limit, quota.Of(l).Capacity()), max(w.end, g.Window+2*l.Window())
 	granted := w.of(g.Owner, lessee)
 	if g.Total <= granted.total {
@@ -119,17 +124,22 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	}
 	// A regional reserve may be of another limit than the rest, while limits
 	// change.
-	a.check(sum <= w.limit || len(a.world.Sets()) > 1, "%s granted %d of %d in window %d of %v",
+	a.check(sum <= w.limit || w.from < len(a.world.Sets())-1, "%s granted %d of %d in window %d of %v",
 		d.Name, sum, w.limit, g.Window, g.Key)
 }
 
 // limitOf returns the limit that a grant is of, the greatest of those in force
-// somewhere, nil for none; and whether each region has its own.
-func (a *strictAuditor) limitOf(g *sticky.LeaseGrant) (most *rules.Limit, regional bool) {
-	n := len(a.world.Regions())
-	for _, set := range a.world.Sets() {
+// somewhere, nil for none; whether each region has its own; and the oldest set
+// that was in force a window ago.
+func (a *strictAuditor) limitOf(g *sticky.LeaseGrant) (most *rules.Limit, regional bool, from int) {
+	a.noteSets()
+	n, sets := len(a.world.Regions()), a.world.Sets()
+	if r := sets[len(sets)-1].FindShared(g.Rule); r != nil && r.Limit != nil {
+		from = a.oldestSet(a.world.Now() - time.Duration(2*r.Limit.Window())*time.Millisecond - a.skew())
+	}
+	for _, set := range sets[from:] {
 		r := set.FindShared(g.Rule)
-		if r == nil || !r.Limit.Homed() {
+		if r == nil || r.Limit == nil || !r.Limit.Homed() {
 			continue
 		}
 		l := r.Limit.OwnerLimit(n)
@@ -141,7 +151,7 @@ func (a *strictAuditor) limitOf(g *sticky.LeaseGrant) (most *rules.Limit, region
 			most = &l
 		}
 	}
-	return most, regional
+	return most, regional, from
 }
 
 // close counts the hits that a fixed window could have admitted.

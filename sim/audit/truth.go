@@ -43,8 +43,9 @@ type truth struct {
 
 	// least and most are how far window clocks were ahead of virtual time, ms.
 	least, most int64
-	noRoom      bool      // a replica refused cells for want of room
-	restored    []restore // by region
+	inForce     []time.Duration // by rule set: since when no daemon has an older one
+	noRoom      bool            // a replica refused cells for want of room
+	restored    []restore       // by region
 
 	entry  entry
 	tokens map[uint64]*charge // of refunds
@@ -152,6 +153,33 @@ func (t *truth) clock(p *process, shard int, millis int64) {
 	t.least, t.most = min(t.least, ahead), max(t.most, ahead)
 }
 
+// noteSets notes which rule sets no daemon has in force any more.
+func (t *truth) noteSets() {
+	n := len(t.world.Sets())
+	if len(t.inForce) == n {
+		return
+	}
+	oldest := n - 1
+	for _, d := range t.world.Daemons() {
+		if d.Up {
+			oldest = min(oldest, d.Set)
+		}
+	}
+	for len(t.inForce) <= oldest {
+		t.inForce = append(t.inForce, t.world.Now())
+	}
+}
+
+// oldestSet returns the number of the oldest rule set that was in force
+// anywhere at a time.
+func (t *truth) oldestSet(at time.Duration) int {
+	i := len(t.inForce) - 1
+	for i > 0 && t.inForce[i] > at {
+		i--
+	}
+	return i
+}
+
 // skew returns how far window clocks stood apart at most so far.
 func (t *truth) skew() time.Duration { return time.Duration(max(0, t.most-t.least)) * time.Millisecond }
 
@@ -225,6 +253,7 @@ func (t *truth) decided(d *sim.Decided) {
 		return
 	}
 	t.clock(p, e.shard, d.Clock)
+	t.noteSets()
 	if d.Limit == nil {
 		return
 	}
