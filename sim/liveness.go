@@ -34,7 +34,8 @@ const (
 const (
 	settleStep  = 250 * time.Millisecond
 	settleSteps = 2_000
-	// freshLags is how old views may be at its end.
+	// freshLags is how old views may be at its end, in lags with the delay that
+	// is drawn.
 	freshLags = 10
 )
 
@@ -151,7 +152,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 	low, high := w.Clocks(core)
 	most := cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
 	apart := time.Duration(high-low)*time.Millisecond > most
-	oldest := freshLags * w.cfg.Lag()
+	oldest := freshLags * (w.cfg.Lag() + 2*w.cfg.Network.Region.Jitter + 2*w.cfg.Network.Across.Jitter)
 	for _, d := range all {
 		at := d.Instant(w.now)
 		for s, n := range d.Nodes {
