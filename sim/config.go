@@ -44,6 +44,9 @@ type Config struct {
 	// Node configures every node. MaxKeys and Gossip.MaxCells are a daemon's
 	// and are split over its shards; Shard, Shards and Region are filled in.
 	Node node.Config
+	// Settings are those of single daemons and regions that differ from these,
+	// the later ones before the former.
+	Settings []Settings
 	// Policy is what holds the limits that have rights; the zero value is the
 	// rules as they are written.
 	Policy Policy
@@ -84,6 +87,57 @@ type Region struct {
 
 // Daemon returns the configured name of one of its daemons.
 func (r *Region) Daemon(index int) string { return daemonName(r.Name, index) }
+
+// Settings are settings of the daemons of a place. A field of 0 is as for all
+// daemons.
+type Settings struct {
+	Place string // a region or a daemon
+	// Shards is the number of nodes of a daemon. Daemons with different numbers
+	// refuse each other.
+	Shards int
+	// MaxKeys and MaxCells bound the keys and cells of a daemon, and Interval
+	// and WANInterval are those of Node.Gossip.
+	MaxKeys, MaxCells     int
+	Interval, WANInterval time.Duration
+	// Newer daemons run a later version, whose messages have unknown fields.
+	Newer bool
+}
+
+// settings returns the configuration of a daemon's nodes together, their number
+// and whether the daemon runs a later version.
+func (c *Config) settings(region, daemon string) (n node.Config, newer bool) {
+	n, n.Shards = c.Node, c.Shards
+	n.Gossip = n.Gossip.WithDefaults()
+	for _, s := range c.Settings {
+		if s.Place == region || s.Place == daemon {
+			n.Shards, n.MaxKeys = cmp.Or(s.Shards, n.Shards), cmp.Or(s.MaxKeys, n.MaxKeys)
+			n.Gossip.MaxCells = cmp.Or(s.MaxCells, n.Gossip.MaxCells)
+			n.Gossip.Interval = cmp.Or(s.Interval, n.Gossip.Interval)
+			n.Gossip.WANInterval = cmp.Or(s.WANInterval, n.Gossip.WANInterval)
+			newer = newer || s.Newer
+		}
+	}
+	n.Gossip.MinGap = min(n.Gossip.MinGap, n.Gossip.Interval, n.Gossip.WANInterval)
+	return n, newer
+}
+
+func (c *Config) validateSettings() error {
+	for i, s := range c.Settings {
+		switch {
+		case !slices.Contains(c.Places(), s.Place):
+			return fmt.Errorf("sim: settings %d: no region or daemon %q", i, s.Place)
+		case s.Shards < 0 || s.Shards > node.MaxShards || s.Shards&(s.Shards-1) != 0:
+			return fmt.Errorf("sim: settings of %s: %d shards: want a power of two from 1 to %d", s.Place, s.Shards, node.MaxShards)
+		case s.MaxKeys < 0 || s.MaxCells < 0 || s.Interval < 0 || s.WANInterval < 0:
+			return fmt.Errorf("sim: settings of %s: want no negative values", s.Place)
+		}
+		n, _ := c.settings("", s.Place)
+		if err := n.Gossip.Validate(); err != nil {
+			return fmt.Errorf("sim: settings of %s: %w", s.Place, err)
+		}
+	}
+	return nil
+}
 
 // Members is how long a daemon needs to learn of a change of the live daemons.
 // Each daemon learns at its own time, up to Spread later.
@@ -186,7 +240,7 @@ func (c *Config) Validate() error {
 	case int(c.Policy) >= policyKinds:
 		return fmt.Errorf("sim: unknown policy %d", c.Policy)
 	}
-	parts := []func() error{c.validateRights, c.Strict.validate, c.Network.validate, c.validateWorkloads, c.validateFaults}
+	parts := []func() error{c.validateRights, c.validateSettings, c.Strict.validate, c.Network.validate, c.validateWorkloads, c.validateFaults}
 	if c.Grid != nil {
 		parts = slices.Insert(parts, 0, c.Grid.Validate)
 	}
@@ -280,5 +334,8 @@ func (c *Config) Places() []string {
 // lag is how old a view across regions is at most when nothing goes wrong.
 func (c *Config) Lag() time.Duration {
 	g := c.Node.Gossip.WithDefaults()
+	for _, s := range c.Settings {
+		g.Interval, g.WANInterval = max(g.Interval, s.Interval), max(g.WANInterval, s.WANInterval)
+	}
 	return 2*g.Interval + g.WANInterval + g.Quiet + 2*c.Network.Region.Delay + c.Network.Across.Delay
 }

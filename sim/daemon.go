@@ -33,6 +33,8 @@ type Daemon struct {
 	Set int
 
 	owner        string // the name it has in the configuration
+	settings     node.Config
+	newer        bool // it runs a later version
 	clock        wallClock
 	started      time.Duration // of the process
 	starts       int           // processes so far
@@ -102,6 +104,14 @@ func (d *Daemon) Synced() bool {
 	return !slices.ContainsFunc(d.Nodes, func(n *node.Node) bool { return !n.Synced() })
 }
 
+// Settings returns the configuration of its nodes together, with all defaults.
+func (d *Daemon) Settings() node.Config { return d.settings }
+
+// refuses reports whether two daemons refuse each other at the handshake, as
+// those do that split keys into different numbers of shards. Neither is a peer
+// of the other then.
+func (d *Daemon) refuses(o *Daemon) bool { return d.settings.Shards != o.settings.Shards }
+
 // Process returns the number of the process that it runs, unique in a run.
 func (d *Daemon) Process() int { return int(d.member) }
 
@@ -122,7 +132,7 @@ func (w *World) start(d *Daemon) error {
 		return d.cannotStart(w, replica.JournalFile, err)
 	}
 	d.refused = ""
-	for s := range w.cfg.Shards {
+	for s := range d.settings.Shards {
 		// All shards of a process draw from one stream's start, so that they
 		// count under one incarnation, as messages want it.
 		rng := rand.New(rand.NewPCG(w.cfg.Seed, streamNode+uint64(d.Index)<<32+stream))
@@ -145,7 +155,7 @@ func (w *World) start(d *Daemon) error {
 	d.newTokens(w, stream)
 	d.starts++
 	d.Up, d.Paused, d.started = true, false, w.now
-	d.wakes = slices.Repeat([]time.Duration{never}, w.cfg.Shards+otherWakes)
+	d.wakes = slices.Repeat([]time.Duration{never}, d.settings.Shards+otherWakes)
 	d.waking = never
 	d.known, d.ready, d.inbox, d.leaving = nil, nil, nil, nil
 	d.setRules(w, w.newest())
@@ -178,13 +188,12 @@ func (d *Daemon) setRules(w *World, set int) {
 // nodeConfig is the configuration of one shard of a daemon, whose bounds are
 // split evenly.
 func (w *World) nodeConfig(d *Daemon, shard int) node.Config {
-	c, n := w.cfg.Node, w.cfg.Shards
-	c.Shard, c.Shards, c.Region, c.Name = shard, n, d.Region, d.Name
+	c, n := d.settings, d.settings.Shards
+	c.Shard, c.Region, c.Name = shard, d.Region, d.Name
 	c.Naive = c.Naive || w.cfg.Policy == Naive
 	c.Ablation = w.cfg.Policy.gates()
 	c.Ablation.NoEstimate = w.cfg.Node.Ablation.NoEstimate
 	c.MaxKeys = max(1, (c.MaxKeys+n-1-shard)/n)
-	c.Gossip = c.Gossip.WithDefaults()
 	c.Gossip.MaxCells = max(1, (c.Gossip.MaxCells+n-1-shard)/n)
 	return c
 }

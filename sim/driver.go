@@ -166,7 +166,11 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 // process rejects it; the parts count what they reject.
 func (w *World) receive(d *Daemon, f flight) error {
 	w.trace.bytes(f.frame)
-	in, err := replica.Decode(&w.decoder, w.membership.all[f.sender].incarnations[0], f.frame)
+	sender := &w.membership.all[f.sender]
+	in, err := replica.Decode(&w.decoder, sender.incarnations[0], f.frame)
+	if err == nil && w.daemons[sender.daemon].newer {
+		err = sameWithoutUnknown(&in, sender.incarnations[0], f.frame)
+	}
 	w.network.drop(f)
 	switch {
 	case f.mangled && err != nil:
@@ -197,7 +201,7 @@ var _ replica.Receiver = (*receiver)(nil)
 // StepCounts implements replica.Receiver.
 func (r *receiver) StepCounts(m *gossip.Message) error {
 	w, d := r.world, r.daemon
-	if m.Shard < 0 || m.Shard >= len(d.Nodes) {
+	if m.Shards != len(d.Nodes) || m.Shard < 0 || m.Shard >= len(d.Nodes) {
 		w.network.traffic.Unreadable++
 		return &gossip.ShardsError{Theirs: m.Shards, Ours: len(d.Nodes)}
 	}

@@ -247,3 +247,36 @@ func TestHealing(t *testing.T) {
 
 // cfgDuration is how long a small run is.
 const cfgDuration = 5 * time.Second
+
+// TestNewerVersion: fields that a daemon does not know change nothing that it
+// does.
+func TestNewerVersion(t *testing.T) {
+	play := func(newer bool) *Result {
+		cfg := hard(t, "unit: second, requests_per_unit: 20, consistency: strict")
+		cfg.Duration, cfg.Settle = 4*time.Second, 0
+		cfg.Settings = []Settings{{Place: cfg.Regions[0].Name, Newer: newer}}
+		r, err := Run(cfg, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	was, is := play(false), play(true)
+	if is.Decisions != was.Decisions || is.Admitted != was.Admitted || is.Events != was.Events || is.Traffic.Unreadable > 0 {
+		t.Errorf("%d events, %d of %d admitted, %d frames unreadable; without the fields %d, %d of %d",
+			is.Events, is.Admitted, is.Decisions, is.Traffic.Unreadable, was.Events, was.Admitted, was.Decisions)
+	}
+	if is.Traffic.Bytes <= was.Traffic.Bytes {
+		t.Error("no frame has more fields")
+	}
+}
+
+// TestOtherShards: daemons that split keys differently refuse each other, and
+// no message passes between them.
+func TestOtherShards(t *testing.T) {
+	cfg := quick(t)
+	cfg.Settings = []Settings{{Place: "eu-1", Shards: 4}}
+	watch(
+		t, cfg, glance{time.Second, peers(0), "us-0 us-1"}, glance{time.Second, peers(1), ""},
+	)
+}

@@ -16,17 +16,14 @@ import (
 // which is all others, must come to agree in spite of it.
 type Outside struct {
 	Region string
-	State  OutsideState
+	State  uint8 // one of the next ones
 }
 
-// OutsideState is what becomes of a region outside the core.
-type OutsideState uint8
-
-// The states.
+// What becomes of a region outside the core.
 const (
-	regionLost OutsideState = iota // all its daemons are down
-	regionDeaf                     // it receives nothing from the core
-	regionMute                     // the core receives nothing from it
+	regionLost uint8 = iota // all its daemons are down
+	regionDeaf              // it receives nothing from the core
+	regionMute              // the core receives nothing from it
 )
 
 // settleStep is how often the core is looked at, less often when the phase is
@@ -132,12 +129,33 @@ func (w *World) Pending() string {
 // agree about, "" for none: the daemons of a region hold the same cells, and
 // other regions hold the sums of them.
 func (w *World) Disagreement(core [][]*Daemon) string {
-	for s := range w.cfg.Shards {
-		if reason := w.pendingCells(core, s); reason != "" {
-			return reason
+	for _, alike := range byShards(core) {
+		for s := range alike[0][0].settings.Shards {
+			if reason := w.pendingCells(alike, s); reason != "" {
+				return reason
+			}
 		}
 	}
 	return ""
+}
+
+// byShards splits a core into those that do not refuse each other.
+func byShards(core [][]*Daemon) [][][]*Daemon {
+	var all [][][]*Daemon
+	for _, local := range core {
+		for _, d := range local {
+			i := slices.IndexFunc(all, func(c [][]*Daemon) bool { return !d.refuses(c[0][0]) })
+			if i < 0 {
+				i, all = len(all), append(all, nil)
+			}
+			if n := len(all[i]); n > 0 && all[i][n-1][0].Region == d.Region {
+				all[i][n-1] = append(all[i][n-1], d)
+			} else {
+				all[i] = append(all[i], []*Daemon{d})
+			}
+		}
+	}
+	return all
 }
 
 // pendingLinks checks the states that the replicas know of each other.
@@ -155,6 +173,12 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 	oldest := freshLags * (w.cfg.Lag() + 2*w.cfg.Network.Region.Jitter + 2*w.cfg.Network.Across.Jitter)
 	for _, d := range all {
 		at := d.Instant(w.now)
+		want := -1
+		for _, o := range all {
+			if !d.refuses(o) {
+				want++
+			}
+		}
 		for s, n := range d.Nodes {
 			if !n.Synced() {
 				return fmt.Sprintf("%s, shard %d: not ready", d.Name, s)
@@ -175,8 +199,8 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 					return fmt.Sprintf("%s, shard %d: %s acknowledged %d of %d", d.Name, s, peer.Name, l.Acked, l.Head)
 				}
 			}
-			if met != len(all)-1 {
-				return fmt.Sprintf("%s, shard %d: knows %d of %d peers", d.Name, s, met, len(all)-1)
+			if met != want {
+				return fmt.Sprintf("%s, shard %d: knows %d of %d peers", d.Name, s, met, want)
 			}
 		}
 	}

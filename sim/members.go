@@ -153,10 +153,11 @@ func (p *membership) ready(w *World, i int32) bool {
 	return d.leaving == nil && d.Synced()
 }
 
-// misses reports whether a fault keeps an incarnation from a process.
+// misses reports whether an incarnation is no peer of a process: it refuses the
+// process, or a fault hides it.
 func (p *membership) misses(w *World, d *Daemon, m *incarnation) bool {
 	o := w.daemons[m.daemon]
-	return d.suspects != nil && d.suspects[o.Index] || slices.ContainsFunc(w.faults.active, func(i int) bool {
+	return d.refuses(o) || d.suspects != nil && d.suspects[o.Index] || slices.ContainsFunc(w.faults.active, func(i int) bool {
 		f := &w.faults.all[i]
 		return f.Kind == MissMembers && d.in(f.From) && o.in(f.To) || f.Kind == Zombie && o.in(f.From)
 	})

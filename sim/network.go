@@ -167,6 +167,9 @@ func (n *network) room(now time.Duration, from, to int) bool {
 
 // send puts a frame on a link. The frame is the network's from now on.
 func (n *network) send(w *World, from, to int, name string, frame []byte) {
+	if w.daemons[from].newer {
+		frame = withUnknown(frame)
+	}
 	n.traffic.Frames++
 	n.traffic.Bytes += uint64(len(frame))
 	l := n.link(from, to)

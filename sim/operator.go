@@ -1,12 +1,19 @@
 package sim
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"reflect"
 	"slices"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/wire"
 )
 
 // leaving is the end of a process that leaves.
@@ -192,4 +199,42 @@ func (w *World) regionsOf(f *Fault) []int {
 		}
 	}
 	return all
+}
+
+// unknown are fields that this version does not know, as later ones may add
+// them: a number and a text.
+var unknown = append(binary.AppendUvarint(append(binary.AppendUvarint(nil, 1_999<<3), 1), 2_000<<3|2), "\x05later"...)
+
+// sealSize is the size of the envelope of a frame: its version and checksum.
+const sealSize = 5
+
+// withUnknown returns a frame about rights or strict keys as a later version
+// sends it. Counts have no unknown fields: a change of them is another version
+// of the protocol, which the handshake refuses.
+func withUnknown(frame []byte) []byte {
+	if !wire.IsRights(frame) && !wire.IsStrict(frame) || len(frame)+len(unknown) > wire.MaxFrameBytes {
+		return frame
+	}
+	return sealed(append(frame, unknown...))
+}
+
+// sealed sets the checksum of a frame.
+func sealed(frame []byte) []byte {
+	sum := crc32.Checksum(frame[sealSize:], crc32.MakeTable(crc32.Castagnoli))
+	binary.LittleEndian.PutUint32(frame[1:], sum)
+	return frame
+}
+
+// sameWithoutUnknown returns an error unless a frame of a later version means
+// the same without its unknown fields.
+func sameWithoutUnknown(in *replica.Inbound, from crdt.Incarnation, frame []byte) error {
+	rest, extended := bytes.CutSuffix(frame, unknown)
+	if !extended {
+		return nil
+	}
+	plain, err := replica.Decode(&wire.Decoder{}, from, sealed(bytes.Clone(rest)))
+	if err == nil && !reflect.DeepEqual(plain, *in) {
+		err = errors.New("unknown fields change a message")
+	}
+	return err
 }

@@ -59,7 +59,11 @@ func (c *Config) FirstLayout() route.Layout {
 	l := route.Layout{Number: 1}
 	for i := range c.Regions {
 		r := &c.Regions[i]
-		l.Regions = append(l.Regions, route.Region{Name: r.Name, Weight: 1, Replicas: c.firstReplicas(r)})
+		weight := uint64(1)
+		if i < len(c.Rights.Weights) {
+			weight = max(1, c.Rights.Weights[i]) // as a daemon reads them
+		}
+		l.Regions = append(l.Regions, route.Region{Name: r.Name, Weight: uint32(weight), Replicas: c.firstReplicas(r)})
 	}
 	slices.SortFunc(l.Regions, func(a, b route.Region) int { return cmp.Compare(a.Name, b.Name) })
 	for _, r := range c.Rules.Rules() {

@@ -114,6 +114,7 @@ func newWorld(cfg *Config) *World {
 				Name: daemonName(region.Name, i), Region: region.Name, owner: daemonName(region.Name, i),
 				Index: len(w.daemons), RegionIndex: r, waking: never,
 			}
+			d.settings, d.newer = cfg.settings(d.Region, d.owner)
 			d.clock.right(w.now, w.base)
 			d.newDisk(w)
 			w.daemons = append(w.daemons, d)

@@ -59,9 +59,10 @@ func (a *boundAuditor) input(d *sim.Daemon) bool {
 		s := shard.Stats()
 		keys, cells = keys+s.LiveKeys, cells+s.Cells
 	}
-	most := max(n, a.world.Config().Node.MaxKeys)
+	settings := d.Settings()
+	most := max(n, settings.MaxKeys)
 	a.check(keys <= most, "%s holds %d keys, at most %d", d.Name, keys, most)
-	most = max(n, a.gossip.MaxCells)
+	most = max(n, settings.Gossip.MaxCells)
 	a.check(cells <= most, "%s holds %d cells, at most %d", d.Name, cells, most)
 	return true
 }
@@ -86,14 +87,15 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		a.fail("%s listed %d refusals, %d buckets, %d digests and %d regions",
 			from.name(), len(m.Refused), len(m.Repair), len(m.Digests), len(m.Staleness))
 	}
-	a.pace(direction{to.index, from.index, m.Shard}, m)
+	a.pace(direction{to.index, from.index, m.Shard}, m, from.daemon.Settings().Gossip)
 	if measure {
 		a.measure(m)
 	}
 }
 
-// pace checks how many messages a peer gets in a second.
-func (a *boundAuditor) pace(k direction, m *gossip.Message) {
+// pace checks how many messages a peer gets in a second of a sender with some
+// settings.
+func (a *boundAuditor) pace(k direction, m *gossip.Message, g gossip.Config) {
 	r := recordOf(a.rates, k)
 	if m.Nonce <= r.last {
 		return // a duplicate, or late
@@ -103,7 +105,7 @@ func (a *boundAuditor) pace(k direction, m *gossip.Message) {
 		r.second, r.seen = second, 0
 	}
 	r.seen++
-	most := uint64(time.Second/a.gossip.MinGap + time.Second/min(a.gossip.Interval, a.gossip.WANInterval) + 2)
+	most := uint64(time.Second/g.MinGap + time.Second/min(g.Interval, g.WANInterval) + 2)
 	if !a.ok(r.seen <= most) {
 		a.fail("%v sent %v %d messages in a second, at most %d", m.From, m.To, r.seen, most)
 	}

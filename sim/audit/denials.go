@@ -115,16 +115,16 @@ func (a *denialAuditor) extrapolated(d *sim.Decided) float64 {
 		if c.process == e.process.index {
 			continue
 		}
-		region, interval := a.processes[c.process].region, a.gossip.Interval
+		region, interval, least := a.processes[c.process].region, a.gossip.Interval, a.quickest.Interval
 		if region != e.process.region {
-			interval = a.gossip.WANInterval
+			interval, least = a.gossip.WANInterval, a.quickest.WANInterval
 		}
 		age := a.age(e.process.region, region)
 		if age == math.MaxInt64 {
 			return math.Inf(1)
 		}
 		age += interval
-		sum += min(c.steepest(d.At, age+a.late, interval)*float64(age), float64(quota.Of(d.Limit).Capacity()))
+		sum += min(c.steepest(d.At, age+a.late, least)*float64(age), float64(quota.Of(d.Limit).Capacity()))
 	}
 	return sum
 }

@@ -18,7 +18,8 @@ import (
 // which window. It is kept for as long as a replica may hold the counts.
 type truth struct {
 	world     *sim.World
-	gossip    gossip.Config
+	gossip    gossip.Config // with the longest intervals of all daemons
+	quickest  gossip.Config // with the shortest ones
 	maxOffset time.Duration
 	naive     bool // counts alone decide, without extrapolation
 	owners    bool // keys of strict limits have owners
@@ -106,7 +107,14 @@ func newTruth(w *sim.World) *truth {
 		counters: make(map[counterKey]*counter), tokens: make(map[uint64]*charge), scopes: make(map[crdt.Key]rules.Scope), forgotten: math.MinInt64,
 		least: math.MaxInt64, most: math.MinInt64, restored: make([]restore, len(w.Regions())),
 	}
-	t.cramped = t.gossip.MaxCells < gossip.DefaultMaxCells || cfg.Node.MaxKeys < fewKeys
+	t.quickest = t.gossip
+	for _, d := range w.Daemons() {
+		s := d.Settings()
+		g := &s.Gossip
+		t.gossip.Interval, t.gossip.WANInterval = max(t.gossip.Interval, g.Interval), max(t.gossip.WANInterval, g.WANInterval)
+		t.quickest.Interval, t.quickest.WANInterval = min(t.quickest.Interval, g.Interval), min(t.quickest.WANInterval, g.WANInterval)
+		t.cramped = t.cramped || s.Gossip.MaxCells < gossip.DefaultMaxCells || s.MaxKeys < fewKeys
+	}
 	t.rescopes = slices.ContainsFunc(cfg.Faults, func(f sim.Fault) bool { return f.Kind == sim.NewRules })
 	for i := range cfg.Workloads { // a limit of a call is of all daemons
 		t.rescopes = t.rescopes || cfg.Workloads[i].Override.Share > 0

@@ -38,6 +38,7 @@ func Format(c *sim.Config) ([]byte, error) {
 	f.group("clock", clockFields(c))
 	f.group("gossip", gossipNode(c))
 	f.group("members", membersNode(c, &def))
+	f.group("daemons", settingsNode(c))
 	f.group("rights", rightsNode(c, &def))
 	f.group("strict", strictNode(c, &def))
 	f.group("links", linksNode(c, &def))
@@ -164,6 +165,20 @@ func gossipNode(c *sim.Config) (f fieldsOf) {
 	f.time("ready_within", g.ReadyWithin, def.ReadyWithin)
 	f.time("grace", g.Grace, def.Grace)
 	f.time("digest_every", g.DigestEvery, def.DigestEvery)
+	return f
+}
+
+func settingsNode(c *sim.Config) (f fieldsOf) {
+	for _, s := range c.Settings {
+		g := fieldsOf{}
+		g.number("shards", s.Shards, 0)
+		g.number("max_keys", s.MaxKeys, 0)
+		g.number("max_cells", s.MaxCells, 0)
+		g.time("interval", s.Interval, 0)
+		g.time("wan_interval", s.WANInterval, 0)
+		g.flag("newer", s.Newer)
+		f.group(s.Place, g)
+	}
 	return f
 }
 

@@ -69,6 +69,7 @@ func (s *scenario) read() {
 		field{"max_keys", whole(s, &c.Node.MaxKeys, 1, 100_000_000)},
 		field{"naive", s.Bool(&c.Node.Naive)},
 		field{"policy", yamlpos.Word(&s.Collector, &c.Policy, words(sim.Policies()))},
+		field{"daemons", later},
 		field{"rights", later},
 		field{"strict", s.strict},
 		field{"grid", s.grid},
@@ -98,6 +99,7 @@ func (s *scenario) read() {
 	}
 	s.dependent(
 		given,
+		field{"daemons", s.settings},
 		field{"rights", s.rights},
 		field{"links", s.network},
 		field{"workloads", s.list(sim.MaxWorkloads, s.workload)},
@@ -283,6 +285,25 @@ func (s *scenario) placeList(out *[]string) yamlpos.Reader {
 		}
 		return s.list(sim.MaxDaemons, add)(n, name)
 	}
+}
+
+// settings reads the settings of single daemons and regions.
+func (s *scenario) settings(n *yamlpos.Node, name string) bool {
+	return s.Each(n, name, func(_ string, p yamlpos.Pair) bool {
+		var x sim.Settings
+		good := s.place(&x.Place)(p.Key, name)
+		good = s.fields(
+			p.Value, name,
+			field{"shards", whole(s, &x.Shards, 1, node.MaxShards)},
+			field{"max_keys", whole(s, &x.MaxKeys, 1, 100_000_000)},
+			field{"max_cells", whole(s, &x.MaxCells, 1, 1<<30)},
+			field{"interval", s.Duration(&x.Interval, time.Millisecond, time.Hour)},
+			field{"wan_interval", s.Duration(&x.WANInterval, time.Millisecond, time.Hour)},
+			field{"newer", s.Bool(&x.Newer)},
+		) && good
+		s.cfg.Settings = append(s.cfg.Settings, x)
+		return good
+	})
 }
 
 func (s *scenario) outsideRegions(n *yamlpos.Node, name string) bool {

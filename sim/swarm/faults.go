@@ -250,7 +250,7 @@ func (d *draw) outside() {
 		return
 	}
 	for _, i := range d.Perm(n)[:d.between(1, (n-1)/2)] {
-		o := sim.Outside{Region: d.cfg.Regions[i].Name, State: sim.OutsideState(d.IntN(3))}
+		o := sim.Outside{Region: d.cfg.Regions[i].Name, State: uint8(d.IntN(3))}
 		d.cfg.Outside = append(d.cfg.Outside, o)
 	}
 }

@@ -32,11 +32,6 @@ func (d *draw) budgets() {
 	if d.chance(0.5) {
 		r.Interval, r.WANInterval = d.time(20*time.Millisecond, time.Second), d.time(50*time.Millisecond, 2*time.Second)
 	}
-	if d.chance(0.3) {
-		for range c.Regions {
-			r.Weights = append(r.Weights, uint64(d.between(0, 5)))
-		}
-	}
 	for _, l := range []*sim.Link{&c.Network.Region, &c.Network.Across} {
 		if d.chance(0.3) {
 			l.Loss = share(0.4 * d.Float64())

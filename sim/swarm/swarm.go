@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	d.days = d.long && d.chance(0.3)
 	d.cluster()
 	d.gossip()
+	d.settings()
 	d.clocks()
 	d.network()
 	d.budgets()
@@ -62,7 +64,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	// acknowledgements, repairs, and resyncs.
 	g := c.Node.Gossip.WithDefaults()
 	// With no room for all cells there is no state to agree on.
-	if c.Node.Gossip.MaxCells == 0 {
+	if c.Node.Gossip.MaxCells == 0 && !slices.ContainsFunc(c.Settings, func(s sim.Settings) bool { return s.MaxCells > 0 }) {
 		c.Settle = 20*time.Second + 2*c.Members.Leave + 10*c.Lag() + 3*g.DigestEvery + 2*g.ReadyWithin
 	} else {
 		c.Settle = 0
@@ -122,6 +124,11 @@ func (d *draw) cluster() {
 	for i := range d.between(1, most) {
 		c.Regions = append(c.Regions, sim.Region{Name: string(rune('a' + i)), Daemons: d.between(1, most)})
 	}
+	if d.chance(0.3) {
+		for range c.Regions {
+			c.Rights.Weights = append(c.Rights.Weights, uint64(d.between(0, 5)))
+		}
+	}
 	c.Shards = 1 << d.IntN(3)
 	c.Node.MaxKeys = 100_000
 	maybe(d, 0.15, &c.Node.MaxKeys, d.between, 1, 50)
@@ -129,6 +136,30 @@ func (d *draw) cluster() {
 	c.Members = sim.Members{
 		Join: d.wild(time.Millisecond, time.Second), Leave: d.wild(10*time.Millisecond, 3*time.Second),
 		Spread: d.wild(time.Millisecond, time.Second),
+	}
+}
+
+// settings draws settings of single places that differ from those of all: now
+// and then a number of shards, with which daemons refuse the others.
+func (d *draw) settings() {
+	c := &d.cfg
+	if !d.chance(0.25) {
+		return
+	}
+	places := c.Places()
+	for _, i := range d.Perm(len(places))[:d.between(1, min(3, len(places)))] {
+		s := sim.Settings{Place: places[i], Newer: d.chance(0.5)}
+		maybe(d, 0.3, &s.MaxKeys, d.between, 1, 50)
+		maybe(d, 0.2, &s.MaxCells, d.between, 1, 400)
+		maybe(d, 0.5, &s.Interval, d.time, 10*time.Millisecond, time.Second)
+		maybe(d, 0.5, &s.WANInterval, d.time, 20*time.Millisecond, 2*time.Second)
+		if d.chance(0.1) {
+			s.Shards = 1 << d.IntN(3)
+		}
+		s.Interval, s.WANInterval = s.Interval.Round(time.Millisecond), s.WANInterval.Round(time.Millisecond)
+		if s != (sim.Settings{Place: places[i]}) {
+			c.Settings = append(c.Settings, s)
+		}
 	}
 }
 
