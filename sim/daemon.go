@@ -11,8 +11,10 @@ import (
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky/lease"
+	"github.com/georld/rld/sticky/quorum"
 )
 
 // Daemon is one daemon of the cluster: a machine with a clock, and the process
@@ -97,6 +99,31 @@ func (d *Daemon) Incarnations() []crdt.Incarnation {
 		return nil
 	}
 	return d.incarnations
+}
+
+// RightsAgent returns the rights agent of the process, nil for none. Auditors
+// read its status.
+func (d *Daemon) RightsAgent() *agent.Agent {
+	if d.agent == nil {
+		return nil
+	}
+	return d.agent.Agent
+}
+
+// Acceptor returns the acceptor of the process, nil for none, for its status.
+func (d *Daemon) Acceptor() *quorum.Acceptor {
+	if d.acceptor == nil {
+		return nil
+	}
+	return d.acceptor.Acceptor
+}
+
+// Circuits describes the paths of the process to owners.
+func (d *Daemon) Circuits(now time.Duration) []replica.Circuit {
+	if d.process == nil {
+		return nil
+	}
+	return d.process.Reach.Circuits(d.Instant(now).Mono)
 }
 
 // Synced reports whether all its nodes are.

@@ -220,6 +220,9 @@ func (r *receiver) StepRights(m *agent.Message) error {
 	}
 	w.sawRights(d, ofReceived, m)
 	err := d.agent.Agent.Receive(d.Instant(w.now).Mono, d.time(w.now).Millis(), m)
+	if err == nil && w.network.traffic.Strange > 0 && m.Validate() != nil {
+		w.network.traffic.Accepted++
+	}
 	d.turnAgent(w)
 	return err
 }

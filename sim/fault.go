@@ -68,6 +68,10 @@ const (
 	BitFlip
 	// TruncatedFile is a crash after which a file of each of From is cut.
 	TruncatedFile
+	// StrangePeer lets the daemons of From send messages beside their own that
+	// no daemon may send: a Share of them, all when it is 0. The daemons that
+	// receive them must reject them.
+	StrangePeer
 	// OldDisk is a crash at its end, after which the disks of From have the
 	// content of its beginning.
 	OldDisk
@@ -149,6 +153,7 @@ var faultKinds = [...]faultKind{
 	FullDisk:      {"full_disk", "disks of {from} full", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
 	SlowDisk:      {"slow_disk", "disks of {from} slow", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
 	BitFlip:       {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
+	StrangePeer:   {"strange_peer", "{from} send what must be rejected", func(*faults, *World, *Fault, int) {}, nil, drawn},
 	TruncatedFile: {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
 	Leave:         {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	RetireDaemon:  {"retire_daemon", "{from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
@@ -184,7 +189,7 @@ type Fault struct {
 	Stay   bool
 	Offset time.Duration // ClockStep
 	Delay  time.Duration // SlowDisk
-	Share  rules.PPM     // WriteErrors, SyncErrors, PowerLoss
+	Share  rules.PPM     // WriteErrors, SyncErrors, PowerLoss, StrangePeer
 	PPM    int64         // ClockDrift
 	Link   Link          // Degrade
 	Rules  *rules.Set    // NewRules

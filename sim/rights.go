@@ -153,6 +153,9 @@ func (d *Daemon) postRights(w *World, m *agent.Message) {
 		w.network.traffic.Rights++
 		w.network.traffic.RightsBytes += uint64(len(frame))
 		w.network.send(w, d.Index, is.daemon, is.name, frame)
+		if w.strange(d) {
+			d.estrangeRights(w, m, is)
+		}
 	}
 }
 

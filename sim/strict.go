@@ -68,6 +68,9 @@ func (p *parts) Flush(to crdt.Incarnation) {
 			w.sawStrict(d, ofSent, &m)
 			w.strict.sent(w.now, is.daemon, &m)
 			w.network.send(w, d.Index, is.daemon, is.name, frame)
+			if w.strange(d) {
+				d.estrangeStrict(w, &m, is)
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ func build(w *sim.World, names []string) []*sim.Auditor {
 		{"refunds", refunds, true},
 		{"decisions", decisions, true},
 		{"convergence", convergence, true},
+		{"status", status, true},
 		{"rights", rights, hasRights},
 		{"admitted", admitted, hasRights || hasOwners},
 		{"strict", strict, hasOwners},
