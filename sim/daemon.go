@@ -61,6 +61,7 @@ type Daemon struct {
 	compacting bool                    // the log of the acceptor is rewritten
 	logFailed  bool                    // and the process can store nothing more in it
 	slow       time.Duration           // the most by which a write is late
+	damaged    bool                    // a fault damaged one of its files
 	refused    string                  // the file that the process before could not read
 	backup     *simdisk.Disk           // of OldDisk, nil for none
 	ran        string                  // the name of the process before
@@ -188,7 +189,7 @@ func (w *World) start(d *Daemon) error {
 	d.setRules(w, w.newest())
 	w.auditors.restarted(d)
 	w.membership.join(w, d)
-	w.saw(d, started)
+	d.saw(w, started)
 	return nil
 }
 

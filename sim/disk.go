@@ -48,7 +48,7 @@ func (d *Daemon) newDisk(w *World) {
 		present = d.disk.Faults
 	}
 	d.disk = simdisk.New(rand.New(rand.NewPCG(w.cfg.Seed, streamDisk+uint64(d.Index)<<32+uint64(d.disks))))
-	d.disk.Faults = present
+	d.disk.Faults, d.damaged = present, false
 	d.disks++
 }
 
@@ -70,6 +70,12 @@ func (d *Daemon) openStorage(w *World) {
 
 // compactBytes makes journals small enough to be rewritten in most runs.
 const compactBytes = 32 << 10
+
+// opened notes how a process found a file: damage is nil for an intact one. It
+// checks that no end of a process or machine damages files.
+func (w *World) opened(d *Daemon, file string, damage error) {
+	w.storage.check(damage == nil || d.damaged, "at %v: %s finds %s damaged, and no fault did it: %v", w.now, d.Name, file, damage)
+}
 
 // writeRecord replaces the record of a rights agent, which takes a while.
 func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
@@ -117,7 +123,7 @@ func (d *Daemon) write(
 	w *World, longest time.Duration, file int, ack time.Duration, run func() error, notify func(time.Duration, error),
 ) {
 	d.writing[file] = run
-	w.saw(d, ofBegun+d.writes(file))
+	d.saw(w, ofBegun+d.writes(file))
 	x := write{daemon: d.Index, member: d.member, file: file, ack: ack, notify: notify}
 	w.events.push(w.now+w.faults.between(0, longest+d.slow), evStored, w.writes.put(x))
 }
@@ -131,7 +137,7 @@ func (w *World) stored(i int32) {
 	case !d.Up || d.member != x.member:
 	case !x.done:
 		x.done, x.err = true, d.writing[x.file]()
-		w.saw(d, ofStored+d.writes(x.file)) // a fault of this instant comes first
+		d.saw(w, ofStored+d.writes(x.file)) // a fault of this instant comes first
 		w.events.push(w.now+x.ack, evStored, w.writes.put(x))
 	case d.Paused:
 		d.defers(evStored, w.writes.put(x))
@@ -224,6 +230,7 @@ func (d *Daemon) spoil(a *faults, change func(name string) bool) {
 	a.rng.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
 	for _, name := range files {
 		if change(name) {
+			d.damaged = true
 			return
 		}
 	}
@@ -239,7 +246,7 @@ func (a *faults) restoreDisk(w *World, _ *Fault, d *Daemon) {
 	}
 	w.crash(d)
 	d.backup.Faults = d.disk.Faults
-	d.disk, d.backup = d.backup, nil
+	d.disk, d.backup, d.damaged = d.backup, nil, true
 	w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 }
 
@@ -253,6 +260,7 @@ func (d *Daemon) cannotStart(w *World, file string, err error) error {
 		if d.refused == file {
 			return err // it is refused although the file was removed
 		}
+		w.opened(d, file, err)
 		d.refused = file
 		d.disk.Remove(file)
 	}

@@ -57,7 +57,7 @@ func (w *World) plainSteps() steps {
 		strict:      func(d *Daemon, m *sticky.Message) []sticky.Message { return d.stepStrict(w, m) },
 		writeRecord: func(d *Daemon, s *agent.Stored) { d.writeRecord(w, s) },
 		writeLog:    func(d *Daemon, entries []quorum.Entry) { d.writeLog(w, entries) },
-		transition:  func(d *Daemon, c replica.PathChange) { w.breakers[c.To]++; w.sawKind(d, ofBreakers, c.To) },
+		transition:  func(d *Daemon, c replica.PathChange) { w.breakers[c.To]++; d.sawKind(w, ofBreakers, c.To) },
 	}
 }
 
@@ -154,7 +154,7 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 			w.transfers++
 		}
 		for i := range msgs {
-			w.sawCounts(d, ofSent, &msgs[i])
+			d.sawCounts(w, ofSent, &msgs[i])
 		}
 		if m := &w.membership.all[to]; m.daemon != d.Index {
 			w.network.send(w, d.Index, m.daemon, m.name, frame)
@@ -208,7 +208,7 @@ func (r *receiver) StepCounts(m *gossip.Message) error {
 	err := d.Nodes[m.Shard].Step(d.Instant(w.now), m)
 	r.touched |= 1 << m.Shard
 	w.auditors.stepped(d, m, err)
-	w.sawCounts(d, ofReceived, m)
+	d.sawCounts(w, ofReceived, m)
 	return err
 }
 
@@ -218,9 +218,9 @@ func (r *receiver) StepRights(m *agent.Message) error {
 	if d.agent == nil {
 		return nil
 	}
-	w.sawRights(d, ofReceived, m)
+	d.sawRights(w, ofReceived, m)
 	err := d.agent.Agent.Receive(d.Instant(w.now).Mono, d.time(w.now).Millis(), m)
-	if err == nil && w.network.traffic.Strange > 0 && m.Validate() != nil {
+	if err == nil && w.network.traffic.ProtocolErrors > 0 && m.Validate() != nil {
 		w.network.traffic.Accepted++
 	}
 	d.turnAgent(w)
@@ -238,7 +238,7 @@ func (r *receiver) Strict() replica.Parts {
 // happened notes an event of a node.
 func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
-	w.sawKind(d, "", e.Kind)
+	d.sawKind(w, "", e.Kind)
 	w.trace.happened(d, e)
 	w.auditors.happened(d, e)
 	if e.Kind == gossip.BecameReady && d.Synced() {

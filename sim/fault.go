@@ -68,10 +68,10 @@ const (
 	BitFlip
 	// TruncatedFile is a crash after which a file of each of From is cut.
 	TruncatedFile
-	// StrangePeer lets the daemons of From send messages beside their own that
-	// no daemon may send: a Share of them, all when it is 0. The daemons that
+	// ProtocolErrors lets the daemons of From send messages that no daemon may
+	// send, beside a Share of their own, all when it is 0. The daemons that
 	// receive them must reject them.
-	StrangePeer
+	ProtocolErrors
 	// OldDisk is a crash at its end, after which the disks of From have the
 	// content of its beginning.
 	OldDisk
@@ -147,21 +147,21 @@ var faultKinds = [...]faultKind{
 	Zombie:       {"zombie", "{from} paused and considered dead", (*faults).bury, (*faults).reveal, drawn},
 	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil, drawn},
 
-	PowerLoss:     {"power_loss", "{from} without power", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
-	WriteErrors:   {"write_errors", "writes of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
-	SyncErrors:    {"sync_errors", "syncs of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
-	FullDisk:      {"full_disk", "disks of {from} full", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
-	SlowDisk:      {"slow_disk", "disks of {from} slow", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
-	BitFlip:       {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
-	StrangePeer:   {"strange_peer", "{from} send what must be rejected", func(*faults, *World, *Fault, int) {}, nil, drawn},
-	TruncatedFile: {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
-	Leave:         {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
-	RetireDaemon:  {"retire_daemon", "{from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
-	RetireRegion:  {"retire_region", "regions of {from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
-	KeptRecord:    {"kept_record", "regions of {from} down, and retired with their records", (*faults).retire, (*faults).unretire, known},
-	LateStart:     {"late_start", "{from} retired before their first start", (*faults).retire, (*faults).unretire, known},
-	FirstStart:    {"first_start", "{from} down, disks lost, and started as if for the first time", ofEach((*faults).crash), ofEach((*faults).restart), known},
-	OldDisk:       {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
+	PowerLoss:      {"power_loss", "{from} without power", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
+	WriteErrors:    {"write_errors", "writes of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	SyncErrors:     {"sync_errors", "syncs of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	FullDisk:       {"full_disk", "disks of {from} full", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	SlowDisk:       {"slow_disk", "disks of {from} slow", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
+	BitFlip:        {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
+	ProtocolErrors: {"protocol_errors", "{from} send what must be rejected", func(*faults, *World, *Fault, int) {}, nil, drawn},
+	TruncatedFile:  {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
+	Leave:          {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
+	RetireDaemon:   {"retire_daemon", "{from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
+	RetireRegion:   {"retire_region", "regions of {from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
+	KeptRecord:     {"kept_record", "regions of {from} down, and retired with their records", (*faults).retire, (*faults).unretire, known},
+	LateStart:      {"late_start", "{from} retired before their first start", (*faults).retire, (*faults).unretire, known},
+	FirstStart:     {"first_start", "{from} down, disks lost, and started as if for the first time", ofEach((*faults).crash), ofEach((*faults).restart), known},
+	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
 // FaultKinds lists all kinds.
@@ -189,7 +189,7 @@ type Fault struct {
 	Stay   bool
 	Offset time.Duration // ClockStep
 	Delay  time.Duration // SlowDisk
-	Share  rules.PPM     // WriteErrors, SyncErrors, PowerLoss, StrangePeer
+	Share  rules.PPM     // WriteErrors, SyncErrors, PowerLoss, ProtocolErrors
 	PPM    int64         // ClockDrift
 	Link   Link          // Degrade
 	Rules  *rules.Set    // NewRules
@@ -275,7 +275,7 @@ func (a *faults) end(w *World, i int) {
 	if faultKinds[f.Kind].end != nil {
 		faultKinds[f.Kind].end(a, w, f, i)
 	}
-	ofEach(func(_ *faults, w *World, f *Fault, d *Daemon) { w.saw(d, f.Kind.String()+over) })(a, w, f, i)
+	ofEach(func(_ *faults, w *World, f *Fault, d *Daemon) { d.saw(w, f.Kind.String()+over) })(a, w, f, i)
 }
 
 func (a *faults) crash(w *World, f *Fault, d *Daemon) {

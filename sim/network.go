@@ -43,8 +43,8 @@ type Traffic struct {
 	Accepted uint64 `json:"accepted"`
 	// Overflowed are the frames that a bounded queue had no room for.
 	Overflowed uint64 `json:"overflowed"`
-	// Strange counts the frames of strange peers, which daemons reject.
-	Strange uint64 `json:"strange,omitempty"`
+	// ProtocolErrors counts the frames that daemons must reject.
+	ProtocolErrors uint64 `json:"protocol_errors,omitempty"`
 	// Unsendable and Unreadable are the undamaged frames that the codec
 	// refused.
 	Unsendable uint64 `json:"unsendable"`

@@ -252,7 +252,7 @@ func (t *Traffic) include(o *Traffic) {
 	t.Lost += o.Lost
 	t.Duplicated += o.Duplicated
 	t.Mangled += o.Mangled
-	t.Strange += o.Strange
+	t.ProtocolErrors += o.ProtocolErrors
 	t.Refused += o.Refused
 	t.Accepted += o.Accepted
 	t.Overflowed += o.Overflowed

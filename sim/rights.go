@@ -70,10 +70,11 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 	if !w.rights {
 		return nil, nil
 	}
-	start, _, err := d.storage.OpenRights()
+	start, found, err := d.storage.OpenRights()
 	if err != nil {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
+	w.opened(d, found.File, nil)
 	a, err := agent.New(w.cfg.agentOf(d.RegionIndex, d.Name), start)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
@@ -127,7 +128,7 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	}
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++
-		w.sawKind(d, ofRights, r.Events[i].Kind)
+		d.sawKind(w, ofRights, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 	}
 	for i := range r.Messages {
@@ -149,12 +150,12 @@ func (d *Daemon) postRights(w *World, m *agent.Message) {
 		return
 	}
 	if is := &w.membership.all[to]; is.daemon != d.Index {
-		w.sawRights(d, ofSent, m)
+		d.sawRights(w, ofSent, m)
 		w.network.traffic.Rights++
 		w.network.traffic.RightsBytes += uint64(len(frame))
 		w.network.send(w, d.Index, is.daemon, is.name, frame)
-		if w.strange(d) {
-			d.estrangeRights(w, m, is)
+		if d.breaksProtocol(w) {
+			d.sendBadRights(w, m, is)
 		}
 	}
 }

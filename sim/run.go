@@ -168,6 +168,9 @@ func (w *World) result() *Result {
 	r.Traffic = w.network.traffic
 	r.Pending = w.pending
 	r.Auditors = w.auditors.report(r)
+	if w.rights || w.owners {
+		r.Auditors = append(r.Auditors, w.storage)
+	}
 	r.Auditors = append(r.Auditors, w.network.traffic.audit(), w.cfg.Expect.audit(w, r))
 	r.TraceHash = w.trace.sum()
 	return r

@@ -65,11 +65,11 @@ func (p *parts) Flush(to crdt.Incarnation) {
 		case sent && !lost:
 			w.network.traffic.Strict++
 			w.network.traffic.StrictBytes += uint64(len(frame))
-			w.sawStrict(d, ofSent, &m)
+			d.sawStrict(w, ofSent, &m)
 			w.strict.sent(w.now, is.daemon, &m)
 			w.network.send(w, d.Index, is.daemon, is.name, frame)
-			if w.strange(d) {
-				d.estrangeStrict(w, &m, is)
+			if d.breaksProtocol(w) {
+				d.sendBadStrict(w, &m, is)
 			}
 		}
 	}
@@ -83,9 +83,11 @@ func (d *Daemon) openAcceptor(w *World) error {
 	}
 	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d)}
 	var err error
-	if d.acceptor, d.log, _, err = d.storage.OpenAcceptor(cfg); err != nil {
+	var found replica.Recovery
+	if d.acceptor, d.log, found, err = d.storage.OpenAcceptor(cfg); err != nil {
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
+	w.opened(d, found.File, found.Damage)
 	return nil
 }
 
@@ -142,7 +144,7 @@ func (d *Daemon) turnAcceptor(w *World) {
 func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	for i := range r.Events {
 		w.acceptors[r.Events[i].Kind]++
-		w.sawKind(d, ofStrict, r.Events[i].Kind)
+		d.sawKind(w, ofStrict, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
@@ -177,7 +179,7 @@ func (d *Daemon) said(w *World, out []sticky.Message) {
 // stepStrict hands a message about strict keys to its recipients. It returns
 // the answers of the nodes.
 func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
-	w.sawStrict(d, ofReceived, m)
+	d.sawStrict(w, ofReceived, m)
 	var answers []sticky.Message
 	at := d.Instant(w.now)
 	set, acceptor := replica.Recipients(m, len(d.Nodes))

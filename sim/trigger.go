@@ -103,7 +103,7 @@ func (a *faults) arm(i int) {
 
 // saw lets the faults begin that wait for an event at a daemon. A fault without
 // places is about this daemon.
-func (w *World) saw(d *Daemon, event string) {
+func (d *Daemon) saw(w *World, event string) {
 	a := &w.faults
 	for k := 0; k < len(a.armed); k++ {
 		x := &a.armed[k]
@@ -125,27 +125,27 @@ func (w *World) saw(d *Daemon, event string) {
 }
 
 // sawKind is saw for an event that a part of a process reports.
-func (w *World) sawKind(d *Daemon, prefix string, kind fmt.Stringer) {
+func (d *Daemon) sawKind(w *World, prefix string, kind fmt.Stringer) {
 	if len(w.faults.armed) > 0 {
-		w.saw(d, prefix+strings.ReplaceAll(kind.String(), " ", "_"))
+		d.saw(w, prefix+strings.ReplaceAll(kind.String(), " ", "_"))
 	}
 }
 
 // sawCounts is saw for a message of a node that was sent or received.
-func (w *World) sawCounts(d *Daemon, prefix string, m *gossip.Message) {
-	w.sawParts(d, prefix, part{"transfer", transfers(m)}, part{"resync", m.Lo == 0 && m.Hi > 0}, part{"repair", len(m.Repair) > 0})
+func (d *Daemon) sawCounts(w *World, prefix string, m *gossip.Message) {
+	d.sawParts(w, prefix, part{"transfer", transfers(m)}, part{"resync", m.Lo == 0 && m.Hi > 0}, part{"repair", len(m.Repair) > 0})
 }
 
 // sawRights is saw for one of a rights agent.
-func (w *World) sawRights(d *Daemon, prefix string, m *agent.Message) {
+func (d *Daemon) sawRights(w *World, prefix string, m *agent.Message) {
 	r, l := &m.Regions, &m.Daemons
-	w.sawParts(d, prefix, part{"epochs", len(r.Epochs)+len(l.Epochs) > 0}, part{"votes", len(m.Votes) > 0},
+	d.sawParts(w, prefix, part{"epochs", len(r.Epochs)+len(l.Epochs) > 0}, part{"votes", len(m.Votes) > 0},
 		part{"acknowledgements", len(r.Acks)+len(l.Acks) > 0}, part{"extension", m.Extension != nil})
 }
 
 // sawStrict is saw for one about strict keys.
-func (w *World) sawStrict(d *Daemon, prefix string, m *sticky.Message) {
-	w.sawParts(d, prefix, part{"lease_requests", len(m.Requests) > 0}, part{"grants", len(m.Grants) > 0},
+func (d *Daemon) sawStrict(w *World, prefix string, m *sticky.Message) {
+	d.sawParts(w, prefix, part{"lease_requests", len(m.Requests) > 0}, part{"grants", len(m.Grants) > 0},
 		part{"accepts", len(m.Accepts) > 0}, part{"accepted", len(m.Accepted) > 0},
 		part{"snapshot_request", len(m.SnapshotRequests) > 0}, part{"snapshot_chunk", len(m.SnapshotChunks) > 0},
 		part{"layout", len(m.Layouts) > 0})
@@ -157,10 +157,10 @@ type part struct {
 	is   bool
 }
 
-func (w *World) sawParts(d *Daemon, prefix string, parts ...part) {
+func (d *Daemon) sawParts(w *World, prefix string, parts ...part) {
 	for _, p := range parts {
 		if p.is && len(w.faults.armed) > 0 {
-			w.saw(d, prefix+p.word)
+			d.saw(w, prefix+p.word)
 		}
 	}
 }

@@ -78,6 +78,7 @@ type World struct {
 	endedStrict lease.Stats // likewise
 	transfers   uint64      // messages about them
 	writes      pool[write]
+	storage     Audit  // of files
 	base        int64  // wall time of virtual time 0, Unix ns
 	healed      bool   // the liveness phase has begun
 	pending     string // the condition that it waits for
@@ -105,6 +106,7 @@ func newWorld(cfg *Config) *World {
 		trace:      newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 	}
+	w.storage.Name = "storage"
 	w.steps = w.plainSteps()
 	for r, region := range cfg.Regions {
 		w.regions = append(w.regions, region.Name)
@@ -261,6 +263,6 @@ func (w *World) adopt(a adoption) {
 		w.adopted, w.adoptedAt = true, w.now
 	}
 	d.setRules(w, a.set)
-	w.saw(d, adopted)
+	d.saw(w, adopted)
 	w.drain(d, allShards)
 }

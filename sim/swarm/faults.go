@@ -223,7 +223,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		f.For = d.wild(20*time.Millisecond, 6*time.Second)
 	case sim.WriteErrors, sim.SyncErrors:
 		maybe(d, 0.5, &f.Share, func(_, most rules.PPM) rules.PPM { return rules.PPM(d.between(1, int(most))) }, 1, 100*rules.Percent)
-	case sim.StrangePeer:
+	case sim.ProtocolErrors:
 		f.Share = share(0.3 * d.Float64())
 	case sim.SlowDisk:
 		f.Delay = d.wild(time.Millisecond, 5*time.Second)

@@ -14,18 +14,18 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// strange reports whether a daemon sends a message now that no daemon may send,
-// beside one of its own.
-func (w *World) strange(d *Daemon) bool {
+// breaksProtocol reports whether a daemon sends a message now that no daemon
+// may send, beside one of its own.
+func (d *Daemon) breaksProtocol(w *World) bool {
 	return slices.ContainsFunc(w.faults.active, func(i int) bool {
 		f := &w.faults.all[i]
-		return f.Kind == StrangePeer && d.in(f.From) && w.network.happens(cmp.Or(f.Share, 100*rules.Percent))
+		return f.Kind == ProtocolErrors && d.in(f.From) && w.network.happens(cmp.Or(f.Share, 100*rules.Percent))
 	})
 }
 
-// estrangeRights sends a message that must be rejected behind one of a rights
+// sendBadRights sends a message that must be rejected behind one of a rights
 // agent.
-func (d *Daemon) estrangeRights(w *World, m *agent.Message, to *incarnation) {
+func (d *Daemon) sendBadRights(w *World, m *agent.Message, to *incarnation) {
 	bad := *m
 	for _, s := range []*agent.Section{&bad.Regions, &bad.Daemons} {
 		s.Epochs, s.Acks, s.Claim = nil, nil, nil
@@ -38,7 +38,7 @@ func (d *Daemon) estrangeRights(w *World, m *agent.Message, to *incarnation) {
 		badItems(&bad, rng)
 	}
 	frame, err := wire.EncodeRights(w.network.buffer(), &bad)
-	w.sendStrange(d, to, frame, err)
+	d.sendBad(w, to, frame, err)
 }
 
 // badHeaders change what all messages of rights agents have.
@@ -100,9 +100,9 @@ func badItems(m *agent.Message, rng *rand.Rand) {
 	}
 }
 
-// estrangeStrict sends a message that must be rejected behind one about strict
+// sendBadStrict sends a message that must be rejected behind one about strict
 // keys.
-func (d *Daemon) estrangeStrict(w *World, m *sticky.Message, to *incarnation) {
+func (d *Daemon) sendBadStrict(w *World, m *sticky.Message, to *incarnation) {
 	rng := w.faults.rng
 	bad := sticky.Message{From: m.From, To: m.To, Stamp: m.Stamp, Number: m.Number, Generation: m.Generation, Voting: m.Voting}
 	layout := d.acceptor.Acceptor.Layout()
@@ -131,7 +131,7 @@ func (d *Daemon) estrangeStrict(w *World, m *sticky.Message, to *incarnation) {
 		bad.SnapshotChunks = []sticky.SnapshotChunk{chunk}
 	}
 	frame, err := wire.EncodeStrict(w.network.buffer(), &bad)
-	w.sendStrange(d, to, frame, err)
+	d.sendBad(w, to, frame, err)
 }
 
 // unordered are watermarks that are out of order.
@@ -181,10 +181,10 @@ var badChunks = []func(c *sticky.SnapshotChunk){
 	func(c *sticky.SnapshotChunk) { c.Generations = route.Generations{{Voter: 2}, {Voter: 1}} },
 }
 
-// sendStrange sends a frame that must be rejected, if there is a form for it.
-func (w *World) sendStrange(d *Daemon, to *incarnation, frame []byte, err error) {
+// sendBad sends a frame that must be rejected, if there is a form for it.
+func (d *Daemon) sendBad(w *World, to *incarnation, frame []byte, err error) {
 	if err == nil && len(frame) <= wire.MaxFrameBytes {
-		w.network.traffic.Strange++
+		w.network.traffic.ProtocolErrors++
 		w.network.send(w, d.Index, to.daemon, to.name, frame)
 	}
 }
