@@ -139,7 +139,7 @@ func (d *draw) aimed() {
 // hold its rights. A region comes back partitioned from the others.
 func (d *draw) lateReturn(kind sim.FaultKind) {
 	c := &d.cfg
-	c.Duration = d.time(25*time.Second, 35*time.Second)
+	c.Duration = max(c.Duration, d.time(25*time.Second, 35*time.Second))
 	region := c.Regions[d.IntN(len(c.Regions))]
 	f := sim.Fault{Kind: kind, At: d.time(0, 3*time.Second), For: d.time(14*time.Second, 18*time.Second)}
 	if kind == sim.KeptRecord {
@@ -158,7 +158,7 @@ func (d *draw) lateReturn(kind sim.FaultKind) {
 // enough for others to hold the rights of what is retired, and for its return.
 func (d *draw) operators() {
 	c := &d.cfg
-	if !d.rights || !d.chance(0.15) {
+	if !d.rights || d.long || d.large || !d.chance(0.15) {
 		return
 	}
 	c.Duration = d.time(15*time.Second, 35*time.Second)

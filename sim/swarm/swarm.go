@@ -25,6 +25,7 @@ type draw struct {
 	rights bool     // rules have rights
 	strict bool     // some are counted at owners
 	tame   bool     // and these are reached most of the time
+	large  bool     // there are many regions and daemons
 	long   bool     // the run has minutes to hours
 	days   bool     // or days
 }
@@ -60,6 +61,9 @@ func Draw(seed uint64, known bool) *sim.Config {
 	d.lasting()
 	d.aimed()
 	d.outside()
+	if d.large {
+		d.calm()
+	}
 	// All intervals that agreement may take, several times over:
 	// acknowledgements, repairs, and resyncs.
 	g := c.Node.Gossip.WithDefaults()
@@ -111,6 +115,9 @@ func (d *draw) wild(low, high time.Duration) time.Duration {
 	return min(time.Duration(f), high)
 }
 
+// mostDaemons is how many daemons all regions have at most.
+const mostDaemons = 60
+
 func (d *draw) cluster() {
 	c := &d.cfg
 	c.Regions = nil
@@ -121,8 +128,13 @@ func (d *draw) cluster() {
 	case d.long:
 		most = 3
 	}
-	for i := range d.between(1, most) {
-		c.Regions = append(c.Regions, sim.Region{Name: string(rune('a' + i)), Daemons: d.between(1, most)})
+	regions := d.between(1, most)
+	if d.large = !d.long && d.chance(0.03); d.large {
+		regions, most = d.between(5, 10), 12
+	}
+	for i := range regions {
+		size := d.between(1, min(most, mostDaemons-c.Daemons()-(regions-1-i)))
+		c.Regions = append(c.Regions, sim.Region{Name: string(rune('a' + i)), Daemons: size})
 	}
 	if d.chance(0.3) {
 		for range c.Regions {
@@ -137,6 +149,24 @@ func (d *draw) cluster() {
 		Join: d.wild(time.Millisecond, time.Second), Leave: d.wild(10*time.Millisecond, 3*time.Second),
 		Spread: d.wild(time.Millisecond, time.Second),
 	}
+}
+
+// calm lets little happen in a large cluster: each interval costs a message for
+// each pair of daemons.
+func (d *draw) calm() {
+	c := &d.cfg
+	c.Shards, c.Settings = 1, nil
+	c.Duration = d.time(2*time.Second, 5*time.Second)
+	g := &c.Node.Gossip
+	g.Interval, g.WANInterval, g.MinGap = d.time(500*time.Millisecond, time.Second), d.time(time.Second, 2*time.Second), 100*time.Millisecond
+	g.DigestEvery, g.ReadyWithin = 5*time.Second, 2*time.Second
+	c.Rights.Interval, c.Rights.WANInterval = time.Second, 2*time.Second
+	for i := range c.Workloads {
+		c.Workloads[i].Rate = min(c.Workloads[i].Rate, 40)
+	}
+	d.Shuffle(len(c.Faults), func(i, j int) { c.Faults[i], c.Faults[j] = c.Faults[j], c.Faults[i] })
+	c.Faults = c.Faults[:min(len(c.Faults), 6)]
+	c.Faults = slices.DeleteFunc(c.Faults, func(f sim.Fault) bool { return f.At >= c.Duration })
 }
 
 // settings draws settings of single places that differ from those of all: now
