@@ -64,8 +64,7 @@ func (s *state) ensure(id CellID, meta CellMeta) int32 {
 func (s *state) keep(k crdt.Key, carry int64, now time.Duration) {
 	s.of(k, func(i int32, c *cell) {
 		if c.Carry < carry {
-			c.Carry = carry
-			s.touch(i, now)
+			s.extend(i, carry, now)
 		}
 	})
 }

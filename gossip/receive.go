@@ -216,6 +216,9 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 	}
 	e.state.set(i, is)
 	c.source, c.received = l.peer.ID, now
+	if c.Carry > in.Carry {
+		c.source = 0
+	}
 	if c.Incarnation == e.region {
 		e.restoration.check(c.CellID, now+e.cfg.settleTime())
 		return

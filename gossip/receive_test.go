@@ -262,6 +262,18 @@ func TestLongerCarryIsReplicated(t *testing.T) {
 			}
 		}
 	}
+	// The aggregator sent its regional peer the sum of the other region, and
+	// gets it back.
+	from, to := r.of("b1"), r.of("b2")
+	if to.Aggregates(testKey(k)) {
+		from, to = to, from
+	}
+	to.Keep(testKey(k), 2*minute.WindowLength)
+	r.run(time.Second)
+	sum := from.state.find(CellID{Key: testKey(k), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("a")})
+	if sum == none || from.state.cells.at(sum).Carry != 2*minute.WindowLength {
+		t.Error("the aggregator does not keep a sum as long as its regional peer")
+	}
 	told := r.of("a1").state.version
 	r.of("a1").Keep(testKey(k), minute.WindowLength)
 	if r.of("a1").state.version != told {

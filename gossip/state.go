@@ -16,7 +16,7 @@ const none = int32(-1)
 type cell struct {
 	Cell
 	version uint64           // of its last change, in the order of the list of changes
-	source  crdt.Incarnation // the peer that sent its value, 0 for an own cell
+	source  crdt.Incarnation // the peer that sent it, 0 if it changed here too
 	at      [listKinds]place // in the lists that it is in
 	key     int32            // index of its key
 	delayed bool
@@ -169,9 +169,16 @@ func (s *state) prolong(i int32, now time.Duration) bool {
 	if carry == c.Carry {
 		return false
 	}
-	c.Carry = carry
-	s.touch(i, now)
+	s.extend(i, carry, now)
 	return true
+}
+
+// extend makes a cell count for carry milliseconds after its window, and sends
+// that to peers, also to the one that sent the cell.
+func (s *state) extend(i int32, carry int64, now time.Duration) {
+	c := s.cells.at(i)
+	c.Carry, c.source = carry, 0
+	s.touch(i, now)
 }
 
 // touch gives a cell a new version and moves it to the end of the changes.
