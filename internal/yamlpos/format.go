@@ -7,7 +7,7 @@ import (
 )
 
 // flowWidth is the width up to which a map or a list is one line.
-const flowWidth = 88
+const flowWidth = 100
 
 // Format returns a tree as a file that Parse reads: the same nodes, at other
 // positions.
@@ -24,7 +24,7 @@ func (n *Node) block(b *strings.Builder, indent int) {
 	case n.Kind == Map && len(n.Pairs) > 0:
 		for _, p := range n.Pairs {
 			b.WriteString(margin + p.Key.scalarText() + ":")
-			if flow := p.Value.flow(); len(flow)+len(margin) <= flowWidth && (indent > 0 || p.Value.Kind != Map) {
+			if flow := p.Value.flow(); len(flow)+len(margin) <= flowWidth {
 				b.WriteString(" " + flow + "\n")
 				continue
 			}

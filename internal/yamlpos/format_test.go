@@ -73,7 +73,7 @@ func TestFormat(t *testing.T) {
 
 // TestFormatKeepsTypes writes values that are no texts.
 func TestFormatKeepsTypes(t *testing.T) {
-	const file = "a: 1\nb: [true, ~, 1.5, 50%, !!str 7]\n\"c\": \"1\"\n<<:\n  d: x\n"
+	const file = "a: 1\nb: [true, ~, 1.5, 50%, !!str 7]\n\"c\": \"1\"\n<<: {d: x}\n"
 	n, _, fault := Parse("f", []byte(file), Options{MaxBytes: 1 << 20})
 	if fault != nil {
 		t.Fatal(fault)

@@ -12,6 +12,11 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
+// version is the version of the language: a file that names another one is not
+// read. Raise it when a field goes, or a file that leaves a field out, or has a
+// value of it, is another run than before.
+const version = 1
+
 // Format returns a run as a file that Parse reads, without fields that have
 // their defaults. Grids, traces, claims and links between single places are not
 // written. It returns an error for rules whose text is not known.
@@ -22,6 +27,7 @@ func Format(c *sim.Config) ([]byte, error) {
 		return nil, err
 	}
 	f := fieldsOf{}
+	f.number("version", version, 0)
 	f.text("name", c.Name, "")
 	f.text("title", c.Title, "")
 	f.number("seed", c.Seed, -1)

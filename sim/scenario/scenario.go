@@ -57,6 +57,7 @@ func (s *scenario) read() {
 	}
 	s.fields(
 		s.root, "a scenario",
+		field{"version", s.version},
 		field{"name", s.Text(&c.Name)},
 		field{"title", s.Text(&c.Title)},
 		field{"description", s.Text(&c.Description)},
@@ -106,6 +107,19 @@ func (s *scenario) read() {
 		field{"faults", s.list(sim.MaxFaults, s.faultItem)},
 		field{"outside", s.outsideRegions},
 	)
+}
+
+// version checks the version of the language that a file was written in.
+func (s *scenario) version(n *yamlpos.Node, name string) bool {
+	v := 0
+	if !whole(s, &v, 1, math.MaxInt32)(n, name) {
+		return false
+	}
+	if v != version {
+		return s.Errorf(n.Pos, "run it with the version of rld that wrote it, or remove version: and correct what this one does not know",
+			"written in version %d of the language of scenarios, and this is version %d", v, version)
+	}
+	return true
 }
 
 // dependent reads the given ones of some fields, in the order of these.

@@ -6,6 +6,7 @@
 package shrink
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,10 +33,18 @@ type Options struct {
 // if the scenario does not fail, and how many runs it has played. The error is
 // why the scenario cannot be read.
 func Shrink(file []byte, o Options) (small []byte, runs int, err error) {
-	if _, err := scenario.Parse("scenario", file); err != nil {
+	cfg, err := scenario.Parse("scenario", file)
+	if err != nil {
 		return nil, 0, err
 	}
 	root, _, _ := yamlpos.Parse("scenario", file, yamlpos.Options{MaxBytes: len(file)})
+	if get(root, "regions") == nil {
+		regions := yamlpos.NewMap()
+		for _, r := range cfg.Regions {
+			regions = with(regions, r.Name, yamlpos.TextNode(strconv.Itoa(r.Daemons)))
+		}
+		root = with(root, "regions", regions)
+	}
 	s := &search{o: o}
 	if !s.play(root) {
 		return nil, s.runs, nil
@@ -81,6 +90,9 @@ func (s *search) play(root *yamlpos.Node) bool {
 		return false
 	}
 	file := yamlpos.Format(root)
+	if bytes.Equal(file, s.file) {
+		return false // nothing is smaller
+	}
 	cfg, err := scenario.Parse("shrunk.yaml", file)
 	if err != nil {
 		return false
@@ -143,7 +155,7 @@ func (s *search) lists(at path) {
 func (s *search) maps(at path) {
 	n := nodeAt(s.root, at)
 	for i := len(n.Pairs) - 1; i >= 0; i-- {
-		if len(at) == 0 && slices.Contains([]string{"seed", "duration"}, n.Pairs[i].Key.Text) {
+		if len(at) == 0 && slices.Contains([]string{"version", "seed", "duration", "regions"}, n.Pairs[i].Key.Text) {
 			continue // they have no default that is simpler
 		}
 		pairs := slices.Delete(slices.Clone(nodeAt(s.root, at).Pairs), i, i+1)

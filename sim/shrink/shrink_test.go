@@ -1,6 +1,7 @@
 package shrink
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,11 +63,8 @@ func TestShrink(t *testing.T) {
 	}
 	const want = `seed: 7
 duration: 1ms
-regions:
-  b: 2
-limits:
-  domain: edge
-  descriptors: [{key: q, rate_limit: {unit: minute}}]
+regions: {b: 2}
+limits: {domain: edge, descriptors: [{key: q, rate_limit: {unit: minute}}]}
 workloads: []
 faults: [{fault: crash, where: [b-1]}]
 `
@@ -86,6 +84,20 @@ func TestShrinkEnds(t *testing.T) {
 		if c, err := scenario.Parse("small", small); err != nil || !fails(c) {
 			t.Fatalf("after %d: %v\n%s", most, err, small)
 		}
+	}
+}
+
+// TestShrinkWithoutRegions shrinks a run of the default regions, and one that
+// fails whatever is left of it.
+func TestShrinkWithoutRegions(t *testing.T) {
+	file := regexp.MustCompile(`(?m)^(regions|faults|  - \{fault|outside):? .*\n|^faults:\n`).ReplaceAllString(large, "")
+	small, _, err := Shrink([]byte(file), Options{Fails: func(*sim.Config) bool { return true }, Done: func() bool { return false }, Seeds: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := scenario.Parse("small", small)
+	if err != nil || c.Daemons() != 1 || len(c.Rules.Rules()) != 0 {
+		t.Errorf("%v\n%s\nof\n%s", err, small, file)
 	}
 }
 
