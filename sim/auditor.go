@@ -58,6 +58,9 @@ func (a *Auditor) Pass(n uint64) { a.Found.Checks += n }
 // Fail counts a violation found at a virtual time. Only the first is
 // described.
 func (a *Auditor) Fail(at time.Duration, format string, args ...any) {
+	if a.Found.Violations == 0 {
+		a.Found.FirstSeconds = at.Seconds()
+	}
 	a.Found.check(false, "at %v: "+format, append([]any{at}, args...)...)
 }
 

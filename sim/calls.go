@@ -60,6 +60,7 @@ func (w *World) ask(d *Daemon, c *node.Call, from attempt) error {
 // decide decides a call, or requests the leases that it waits for.
 func (w *World) decide(a *pendingCall) {
 	d, c := a.daemon, a.call
+	w.acting = d
 	at := d.Instant(w.now)
 	hits, touched := c.Hits(), a.touched()
 	for {
@@ -75,6 +76,9 @@ func (w *World) decide(a *pendingCall) {
 		if do == replica.Request {
 			each(shards, func(s int) { d.Nodes[s].RequestLease(at, hits, c.Statuses, a.Ticket()) })
 			d.process.Waiters.Requested(at.Mono, &a.StrictCall)
+			if w.traced(d) {
+				w.lines.add(d, "wait", "ticket=%d %s", a.Ticket(), entries(c, 0))
+			}
 			w.drain(d, shards)
 			return
 		}
@@ -138,6 +142,9 @@ func (w *World) goOn(a *pendingCall) {
 func (w *World) account(a *pendingCall, at node.Instant) {
 	d, c := a.daemon, a.call
 	w.trace.decision(d, c)
+	if w.lines != nil {
+		w.lines.decision(a)
+	}
 	if w.owners {
 		w.strict.decided(w.now, a)
 	}

@@ -109,6 +109,9 @@ func (l *clients) request(w *World, a attempt) {
 	d := l.pick(w, s.Region, s.Work, a.key)
 	if d == nil {
 		l.Unanswered++
+		if w.traced(nil) {
+			w.lines.add(nil, "unanswered", "region=%s", w.regions[s.Region])
+		}
 		return
 	}
 	c := w.newCall()

@@ -148,6 +148,7 @@ func (w *World) start(d *Daemon) error {
 	if d.Up || d.downs > 0 {
 		return nil
 	}
+	w.acting = d
 	stream := uint64(d.starts)
 	d.Nodes, d.incarnations = nil, nil
 	d.openStorage(w)
@@ -188,6 +189,9 @@ func (w *World) start(d *Daemon) error {
 	d.known, d.ready, d.inbox, d.leaving = nil, nil, nil, nil
 	d.setRules(w, w.newest())
 	w.auditors.restarted(d)
+	if w.traced(d) {
+		w.lines.add(d, "start", "process=%d disk=%d incarnation=%v", len(w.membership.all), d.disks, d.incarnations[0])
+	}
 	w.membership.join(w, d)
 	d.saw(w, started)
 	return nil
@@ -232,6 +236,9 @@ func (w *World) crash(d *Daemon) {
 		return
 	}
 	w.auditors.down(d)
+	if w.traced(d) {
+		w.lines.add(d, "crash", "process=%d", d.member)
+	}
 	for _, n := range d.Nodes {
 		w.ended.Add(n.Stats())
 		w.endedStrict.Add(n.LeaseStats())
@@ -270,7 +277,10 @@ func (w *World) resume(d *Daemon) {
 	if !d.Up || !d.Paused || d.pauses > 0 {
 		return
 	}
-	d.Paused = false
+	d.Paused, w.acting = false, d
+	if w.traced(d) {
+		w.lines.add(d, "resume", "frames=%d", len(d.inbox))
+	}
 	w.undefer(d)
 	waiting := d.inbox
 	d.inbox = nil

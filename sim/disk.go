@@ -21,6 +21,8 @@ const (
 	diskFiles
 )
 
+var fileNames = [diskFiles]string{rightsFile: replica.RightsFile, journalFile: replica.JournalFile}
+
 // write is a write on its way to the disk of a process.
 type write struct {
 	daemon int
@@ -124,6 +126,9 @@ func (d *Daemon) write(
 ) {
 	d.writing[file] = run
 	d.saw(w, ofBegun+d.writes(file))
+	if w.traced(d) {
+		w.lines.add(d, "store", "%s begins", fileNames[file])
+	}
 	x := write{daemon: d.Index, member: d.member, file: file, ack: ack, notify: notify}
 	w.events.push(w.now+w.faults.between(0, longest+d.slow), evStored, w.writes.put(x))
 }
@@ -137,12 +142,15 @@ func (w *World) stored(i int32) {
 	case !d.Up || d.member != x.member:
 	case !x.done:
 		x.done, x.err = true, d.writing[x.file]()
+		if w.acting = d; w.traced(d) {
+			w.lines.add(d, "store", "%s ends, error=%v", fileNames[x.file], x.err)
+		}
 		d.saw(w, ofStored+d.writes(x.file)) // a fault of this instant comes first
 		w.events.push(w.now+x.ack, evStored, w.writes.put(x))
 	case d.Paused:
 		d.defers(evStored, w.writes.put(x))
 	default:
-		d.writing[x.file] = nil
+		d.writing[x.file], w.acting = nil, d
 		x.notify(d.Instant(w.now).Mono, x.err)
 	}
 }
@@ -226,7 +234,7 @@ func (a *faults) truncate(w *World, f *Fault, d *Daemon) {
 
 // spoil changes one of the files of a daemon.
 func (d *Daemon) spoil(a *faults, change func(name string) bool) {
-	files := [diskFiles]string{replica.RightsFile, replica.JournalFile}
+	files := fileNames
 	a.rng.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
 	for _, name := range files {
 		if change(name) {

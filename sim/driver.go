@@ -57,7 +57,12 @@ func (w *World) plainSteps() steps {
 		strict:      func(d *Daemon, m *sticky.Message) []sticky.Message { return d.stepStrict(w, m) },
 		writeRecord: func(d *Daemon, s *agent.Stored) { d.writeRecord(w, s) },
 		writeLog:    func(d *Daemon, entries []quorum.Entry) { d.writeLog(w, entries) },
-		transition:  func(d *Daemon, c replica.PathChange) { w.breakers[c.To]++; d.sawKind(w, ofBreakers, c.To) },
+		transition: func(d *Daemon, c replica.PathChange) {
+			w.breakers[c.To]++
+			if d.sawKind(w, ofBreakers, c.To); w.traced(d) {
+				w.lines.add(d, "event", "breaker of %s %v", c.Name, c.To)
+			}
+		},
 	}
 }
 
@@ -115,7 +120,10 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 	if !d.Up || d.Paused || d.waking != at {
 		return
 	}
-	d.waking = never
+	d.waking, w.acting = never, d
+	if w.traced(d) {
+		w.lines.wake(d)
+	}
 	now := d.Instant(w.now)
 	touched := uint64(0)
 	for s, n := range d.Nodes {
@@ -165,7 +173,11 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 // receive hands a frame to a daemon that runs. It returns why a part of the
 // process rejects it; the parts count what they reject.
 func (w *World) receive(d *Daemon, f flight) error {
+	w.acting = d
 	w.trace.bytes(f.frame)
+	if w.traced(d) {
+		w.lines.frame(d, "receive", "from="+w.membership.all[f.sender].name, f.frame, "")
+	}
 	sender := &w.membership.all[f.sender]
 	in, err := replica.Decode(&w.decoder, sender.incarnations[0], f.frame)
 	if err == nil && w.daemons[sender.daemon].newer {
@@ -240,6 +252,9 @@ func (w *World) happened(d *Daemon, e gossip.Event) {
 	w.seen[e.Kind]++
 	d.sawKind(w, "", e.Kind)
 	w.trace.happened(d, e)
+	if w.traced(d) {
+		w.lines.happened(d, e)
+	}
 	w.auditors.happened(d, e)
 	if e.Kind == gossip.BecameReady && d.Synced() {
 		w.membership.announceReady(w, d)

@@ -258,6 +258,9 @@ func (a *faults) begin(w *World, i int) {
 	}
 	kind := &faultKinds[f.Kind]
 	a.active = append(a.active, i)
+	if w.traced(nil) {
+		w.lines.add(nil, "fault", "begins: %v, for %v", f, f.For)
+	}
 	kind.begin(a, w, f, i)
 	if f.For > 0 && kind.end != nil {
 		w.events.push(w.now+f.For, evRecover, int32(i))
@@ -272,6 +275,9 @@ func (a *faults) end(w *World, i int) {
 	}
 	a.active = slices.Delete(a.active, at, at+1)
 	f := &a.all[i]
+	if w.traced(nil) {
+		w.lines.add(nil, "fault", "ends: %v", f)
+	}
 	if faultKinds[f.Kind].end != nil {
 		faultKinds[f.Kind].end(a, w, f, i)
 	}

@@ -81,6 +81,7 @@ func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duratio
 // of order end well.
 func (p *membership) learn(w *World, c change) {
 	o := w.daemons[c.observer]
+	w.acting = o
 	if !o.Up || o.member != c.process || o.leaving != nil || w.faults.suffers(w, o, LateMembers) {
 		return // the peers of a process that leaves stay the same
 	}
@@ -126,6 +127,9 @@ func (p *membership) isMember(w *World, o *Daemon, about int32) bool {
 // tell sets the peers of a process to the members that it knows, without those
 // that a fault hides from it.
 func (p *membership) tell(w *World, d *Daemon) {
+	if w.traced(d) {
+		w.lines.add(d, "members", "%s", w.lines.namesOf(d.known))
+	}
 	at := d.Instant(w.now)
 	for s, n := range d.Nodes {
 		list := make([]gossip.Peer, 0, len(d.known))

@@ -176,7 +176,15 @@ func (n *network) send(w *World, from, to int, name string, frame []byte) {
 	n.traffic.Bytes += uint64(len(frame))
 	l := n.link(from, to)
 	f := flight{int32(from), int32(to), w.daemons[from].member, name, frame, false}
-	if l.cutSince != notCut || n.happens(l.Loss) {
+	lost := l.cutSince != notCut || n.happens(l.Loss)
+	if d := w.daemons[from]; w.traced(d) {
+		fate := ""
+		if lost {
+			fate = " lost"
+		}
+		w.lines.frame(d, "send", "to="+name, frame, fate)
+	}
+	if lost {
 		n.traffic.Lost++
 		n.drop(f)
 		return
@@ -270,6 +278,9 @@ func (n *network) arrive(w *World, i int32) {
 	d := w.daemons[f.to]
 	switch {
 	case !d.Up || d.Name != f.name || n.link(int(f.from), int(f.to)).cutSince != notCut:
+		if w.traced(d) {
+			w.lines.add(d, "lost", "from=%s bytes=%d", w.membership.all[f.sender].name, len(f.frame))
+		}
 		n.traffic.Lost++
 		n.drop(n.flights.take(i))
 	case d.Paused && len(d.inbox) >= maxInbox:

@@ -59,9 +59,8 @@ func TestPoliciesSideBySide(t *testing.T) {
 		if r.Code() != ExitFine {
 			t.Errorf("%v: %+v", p, violated(r))
 		}
-		e := r.Exceeded()
-		if p.HasRights() != (e.Windows == 0) {
-			t.Errorf("%v: exceeded in %d labels, by %g", p, e.Windows, e.Worst)
+		if windows, worst := r.Exceeded(); p.HasRights() != (windows == 0) {
+			t.Errorf("%v: exceeded in %d windows, by %g", p, windows, worst)
 		}
 		if r.Rights == nil || r.Rights.Policy != p.String() {
 			t.Fatalf("%v: rights %+v", p, r.Rights)

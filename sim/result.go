@@ -1,11 +1,17 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/georld/rld/rules"
+)
 
 // Result is the outcome of a run, the --json of rld sim run. Ratios are
 // fractions of 1.
 type Result struct {
-	Scenario       string  `json:"scenario"`
+	Scenario string `json:"scenario"`
+	// Drawn is what a seed drew, as a scenario, "" for a run without one.
+	Drawn          string  `json:"drawn,omitempty"`
 	Seed           uint64  `json:"seed"`
 	Regions        int     `json:"regions"`
 	Daemons        int     `json:"daemons"`
@@ -123,20 +129,14 @@ type GridDesign struct {
 	FalseDenial  float64 `json:"false_denial_mean"`
 }
 
-// Exceeded is how often a run admitted more than all rights sum to.
-type Exceeded struct {
-	Windows uint64  // of keys
-	Worst   float64 // the greatest excess, as a ratio of all rights
-}
-
-// Exceeded sums up all rules.
-func (r *Result) Exceeded() Exceeded {
-	var e Exceeded
+// Exceeded returns how many windows of keys admitted more than all rights sum
+// to, and the greatest excess, as a ratio of all rights.
+func (r *Result) Exceeded() (windows uint64, worst float64) {
 	for i := range r.Rules {
-		e.Windows += r.Rules[i].Exceeded
-		e.Worst = max(e.Worst, r.Rules[i].ExceededWorst)
+		windows += r.Rules[i].Exceeded
+		worst = max(worst, r.Rules[i].ExceededWorst)
 	}
-	return e
+	return windows, worst
 }
 
 // Audit is what one auditor found.
@@ -144,8 +144,10 @@ type Audit struct {
 	Name       string `json:"name"`
 	Checks     uint64 `json:"checks"`
 	Violations uint64 `json:"violations"`
-	// First describes the first violation, "" for none.
-	First string `json:"first,omitempty"`
+	// First describes the first violation, "" for none. FirstSeconds is its
+	// virtual time, 0 where it has none.
+	First        string  `json:"first,omitempty"`
+	FirstSeconds float64 `json:"first_seconds,omitempty"`
 }
 
 // Staleness is the age of views as messages arrive and between them, sampled
@@ -241,7 +243,7 @@ func (r *Result) Include(o *Result) {
 		b.Checks += a.Checks
 		b.Violations += a.Violations
 		if b.First == "" {
-			b.First = a.First
+			b.First, b.FirstSeconds = a.First, a.FirstSeconds
 		}
 	}
 }
@@ -260,4 +262,73 @@ func (t *Traffic) include(o *Traffic) {
 	t.Unreadable += o.Unreadable
 	t.Rights += o.Rights
 	t.RightsBytes += o.RightsBytes
+}
+
+// tallies counts what became of the hits of each rule, whatever set it is in.
+type tallies struct {
+	regions   int
+	rules     []ruleTally
+	decisions uint64
+	admitted  uint64 // hits
+	denied    uint64 // hits
+	degraded  uint64 // descriptors
+}
+
+// ruleTally is one rule's. By region in step is what came since the last row
+// of the series.
+type ruleTally struct {
+	id       rules.ID
+	name     string
+	limit    *rules.Limit // of the newest set
+	admitted uint64
+	denied   uint64
+
+	stepAdmitted []float64
+	stepDenied   float64
+}
+
+// RuleName is what results call a rule: its domain and path.
+func RuleName(r *rules.Rule) string { return r.Domain + ": " + r.Path }
+
+// place returns the number of a rule's tally, -1 for one that limits nothing.
+// It is that of the rule's identity, whatever set the rule is of.
+func (t *tallies) place(r *rules.Rule) int {
+	if r.Limit == nil || r.Limit.Unlimited {
+		return -1
+	}
+	for i := range t.rules {
+		if t.rules[i].id == r.ID {
+			return i
+		}
+	}
+	t.rules = append(t.rules, ruleTally{
+		id: r.ID, name: RuleName(r), limit: r.Limit, stepAdmitted: make([]float64, t.regions),
+	})
+	return len(t.rules) - 1
+}
+
+// note counts the hits of one descriptor.
+func (t *tallies) note(rule, region int, hits uint64, allowed, refused bool) {
+	if rule < 0 {
+		return
+	}
+	r := &t.rules[rule]
+	switch {
+	case allowed:
+		r.admitted += hits
+		r.stepAdmitted[region] += float64(hits)
+	case refused:
+		r.denied += hits
+		r.stepDenied += float64(hits)
+	}
+}
+
+// decision counts a call.
+func (t *tallies) decision(hits uint64, allowed bool) {
+	t.decisions++
+	if allowed {
+		t.admitted += hits
+	} else {
+		t.denied += hits
+	}
 }

@@ -130,6 +130,9 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 		w.agents[r.Events[i].Kind]++
 		d.sawKind(w, ofRights, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
+		if e := &r.Events[i]; w.traced(d) {
+			w.lines.add(d, "event", "rights %v peer=%s %s", e.Kind, e.Peer, e.Text)
+		}
 	}
 	for i := range r.Messages {
 		d.postRights(w, &r.Messages[i])

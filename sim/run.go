@@ -20,6 +20,9 @@ type Options struct {
 	Auditors func(*World) []*Auditor
 	// Series fills in Result.Series.
 	Series bool
+	// Trace writes down some of the events, nil for none. RunTwice writes those
+	// of the first run.
+	Trace *Trace
 	// Wall reads a monotonic clock of the caller's, for Result.WallSeconds
 	// alone; nil leaves it 0.
 	Wall func() time.Duration
@@ -30,14 +33,14 @@ type CrashError struct {
 	Name  string // of the run
 	Seed  uint64
 	At    time.Duration // virtual
-	Event string        // kind of event
+	Event string        // number, kind and place of the event
 	Value any           // of the panic
 	Stack []byte
 }
 
 // Error describes the place of the panic; the stack is in the field.
 func (e *CrashError) Error() string {
-	return fmt.Sprintf("sim: %s, seed %d: crash at %v, %s: %v", e.Name, e.Seed, e.At, e.Event, e.Value)
+	return fmt.Sprintf("sim: %s, seed %d: crash at %v, in %s: %v", e.Name, e.Seed, e.At, e.Event, e.Value)
 }
 
 // DivergenceError is a run that, run again, was another one.
@@ -84,7 +87,7 @@ func RunTwice(cfg *Config, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Wall = nil
+	o.Wall, o.Trace = nil, nil
 	second, err := Run(cfg, o)
 	if err != nil {
 		return nil, err
@@ -109,6 +112,7 @@ func run(cfg *Config, o Options, rigs ...func(*World)) (w *World, r *Result, err
 		rig(w)
 	}
 	w.series.on = o.Series
+	w.lines = newLines(o.Trace, w)
 	r, err = guarded(w, w.play)
 	return w, r, err
 }
@@ -119,12 +123,26 @@ func guarded(w *World, f func() *Result) (r *Result, err error) {
 		if p := recover(); p != nil {
 			r, err = nil, &CrashError{
 				Name: w.cfg.Name, Seed: w.cfg.Seed, At: w.now,
-				Event: eventKinds[w.doing.kind].name, Value: p, Stack: debug.Stack(),
+				Event: eventOf(w), Value: p, Stack: debug.Stack(),
 			}
 		}
 	}()
 	r = f()
 	return r, w.failed
+}
+
+// eventOf describes the event that happens.
+func eventOf(w *World) string {
+	text := fmt.Sprintf("event %d, %s", w.count, eventKinds[w.doing.kind].name)
+	switch {
+	case w.count == 0:
+		return "the start of the run"
+	case w.doing.kind == evFault || w.doing.kind == evRecover:
+		text += ": " + w.faults.all[w.doing.arg].String()
+	case w.acting != nil:
+		text += " at " + w.acting.Name
+	}
+	return text
 }
 
 // play lets a world run from its start to its end.
@@ -135,6 +153,7 @@ func (w *World) play() *Result {
 	if w.failed != nil {
 		return nil
 	}
+	w.lines.end(w)
 	w.auditors.ended(healed)
 	return w.result()
 }

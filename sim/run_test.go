@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,29 @@ func TestCrashIsReported(t *testing.T) {
 	}
 	if !strings.HasPrefix(err.Error(), "sim: small, seed 77: crash at -3s, ") {
 		t.Error(err)
+	}
+}
+
+// TestCrashNamesItsEvent lets a daemon crash in the middle of a run. The last
+// line of a trace is of the event that the error names.
+func TestCrashNamesItsEvent(t *testing.T) {
+	cfg := small(t)
+	last := ""
+	_, _, err := run(cfg, Options{Trace: &Trace{From: -time.Minute, To: time.Minute, Line: func(l string) { last = l }}}, func(w *World) {
+		post := w.steps.post
+		w.steps.post = func(d *Daemon, out []gossip.Message) {
+			if post(d, out); d.Name == "us-0" && w.now > 2*time.Second {
+				panic("planted")
+			}
+		}
+	})
+	crash, is := errors.AsType[*CrashError](err)
+	if !is || crash.At <= 2*time.Second {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`^event (\d+), \w+ at us-0$`).FindStringSubmatch(crash.Event)
+	if m == nil || !slices.Contains(strings.Fields(last), m[1]) {
+		t.Errorf("%s, after %s", crash.Event, last)
 	}
 }
 

@@ -146,6 +146,9 @@ func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 		w.acceptors[r.Events[i].Kind]++
 		d.sawKind(w, ofStrict, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
+		if e := &r.Events[i]; w.traced(d) {
+			w.lines.add(d, "event", "acceptor %v peer=%s %s", e.Kind, e.Peer, e.Text)
+		}
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
 	d.said(w, r.Messages)

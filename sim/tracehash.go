@@ -37,6 +37,9 @@ func (t *trace) flush() {
 	t.buf = t.buf[:0]
 }
 
+// sumOf returns the hash of a frame.
+func sumOf(frame []byte) uint64 { return xxhash.Sum64(frame) }
+
 // event hashes an event of the heap, and what happened in the events before
 // when that is much.
 func (t *trace) event(e event) {
@@ -51,7 +54,7 @@ func (t *trace) event(e event) {
 // bytes hashes a frame that arrived.
 func (t *trace) bytes(b []byte) {
 	t.word(uint64(len(b)))
-	t.word(xxhash.Sum64(b))
+	t.word(sumOf(b))
 }
 
 // happened hashes an event of a replica.

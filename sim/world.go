@@ -78,12 +78,14 @@ type World struct {
 	endedStrict lease.Stats // likewise
 	transfers   uint64      // messages about them
 	writes      pool[write]
-	storage     Audit  // of files
-	base        int64  // wall time of virtual time 0, Unix ns
-	healed      bool   // the liveness phase has begun
-	pending     string // the condition that it waits for
-	failed      error  // what ends the run early
-	doing       event  // for the report of a panic
+	storage     Audit   // of files
+	base        int64   // wall time of virtual time 0, Unix ns
+	healed      bool    // the liveness phase has begun
+	pending     string  // the condition that it waits for
+	failed      error   // what ends the run early
+	doing       event   // for the report of a panic
+	acting      *Daemon // likewise: where the event happens, nil for nowhere
+	lines       *lines  // nil for none
 }
 
 // ruleSet is a rule set that is or will be in force somewhere.
@@ -211,7 +213,8 @@ func (w *World) prepare() {
 func (w *World) runUntil(end time.Duration) {
 	for w.failed == nil && w.events.len() > 0 && w.events.events[0].at < end {
 		e := w.events.pop()
-		w.now, w.doing = e.at, e
+		w.lines.before(w, e.at)
+		w.now, w.doing, w.acting = e.at, e, nil
 		w.count++
 		w.trace.event(e)
 		eventKinds[e.kind].happen(w, e.arg)
@@ -258,6 +261,10 @@ func (w *World) adopt(a adoption) {
 	d := w.daemons[a.daemon]
 	if !d.Up || a.set < d.Set {
 		return
+	}
+	w.acting = d
+	if w.traced(d) {
+		w.lines.add(d, "rules", "set=%d was=%d", a.set, d.Set)
 	}
 	if d.Set != a.set {
 		w.adopted, w.adoptedAt = true, w.now

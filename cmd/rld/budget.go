@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -103,4 +107,268 @@ func noAdvice(answer *api.BudgetAnswer) error {
 		return nil
 	}
 	return errors.New(strings.Join(problems, "\n"))
+}
+
+// budgetTable shows an answer to people: a row a rule, then the regions, then
+// the agreements on rights.
+func budgetTable(a *api.BudgetAnswer) string {
+	if len(a.Rules) == 0 {
+		return "No rule is counted by several daemons together.\n"
+	}
+	t := newTable("RULE", "LIMIT", "MODE", "PLACEMENT", "BUDGET", "PREDICTED", "NOW", "WORST 1H", "BOUND",
+		"FALSE DENIALS", "HEADROOM")
+	for _, r := range a.Rules {
+		t.row(ruleText(r.Domain, r.Rule, r.Name), windowText(r.Limit, r.WindowSeconds), modeText(&r), or(r.Placement, "-"),
+			percentShown(r.Budget), percentShown(r.Predicted), percentShown(r.Achieved), percentShown(r.AchievedWorst),
+			boundText(&r), percentShown(r.FalseDenials), percentShown(r.Headroom))
+	}
+	text := t.String()
+	if a.Omitted > 0 {
+		text += fmt.Sprintf("and %d more that are not observed\n", a.Omitted)
+	}
+	return text + "\n" + sharesTable(a) + viewsLine(a) + rightsText(a) + alarmLines(a)
+}
+
+// sharesTable shows the share of each region in the rights of each rule and,
+// for rules without rights, the hits that each region admitted.
+func sharesTable(a *api.BudgetAnswer) string {
+	t := newTable("RULE", "REGION", "WEIGHT", "RIGHTS", "ADMITTED")
+	rows := 0
+	for _, r := range a.Rules {
+		used := func(s api.RegionShare) bool { return s.Admitted > 0 || s.Rights != nil }
+		if !slices.ContainsFunc(r.Regions, used) {
+			continue
+		}
+		rows++
+		name := ruleText(r.Domain, r.Rule, r.Name)
+		for _, s := range r.Regions {
+			rights := "-"
+			if s.Rights != nil {
+				rights = strconv.FormatUint(*s.Rights, 10)
+			}
+			t.row(name, printable(s.Region), percentShown(s.Weight), rights, s.Admitted)
+			name = ""
+		}
+	}
+	if rows == 0 {
+		return ""
+	}
+	return t.String() + "\n"
+}
+
+// viewsLine shows the staleness of each region's view.
+func viewsLine(a *api.BudgetAnswer) string {
+	var parts []string
+	for _, v := range a.Views {
+		age := "no data"
+		if v.StalenessSeconds != nil {
+			age = secondsShown(v.StalenessSeconds)
+		}
+		parts = append(parts, printable(v.Region)+" "+age)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Staleness of each region at %s: %s.\n", printable(a.Daemon), strings.Join(parts, ", "))
+}
+
+// rightsText describes the source of the daemon's rights, and the epochs that
+// are not settled.
+func rightsText(a *api.BudgetAnswer) string {
+	r := a.Rights
+	if r == nil {
+		return "It holds no rights: rights.dir is not set, and rules that need them are invalid.\n"
+	}
+	var b strings.Builder
+	if r.Holds {
+		b.WriteString("It has an allotment of rights.\n")
+	} else {
+		fmt.Fprintf(&b, "It has NO allotment of rights: %s.\n", printable(r.WhyNot))
+	}
+	if r.StoreFault != "" {
+		fmt.Fprintf(&b, "It cannot store its promises: %s.\n", shortened(printable(r.StoreFault)))
+	}
+	b.WriteString(epochLines("regions", a.At, r.Regions) + epochLines("daemons of "+printable(a.Region), a.At, r.Daemons))
+	return b.String()
+}
+
+// epochLines describes the epochs of a table.
+func epochLines(what string, at time.Time, all []api.EpochState) string {
+	var b strings.Builder
+	for _, e := range all {
+		state := "settled"
+		switch {
+		case !e.Settled && len(e.Unacknowledged) > 0:
+			state = fmt.Sprintf("pending, waits for %s (here: %s)", few(printables(e.WaitsFor)), few(printables(e.Unacknowledged)))
+		case !e.Settled && len(e.WaitsFor) > 0:
+			state = "pending, waits for " + few(printables(e.WaitsFor))
+		case !e.Settled:
+			state = "pending"
+		}
+		since := "by configuration"
+		if e.Since != nil {
+			since = "proposed " + ago(at, e.Since) + " ago"
+		}
+		rows := ""
+		if e.RuleWeights > 0 {
+			rows = fmt.Sprintf(", and other weights for %s as above", plural(e.RuleWeights, "rule"))
+		}
+		fmt.Fprintf(&b, "Shares of the %s: %s, %s: %s%s.\n", what, state, since, few(members(e.Members)), rows)
+	}
+	return b.String()
+}
+
+// members lists the members of an epoch with their shares.
+func members(all []api.EpochMember) []string {
+	sum := 0.0
+	for _, m := range all {
+		sum += float64(m.Weight)
+	}
+	out := make([]string, 0, len(all))
+	for _, m := range all {
+		part := 0.0
+		if sum > 0 {
+			part = float64(m.Weight) / sum
+		}
+		out = append(out, printable(m.Name)+" "+percentOf(part))
+	}
+	return out
+}
+
+func printables(all []string) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = printable(s)
+	}
+	return out
+}
+
+func alarmLines(a *api.BudgetAnswer) string {
+	var b strings.Builder
+	for _, r := range a.Rules {
+		for _, text := range r.Alarms {
+			fmt.Fprintf(&b, "! %s: %s\n", ruleText(r.Domain, r.Rule, r.Name), printable(text))
+		}
+	}
+	return b.String()
+}
+
+// explainText is what rld budget explain prints.
+func explainText(a *api.BudgetAnswer) string {
+	var b strings.Builder
+	for i, r := range a.Rules {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "%s, %s, %s\n\n", ruleText(r.Domain, r.Rule, r.Name), windowText(r.Limit, r.WindowSeconds), modeText(&r))
+		for _, s := range r.Explanation {
+			b.WriteString(printable(s) + "\n")
+		}
+		if r.Shadow {
+			b.WriteString("It is in shadow mode: it denies nothing, and nothing bounds it. The above applies without shadow mode.\n")
+		}
+		b.WriteString(holdingText(a, &r))
+		for _, text := range r.Alarms {
+			fmt.Fprintf(&b, "! %s\n", printable(text))
+		}
+	}
+	return b.String()
+}
+
+// holdingText describes the holders of a rule's rights.
+func holdingText(a *api.BudgetAnswer, r *api.RuleBudget) string {
+	if r.Budget == nil {
+		return ""
+	}
+	var parts []string
+	for _, s := range r.Regions {
+		if s.Rights != nil {
+			parts = append(parts, fmt.Sprintf("%s %d (%s)", printable(s.Region), *s.Rights, percentShown(s.Weight)))
+		}
+	}
+	text := fmt.Sprintf("Rights of a window: %s; %s holds %d", strings.Join(parts, ", "), printable(a.Daemon), r.Held)
+	if r.Held == 0 && r.WhyNot != "" {
+		text += ": " + printable(r.WhyNot)
+	}
+	return text + ".\n"
+}
+
+// adviceText is what rld budget advise prints: what to paste goes first, as it
+// is.
+func adviceText(a *api.BudgetAnswer) string {
+	var b strings.Builder
+	for _, r := range a.Rules {
+		if r.Advice == nil || r.Advice.Problem != "" {
+			continue
+		}
+		for line := range strings.SplitSeq(r.Advice.YAML, "\n") {
+			b.WriteString(printable(line) + "\n")
+		}
+		fmt.Fprintf(&b, "# %s: %s\n", ruleText(r.Domain, r.Rule, r.Name), printable(r.Advice.Text))
+	}
+	return b.String()
+}
+
+// ruleText is the name of a rule's limit, or else its path.
+func ruleText(domain, rule, name string) string {
+	return printable(cmp.Or(name, domain+": "+rule))
+}
+
+// windowText is a limit and its window: "300/10s".
+func windowText(limit uint64, seconds float64) string {
+	for _, u := range []struct {
+		seconds float64
+		name    string
+	}{{86_400, "d"}, {3_600, "h"}, {60, "m"}} {
+		if n := seconds / u.seconds; n >= 1 && n == math.Trunc(n) {
+			return fmt.Sprintf("%d/%.0f%s", limit, n, u.name)
+		}
+	}
+	return fmt.Sprintf("%d/%ss", limit, strconv.FormatFloat(seconds, 'f', -1, 64))
+}
+
+func modeText(r *api.RuleBudget) string {
+	mode := or(printable(r.Consistency), "-")
+	if r.Shadow {
+		mode += ", shadow"
+	}
+	return mode
+}
+
+// boundText is the worst case, in brackets where no rights hold it.
+func boundText(r *api.RuleBudget) string {
+	switch {
+	case r.Bound == nil:
+		return "none"
+	case r.Bounded:
+		return percentOf(*r.Bound)
+	}
+	return "(" + percentOf(*r.Bound) + ")"
+}
+
+// percentShown is a part of 1 as a percentage, "-" for unknown.
+func percentShown(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return percentOf(*v)
+}
+
+func percentOf(v float64) string {
+	switch p := v * 100; {
+	case p <= 0:
+		return "0%"
+	case p < 0.005:
+		return "<0.01%"
+	case p < 10:
+		return trimmed(p, 2) + "%"
+	default:
+		return trimmed(p, 1) + "%"
+	}
+}
+
+// trimmed writes a number without zeros at its end.
+func trimmed(v float64, digits int) string {
+	s := strconv.FormatFloat(v, 'f', digits, 64)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/report"
 	"github.com/georld/rld/sim/scenario"
 )
 
@@ -28,7 +30,7 @@ func newSim(p process) *cobra.Command {
 		RunE:             help,
 		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },
 	}
-	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimShrink(p), newSimReplay(p))
+	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimShrink(p), newSimDiff(p), newSimReplay(p))
 	return cmd
 }
 
@@ -92,12 +94,33 @@ func simFailure(p process, err error, again string) error {
 	switch {
 	case errors.As(err, &two):
 		fmt.Fprintf(p.err, "rld: %v\nTo run it again: %s\n", err, again)
+		if seed := two.First.Seed; strings.Contains(again, " --known") {
+			fmt.Fprintf(p.err, "To see where they differ: rld sim diff %d %d --known\n", seed, seed)
+		} else {
+			fmt.Fprintf(p.err, "To see where they differ: rld sim diff %d %d\n", seed, seed)
+		}
 		return &exitError{code: sim.ExitCorrectness}
 	case !errors.As(err, &crash):
 		return exitWith(exitNoneOf, err)
 	}
-	fmt.Fprintf(p.err, "%s\nrld: %v\nTo run it again: %s\n", crash.Stack, err, again)
+	fmt.Fprintf(p.err, "%s\nrld: %v\nTo run it again: %s\nTo see the events before it: %s %s\n", crash.Stack, err, again,
+		again, around(crash.At))
 	return &exitError{code: sim.ExitCrash}
+}
+
+// simSummary writes the summary of a run. again is its command line.
+func simSummary(w io.Writer, r *sim.Result, again string) error {
+	if err := report.Text(w, r, again); err != nil {
+		return err
+	}
+	for _, a := range r.Auditors {
+		if a.Violations > 0 && a.FirstSeconds != 0 {
+			at := time.Duration(a.FirstSeconds * float64(time.Second))
+			_, err := fmt.Fprintf(w, "To see the events before it: %s %s\n", again, around(at))
+			return err
+		}
+	}
+	return nil
 }
 
 // simVerdict is what to exit with for a result, which has been printed.

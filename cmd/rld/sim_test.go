@@ -54,7 +54,7 @@ func TestSwarmNamesTheLowestSeed(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nSeed 2 found something:\n", "\nNot done: eu-1 waits\n",
-		"\nTo run it again: rld sim swarm --runs 1 --seed 2\n",
+		"\nTo run it again: rld sim swarm --runs 1 --seed 2 --draw ", "\nDrawn from the seed:\n  version: 1\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing from\n%s", want, out)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/georld/rld/demo"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
@@ -23,11 +24,13 @@ import (
 // to standard output, which then holds nothing else.
 type simOutputs struct {
 	json, html string
+	trace      traceOptions
 }
 
 func (o *simOutputs) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.json, "json", "", "write the result as JSON to this `file`, - for standard output")
 	f.StringVar(&o.html, "report", "", "write the report, one HTML page, to this `file`, - for standard output")
+	o.trace.flags(f)
 }
 
 // simulate plays a cluster and writes its result. again is the command line
@@ -35,9 +38,17 @@ func (o *simOutputs) flags(f *pflag.FlagSet) {
 func (o *simOutputs) simulate(
 	p process, cfg *sim.Config, again string, play func(*sim.Config, sim.Options) (*sim.Result, error),
 ) error {
-	r, err := play(cfg, sim.Options{Auditors: audit.All, Series: o.wanted(), Wall: stopwatch()})
+	t, err := o.trace.of(p, cfg)
 	if err != nil {
+		return exitWith(exitNoneOf, err)
+	}
+	r, err := play(cfg, sim.Options{Auditors: audit.All, Series: o.json != "" || o.html != "", Trace: t.selection(), Wall: stopwatch()})
+	if err != nil {
+		_ = t.end(0) // the failure counts
 		return simFailure(p, err, again)
+	}
+	if err := t.end(r.VirtualSeconds); err != nil {
+		return err
 	}
 	if err := o.write(p, r, cfg.Rules, again); err != nil {
 		return err
@@ -45,13 +56,25 @@ func (o *simOutputs) simulate(
 	return simVerdict(r)
 }
 
-// wanted reports whether a document is asked for, and with it the samples.
-func (o *simOutputs) wanted() bool { return o.json != "" || o.html != "" }
+// wanted reports whether more than the summary is asked for.
+func (o *simOutputs) wanted() bool { return o.json != "" || o.html != "" || o.trace.span != "" }
 
 // check finds before a run what would lose its result.
 func (o *simOutputs) check() error {
-	if o.json == "-" && o.html == "-" {
-		return errors.New("--json - and --report -: only one of them fits on standard output")
+	alone := []string{}
+	for _, out := range []struct {
+		name string
+		is   bool
+	}{{"--json -", o.json == "-"}, {"--report -", o.html == "-"}, {"--trace", o.trace.span != ""}} {
+		if out.is {
+			alone = append(alone, out.name)
+		}
+	}
+	if len(alone) > 1 {
+		return fmt.Errorf("%s: only one of them fits on standard output", suggest.List(alone))
+	}
+	if err := o.trace.check(); err != nil {
+		return err
 	}
 	for _, path := range []string{o.json, o.html} {
 		if path == "" || path == "-" {
@@ -76,10 +99,10 @@ func (o *simOutputs) check() error {
 func (o *simOutputs) write(p process, r *sim.Result, set *rules.Set, again string) error {
 	windows(r.Series, set)
 	summary := p.out
-	if o.json == "-" || o.html == "-" {
+	if o.json == "-" || o.html == "-" || o.trace.span != "" {
 		summary = p.err
 	}
-	err := report.Text(summary, r, again)
+	err := simSummary(summary, r, again)
 	if o.json != "" {
 		err = errors.Join(err, writeOut(p, o.json, func(w io.Writer) error { return indented(w, r) }))
 	}

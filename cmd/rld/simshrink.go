@@ -40,6 +40,7 @@ func newSimShrink(p process) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.draw.known, "known", false, "of a seed: as it is drawn by rld sim swarm --known")
+	o.draw.hashFlag(f)
 	f.StringVar(&o.out, "out", "", "file for the scenario (default: standard output)")
 	f.DurationVar(&o.limit, "for", 2*time.Minute, "end the search after this time, with the smallest run so far")
 	return cmd
@@ -50,7 +51,7 @@ func (o *shrinkOptions) run(p process, name string) error {
 	if o.limit <= 0 {
 		return fmt.Errorf("--for %s: use a time such as 2m", o.limit)
 	}
-	file, err := o.read(p, name)
+	file, err := o.read(name)
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
@@ -76,7 +77,8 @@ func (o *shrinkOptions) run(p process, name string) error {
 		return exitWith(exitNoneOf, fmt.Errorf("%s: %w", name, err))
 	}
 	if small == nil {
-		return exitWith(exitNoneOf, fmt.Errorf("%s does not fail: there is nothing to shrink", name))
+		return exitWith(exitNoneOf, fmt.Errorf("%s does not fail, so there is nothing to shrink: "+
+			"name a seed that rld sim swarm --keep-going lists, with its --known", name))
 	}
 	last, err := scenario.Parse(name, small)
 	if err != nil {
@@ -93,12 +95,16 @@ func (o *shrinkOptions) run(p process, name string) error {
 }
 
 // read returns a scenario file, or the run of a seed as one.
-func (o *shrinkOptions) read(p process, name string) ([]byte, error) {
+func (o *shrinkOptions) read(name string) ([]byte, error) {
 	seed, err := strconv.ParseUint(name, 10, 64)
 	if err != nil {
 		return readBounded(name, maxScenarioBytes)
 	}
-	return scenario.Format(o.draw.of(seed))
+	cfg := o.draw.of(seed)
+	if err := o.draw.checkHash(cfg); err != nil {
+		return nil, err
+	}
+	return scenario.Format(cfg)
 }
 
 // sizeOf describes a run by its parts.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -15,8 +16,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/corpus"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/report"
@@ -32,9 +34,12 @@ type swarmOptions struct {
 	naive bool
 	known bool
 	all   bool       // go on after a finding
+	hash  string     // of what the first seed draws, "" for any
 	out   simOutputs // of a swarm of one
 
 	policy string // likewise
+
+	corpus string // its folder, "" for none
 }
 
 func newSimSwarm(p process) *cobra.Command {
@@ -48,11 +53,14 @@ func newSimSwarm(p process) *cobra.Command {
 			"it goes on and lists them.\n\n" +
 			"--known adds faults of which it is known that promises do not hold: a disk that is put\n" +
 			"back from a copy, and a file that is cut.\n\n" +
+			"--corpus keeps the seeds that were the first to reach an event, an auditor, or one of them\n" +
+			"under a kind of faults, and plays them first the next time.\n\n" +
 			"In half of the runs limits have rights. --naive plays these once more by merged counts\n" +
 			"alone, and prints how often that exceeds the sum of the rights.",
 		Example: "  rld sim swarm --runs 1000\n" +
 			"  rld sim swarm --for 1h --seed \"$(date +%s)\"\n" +
-			"  rld sim swarm --runs 1 --seed 57\n" +
+			"  rld sim swarm --for 8h --keep-going --corpus corpus\n" +
+			"  rld sim swarm --runs 1 --seed 57 --trace 2s..2.5s --trace-daemons a-0,b\n" +
 			"  rld sim swarm --runs 1000 --naive",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,6 +73,9 @@ func newSimSwarm(p process) *cobra.Command {
 			ctx, done := stopSignals(cmd.Context(), os.Exit)
 			defer done()
 			s := newSwarm(o, p)
+			if err := s.open(); err != nil {
+				return exitWith(exitNoneOf, err)
+			}
 			s.run(ctx)
 			return s.conclude(ctx.Err() != nil)
 		},
@@ -77,6 +88,8 @@ func newSimSwarm(p process) *cobra.Command {
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
 	f.BoolVar(&o.known, "known", false, "also draw faults that break promises in ways that are known")
 	f.BoolVar(&o.all, "keep-going", false, "go on after a seed with a finding, and list all of them")
+	f.StringVar(&o.corpus, "corpus", "", "play the seeds of this `folder` first, and add those that reach something new")
+	o.hashFlag(f)
 	f.StringVar(&o.policy, "policy", "", "with --runs 1: another policy for limits with rights ("+policyNames()+")")
 	o.out.flags(f)
 	return cmd
@@ -97,17 +110,36 @@ func (o *swarmOptions) check(runsGiven bool) error {
 	case o.limit < 0:
 		return fmt.Errorf("--for %s: use a time such as 1h", o.limit)
 	case o.out.wanted() && o.runs != 1:
-		return errors.New("--json and --report are about one run: use --runs 1")
+		return errors.New("--json, --report and --trace are about one run: use --runs 1")
+	case o.corpus != "" && o.runs == 1:
+		return errors.New("--corpus is about many runs, and --runs 1 plays one")
 	}
 	if err := o.out.check(); err != nil {
 		return err
 	}
-	if _, err := o.draw(); err != nil {
+	cfg, err := o.draw()
+	if err != nil {
+		return err
+	}
+	if err := o.checkHash(cfg); err != nil {
 		return err
 	}
 	// The seeds end with the greatest there is.
 	if left := math.MaxUint64 - o.seed; o.runs-1 > left {
 		o.runs = left + 1
+	}
+	return nil
+}
+
+func (o *swarmOptions) hashFlag(f *pflag.FlagSet) {
+	f.StringVar(&o.hash, "draw", "", "`hash` of what the (first) seed draws, which differs in another version of rld")
+}
+
+// checkHash checks that a seed draws what the command line expects.
+func (o *swarmOptions) checkHash(cfg *sim.Config) error {
+	if is := drawHash(o.of(cfg.Seed)); o.hash != "" && o.hash != is {
+		return fmt.Errorf("--draw %s: seed %d is another run in this version of rld, which draws %s: "+
+			"use the version that printed the command, or a scenario that it wrote with rld sim shrink", o.hash, cfg.Seed, is)
 	}
 	return nil
 }
@@ -152,7 +184,13 @@ func (o *swarmOptions) one(p process) error {
 	if o.policy != "" {
 		again += " --policy " + o.policy
 	}
-	return o.out.simulate(p, cfg, again, sim.RunTwice)
+	return o.out.simulate(p, cfg, again, func(cfg *sim.Config, options sim.Options) (*sim.Result, error) {
+		r, err := sim.RunTwice(cfg, options)
+		if err == nil {
+			r.Drawn = drawn(cfg)
+		}
+		return r, err
+	})
 }
 
 // command is the command line that runs a seed alone.
@@ -161,7 +199,7 @@ func (o *swarmOptions) command(seed uint64) string {
 	if o.known {
 		known = " --known"
 	}
-	return fmt.Sprintf("rld sim swarm --runs 1 --seed %d%s", seed, known)
+	return fmt.Sprintf("rld sim swarm --runs 1 --seed %d%s --draw %s", seed, known, drawHash(o.of(seed)))
 }
 
 // outcome is what one seed came to.
@@ -169,7 +207,7 @@ type outcome struct {
 	seed   uint64
 	result *sim.Result
 	err    error
-	naive  *sim.Exceeded // nil when it was not played by counts alone
+	naive  *sim.Result // nil when it was not played by counts alone
 }
 
 // fine reports whether nothing was found.
@@ -193,7 +231,8 @@ func (o *outcome) what() string {
 	return strings.Join(names, ", ")
 }
 
-// swarm runs seeds in ascending order, several at a time. After the first
+// swarm runs the seeds of a corpus, and then seeds in ascending order, several
+// at a time. After the first
 // finding it starts no further seed and finishes the running ones, so it prints
 // the lowest seed with a finding.
 type swarm struct {
@@ -201,11 +240,33 @@ type swarm struct {
 	p     process
 	play  func(seed uint64) (*sim.Result, error)
 	wall  func() time.Duration
-	next  atomic.Uint64 // offset of the next seed
+	next  atomic.Uint64 // number of the next run
 	stop  atomic.Bool   // begin no other
 	tally tally
 	found []outcome // seeds with a finding, at most maxFound
 	more  uint64    // further ones
+
+	corpus  *corpus.Corpus // nil for none
+	first   []uint64       // its seeds
+	dropped int            // seeds of another version
+	added   []corpus.Entry // what was reached for the first time
+	err     error          // of the corpus
+}
+
+// open reads the corpus. Seeds that draw something else than they did are of
+// another version.
+func (s *swarm) open() (err error) {
+	if s.o.corpus == "" {
+		return nil
+	}
+	if s.corpus, err = corpus.Open(s.o.corpus); err != nil {
+		return fmt.Errorf("--corpus: %w", err)
+	}
+	s.dropped = s.corpus.Keep(func(e corpus.Entry) bool { return drawHash(s.o.of(e.Seed)) == e.Hash })
+	for _, e := range s.corpus.Entries() {
+		s.first = append(s.first, e.Seed)
+	}
+	return nil
 }
 
 // maxFound bounds the seeds with a finding that are kept.
@@ -219,7 +280,12 @@ func newSwarm(o swarmOptions, p process) *swarm {
 
 // playTwice runs the cluster of a seed; that it does the same both times is
 // checked.
-func (s *swarm) playTwice(seed uint64) (*sim.Result, error) {
+func (s *swarm) playTwice(seed uint64) (r *sim.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &sim.CrashError{Name: "swarm", Seed: seed, Event: "the draw", Value: p, Stack: debug.Stack()}
+		}
+	}()
 	return sim.RunTwice(s.o.of(seed), sim.Options{Auditors: audit.All, Wall: stopwatch()})
 }
 
@@ -253,11 +319,14 @@ func (s *swarm) run(ctx context.Context) {
 // work runs one seed after the other.
 func (s *swarm) work(ctx context.Context, outcomes chan<- outcome) {
 	for ctx.Err() == nil && !s.stop.Load() && (s.o.limit == 0 || s.wall() < s.o.limit) {
-		i := s.next.Add(1) - 1
-		if i >= s.o.runs {
+		i, first := s.next.Add(1)-1, uint64(len(s.first))
+		if i >= first && i-first >= s.o.runs {
 			return
 		}
-		seed := s.o.seed + i
+		seed := s.o.seed + i - first
+		if i < first {
+			seed = s.first[i]
+		}
 		o := outcome{seed: seed}
 		if o.result, o.err = s.play(seed); o.err == nil && s.o.naive {
 			o.naive, o.err = swarms.Naively(seed)
@@ -277,6 +346,14 @@ func (s *swarm) take(o outcome) {
 			s.more++
 		}
 	}
+	if s.corpus != nil && o.result != nil {
+		cfg := s.o.of(o.seed)
+		reached, err := s.corpus.Add(o.seed, drawHash(cfg), features(cfg, o.result))
+		s.err = errors.Join(s.err, err)
+		if len(reached) > 0 {
+			s.added = append(s.added, corpus.Entry{Seed: o.seed, First: reached})
+		}
+	}
 	s.tally.add(o.result)
 	s.tally.addNaive(&o)
 }
@@ -286,7 +363,7 @@ func (s *swarm) progress() string {
 	wall := s.wall()
 	of := ""
 	if s.o.runs < math.MaxUint64-s.o.seed {
-		of = " of " + report.Count(s.o.runs)
+		of = " of " + report.Count(s.o.runs+uint64(len(s.first)))
 	}
 	return fmt.Sprintf("swarm: %s%s seeds in %s, %.1f a second", report.Count(s.tally.seeds), of,
 		wall.Round(time.Second), float64(s.tally.seeds)/wall.Seconds())
@@ -304,8 +381,12 @@ func (s *swarm) conclude(interrupted bool) error {
 			report.Plural(s.tally.seeds, "run"), of, s.o.seed)
 	}
 	s.tally.write(&b, &s.o, s.wall())
-	if _, err := fmt.Fprint(s.p.out, b.String()); err != nil {
-		return exitWith(exitNo, err)
+	if s.corpus != nil {
+		s.writeReached(&b)
+	}
+	s.writeAgain(&b)
+	if _, err := fmt.Fprint(s.p.out, b.String()); err != nil || s.err != nil {
+		return exitWith(exitNo, errors.Join(err, s.err))
 	}
 	switch {
 	case len(s.found) > 0:
@@ -328,7 +409,8 @@ func (s *swarm) blame() error {
 	if first.err != nil {
 		return simFailure(s.p, first.err, again)
 	}
-	if err := report.Text(s.p.out, first.result, again); err != nil {
+	first.result.Drawn = drawn(s.o.of(first.seed))
+	if err := simSummary(s.p.out, first.result, again); err != nil {
 		return exitWith(exitNo, err)
 	}
 	return simVerdict(first.result)
@@ -345,92 +427,4 @@ func (s *swarm) list() {
 		fmt.Fprintf(&b, "  and %s more\n", report.Count(s.more))
 	}
 	fmt.Fprint(s.p.out, b.String())
-}
-
-// tally adds up the runs of a swarm.
-type tally struct {
-	seeds uint64
-	sum   sim.Result
-	walls []float32 // seconds of each run, for the median
-
-	// Of the runs that were played by merged counts alone: how many, how many
-	// of them exceeded what rights would have summed to, and the worst.
-	naive, exceeded uint64
-	worst           sim.Exceeded
-	worstSeed       uint64
-}
-
-// maxWalls bounds the durations kept for the median; they are the first ones.
-const maxWalls = 1 << 20
-
-// add takes one seed, r nil when it has no result.
-func (t *tally) add(r *sim.Result) {
-	t.seeds++
-	if r == nil {
-		return
-	}
-	t.sum.Include(r)
-	if len(t.walls) < maxWalls {
-		t.walls = append(t.walls, float32(r.WallSeconds))
-	}
-}
-
-// addNaive takes what merged counts alone made of a seed.
-func (t *tally) addNaive(o *outcome) {
-	if o.naive == nil {
-		return
-	}
-	t.naive++
-	if o.naive.Windows == 0 {
-		return
-	}
-	t.exceeded++
-	// Seeds come in no order: of equals the lowest counts.
-	if o.naive.Worst > t.worst.Worst || o.naive.Worst == t.worst.Worst && o.seed < t.worstSeed {
-		t.worst, t.worstSeed = *o.naive, o.seed
-	}
-}
-
-// writeNaive prints how merged counts alone would have done.
-func (t *tally) writeNaive(b *strings.Builder, o *swarmOptions) {
-	fmt.Fprintf(b, "\nMerged counts alone exceeded the sum of all rights in %s of %s with rights",
-		report.Count(t.exceeded), report.Plural(t.naive, "run"))
-	if t.exceeded > 0 {
-		fmt.Fprintf(b, ", at worst by %.0f %%:\n  %s --policy %s", 100*t.worst.Worst, o.command(t.worstSeed), sim.Naive)
-	}
-	b.WriteByte('\n')
-}
-
-// write prints the sums: the runs, the auditors, and the reached paths.
-func (t *tally) write(b *strings.Builder, o *swarmOptions, wall time.Duration) {
-	virtual := time.Duration(t.sum.VirtualSeconds * float64(time.Second)).Round(time.Second)
-	fmt.Fprintf(b, "%s, %s and %s of virtual time in %s", report.Plural(t.sum.Events, "event"),
-		report.Plural(t.sum.Decisions, "decision"), virtual, wall.Round(100*time.Millisecond))
-	if n := len(t.walls); n > 0 {
-		slices.Sort(t.walls)
-		fmt.Fprintf(b, "; a median run takes %s", report.Millis(float64(t.walls[n/2])*1000))
-	}
-	b.WriteByte('\n')
-	if t.seeds == 0 {
-		return
-	}
-	if audits := t.sum.Auditors; len(audits) > 0 {
-		slices.SortFunc(audits, func(x, y sim.Audit) int { return cmp.Compare(x.Name, y.Name) })
-		b.WriteByte('\n')
-		report.Auditors(b, audits)
-	}
-	if t.naive > 0 {
-		t.writeNaive(b, o)
-	}
-	var missed []string
-	for _, k := range gossip.EventKinds() {
-		if t.sum.Seen[k.String()] == 0 {
-			missed = append(missed, k.String())
-		}
-	}
-	fmt.Fprintf(b, "\n%d of %d kinds of events were seen", len(gossip.EventKinds())-len(missed), len(gossip.EventKinds()))
-	if len(missed) > 0 {
-		fmt.Fprintf(b, ", not: %s", strings.Join(missed, ", "))
-	}
-	b.WriteByte('\n')
 }

@@ -20,6 +20,13 @@ func Text(w io.Writer, r *sim.Result, command string) error {
 		Plural(r.Regions, "region"), Plural(r.Daemons, "daemon"), short(r.VirtualSeconds), short(r.WallSeconds))
 	fmt.Fprintf(&b, "%s, %s: %s hits admitted, %s denied\n\n", Plural(r.Events, "event"),
 		Plural(r.Decisions, "decision"), Count(r.Admitted), Count(r.Denied))
+	if r.Drawn != "" {
+		b.WriteString("Drawn from the seed:\n")
+		for line := range strings.Lines(r.Drawn) {
+			b.WriteString("  " + plain(strings.TrimSuffix(line, "\n")) + "\n")
+		}
+		b.WriteByte('\n')
+	}
 	if len(r.Rules) > 0 {
 		ruleTable(&b, r.Rules)
 		b.WriteByte('\n')

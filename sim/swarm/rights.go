@@ -82,19 +82,15 @@ func (d *draw) rightsFaults() {
 	}
 }
 
-// Naively plays the swarm run of a seed under the naive policy and returns how
-// often it exceeded the sum of all rights; nil when the run has no limit with
-// rights.
-func Naively(seed uint64) (*sim.Exceeded, error) {
+// Naively plays the swarm run of a seed under the naive policy, audited for how
+// often it exceeds the sum of all rights. The result is nil when the run has no
+// limit with rights.
+func Naively(seed uint64) (*sim.Result, error) {
 	cfg := Draw(seed, false)
 	cfg.Policy = sim.Naive // the same cluster, load and faults under another gate
 	if !cfg.HasRights() {
 		return nil, nil
 	}
 	cfg.Settle = 0
-	r, err := sim.Run(cfg, sim.Options{Auditors: audit.Only("admitted")})
-	if err != nil {
-		return nil, err
-	}
-	return new(r.Exceeded()), nil
+	return sim.Run(cfg, sim.Options{Auditors: audit.Only("admitted")})
 }
