@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 FUZZTIME ?= 5s
 # How long make sim searches for a seed that fails.
 SIMTIME ?= 1h
+# Where it keeps the seeds that reached something new, which it plays first.
+SIMCORPUS ?= .corpus
 # How many seeds make coverage plays.
 SEEDS ?= 1000
 # How often make race runs each test.
@@ -73,7 +75,7 @@ race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...
 
 sim: build ## simulate random clusters and their failures for SIMTIME
-	bin/rld sim swarm --for $(SIMTIME) --seed "$$(date +%s)"
+	bin/rld sim swarm --for $(SIMTIME) --seed "$$(date +%s)" --keep-going --corpus $(SIMCORPUS)
 
 coverage: ## list the statements of the core that SEEDS seeds of the swarm do not reach
 	go run ./internal/coverage -runs $(SEEDS) -out coverage.txt

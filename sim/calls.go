@@ -195,6 +195,10 @@ func (w *World) refund(d *Daemon, text string, hits uint64) {
 		done.Expired = true
 	case replica.RefundAlready, replica.RefundsFull:
 	}
+	if w.traced(d) {
+		w.lines.add(d, "refund", "token=%d key=%s hits=%d refunded=%d expired=%t", t.Number, keyText(t.Receipt.Key), hits, done.Hits,
+			done.Expired)
+	}
 	w.trace.word(t.Number)
 	w.trace.word(done.Hits)
 	w.trace.flag(done.Expired)

@@ -46,6 +46,9 @@ func (a *faults) leave(w *World, _ *Fault, d *Daemon) {
 		return
 	}
 	d.leaving = &leaving{since: w.now}
+	if w.traced(d) {
+		w.lines.add(d, "leave", "process=%d", d.member)
+	}
 	at := d.Instant(w.now)
 	for _, n := range d.Nodes {
 		n.Leave(at)
@@ -111,6 +114,9 @@ func (a *faults) command(w *World, i int32) {
 			continue
 		}
 		err := c.give(d.agent.Agent)
+		if w.traced(d) {
+			w.lines.add(d, "command", "error=%v", err)
+		}
 		if d.turnAgent(w); err == nil {
 			c.accepted()
 			return

@@ -233,6 +233,9 @@ func (l *lines) decision(a *pendingCall) {
 		if c.Decision.Allowed {
 			outcome = "admitted"
 		}
+		if c.Peek {
+			outcome += " peek"
+		}
 		hits := c.Hits()
 		for i := range hits {
 			st := &c.Statuses[i]
