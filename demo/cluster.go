@@ -103,7 +103,7 @@ const (
 	// demoShards is few, since many daemons share the machine.
 	demoShards = 2
 	// demoDrain bounds how long the demo takes to stop.
-	demoDrain = time.Second
+	demoDrain = 5 * time.Second
 	// demoRejoin is how often daemons look for lost ones of their region.
 	demoRejoin = 2 * time.Second
 	// demoPoll is the interval at which daemons look for changed limits without

@@ -51,6 +51,11 @@ type CellID struct {
 	Incarnation crdt.Incarnation
 }
 
+// is reports whether both are the same name.
+func (a *CellID) is(b *CellID) bool {
+	return a.Key == b.Key && a.Window == b.Window && a.Incarnation == b.Incarnation && a.Kind == b.Kind
+}
+
 // Compare orders cells as in frames: by kind, incarnation, key and window.
 func (a CellID) Compare(b CellID) int {
 	switch {

@@ -26,7 +26,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(i, v)
-	unsent := v.P - c.sent
+	unsent := v.P - c.refP
 	switch {
 	case unsent >= left/(2*uint64(e.roles.active)) && len(e.links) > 0 && unsent > 0:
 		e.state.touch(i, now)

@@ -37,6 +37,19 @@ func (x *index) find(hash uint32, same func(int32) bool) int32 {
 	return none
 }
 
+// first returns the first number with a hash, or none.
+func (x *index) first(hash uint32) int32 {
+	if x.count == 0 {
+		return none
+	}
+	mask := uint32(len(x.entries) - 1)
+	i := hash & mask
+	for x.entries[i].number != 0 && x.entries[i].hash != hash {
+		i = (i + 1) & mask
+	}
+	return x.entries[i].number - 1
+}
+
 // add adds a number that is not there.
 func (x *index) add(hash uint32, number int32) {
 	if 4*(x.count+1) > 3*len(x.entries) {

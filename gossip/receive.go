@@ -70,6 +70,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	e.changes = e.changes[:0]
 	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()
+	e.found = e.state.locate(e.found[:0], m.Cells)
 	for i := range m.Cells {
 		all = e.merge(now, l, m, i, floor, wall+ahead) && all
 	}
@@ -171,11 +172,13 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		e.event(now, CellStale, l.peer.ID, 0, 1)
 		return true
 	}
-	id := in.CellID
+	id, i := in.CellID, e.found[at]
 	if in.Kind == Given {
-		id.Kind, id.Incarnation = Received, l.peer.ID
+		id.Kind, id.Incarnation, i = Received, l.peer.ID, none
 	}
-	i := e.state.find(id)
+	if i == none { // an earlier cell of the message may have made it
+		i = e.state.find(id)
+	}
 	if i == none {
 		reason := NoRoom
 		if sat.AddInt(newest, in.WindowLength) < in.Window {

@@ -165,7 +165,7 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	for n, p := range picked {
 		c := s.state.cells.at(p.cell)
 		if c.Incarnation == s.self {
-			c.sent = c.Value.P
+			c.refP = c.Value.P
 		}
 		if n == 0 || s.to.local || s.state.compare(&picked[n-1], &picked[n]) != 0 {
 			m.Cells = append(m.Cells, s.cell(c))

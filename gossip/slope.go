@@ -4,9 +4,9 @@ import "time"
 
 // growth is the observed growth of a cell's count, by its writer's monotonic
 // clock. It gives the slope that extrapolates the count until it is received
-// again.
+// again. Of an own cell it holds only the count of the latest message.
 type growth struct {
-	refP  uint64        // the count at ref
+	refP  uint64        // the count at ref, or in the latest message
 	ref   time.Duration // the writer's clock then, 0 for unknown
 	slope uint32        // hits per second
 }

@@ -24,8 +24,6 @@ type cell struct {
 
 	// since is when the oldest increment of its latest version was counted.
 	since time.Duration
-	// sent is the part of Value.P in the latest message with it.
-	sent uint64
 	growth
 	received time.Duration    // when its value was received
 	via      crdt.Incarnation // the peer whose messages give its slope
@@ -78,7 +76,27 @@ func newState(max int, seed uint64) state {
 
 // find returns the index of a cell, or none.
 func (s *state) find(id CellID) int32 {
-	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells.at(i).CellID == id })
+	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells.at(i).is(&id) })
+}
+
+// locate appends the index of each cell of a message to found, none where the
+// cell must be searched with find. It reads the entries of all cells before the
+// first cell, and no cell depends on another one: a processor then waits for
+// the memory of many at once, and not for one after the other.
+func (s *state) locate(found []int32, in []Cell) []int32 {
+	for i := range in {
+		found = append(found, s.byID.first(s.hash(&in[i].CellID)))
+	}
+	for i, at := range found {
+		if at == none {
+			continue
+		}
+		// used is in the last line of a cell, which a merge needs too.
+		if c := s.cells.at(at); !c.used || !c.is(&in[i].CellID) {
+			found[i] = none
+		}
+	}
+	return found
 }
 
 // keyOf returns the index of a key, or none if it has no cells.

@@ -19,6 +19,7 @@ type replica struct {
 	clocks gossip.Clocks
 	view   transferView  // scratch of transferCall
 	counts []quota.Known // scratch of known
+	found  []int32       // scratch of merge
 }
 
 func newReplica(cfg Config, incarnation crdt.Incarnation) *replica {
@@ -71,7 +72,11 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 
 // merge adds the counts of other daemons to the cells of decisions.
 func (n *Node) merge(at Instant, changes []gossip.Change) {
-	now := n.millis(at)
+	now, found := n.millis(at), n.replica.found[:0]
+	for i := range changes { // all at once: no search waits for the memory of another
+		found = append(found, n.keys.live.Find(changes[i].Key))
+	}
+	n.replica.found = found
 	for i := range changes {
 		c := &changes[i]
 		if c.Transfer > 0 && n.cfg.Allotments != nil {
@@ -85,7 +90,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			n.replica.engine.Report(gossip.Event{At: at.Mono, Kind: gossip.RuleUnknown, Amount: 1})
 			continue
 		}
-		if at := n.keys.live.Find(c.Key); at >= 0 {
+		at := found[i]
+		if at < 0 || n.keys.live.At(at).Key != c.Key { // an earlier change may have moved it
+			at = n.keys.live.Find(c.Key)
+		}
+		if at >= 0 {
 			e, f := n.keys.live.At(at), quota.Of(l)
 			f.Merge(&e.Cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
 			if c.Less > 0 {
