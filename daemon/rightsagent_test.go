@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/crdt"
@@ -106,6 +107,18 @@ func TestAgentFile(t *testing.T) {
 	}
 	if n, why := serveAgent(t, d); n != 0 {
 		t.Errorf("a daemon that lost its file holds %d of 100: %v", n, why)
+	}
+}
+
+// TestFence: a daemon without its record uses no window that another clock may
+// have shown to its former run.
+func TestFence(t *testing.T) {
+	d := agentOf(t.TempDir(), "one")
+	at := time.UnixMilli(1_767_225_600_000)
+	d.Wall = func() time.Time { return at }
+	d.Config.Clock.MaxOffset = 250 * time.Millisecond
+	if got, want := d.storage("rights").Fence, at.UnixMilli()+500; got != want {
+		t.Errorf("fence %d, want %d", got, want)
 	}
 }
 

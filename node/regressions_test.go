@@ -242,3 +242,20 @@ func TestHostileHits(t *testing.T) {
 		t.Fatalf("a refused call: %+v, %+v", r.call.Decision, st)
 	}
 }
+
+// Keys that count on the grid of an override expire, and make room for others.
+func TestOverridesExpire(t *testing.T) {
+	cfg := Default()
+	cfg.MaxKeys = 10
+	r := newRig(t, cfg)
+	r.put(t, everyAlgorithm)
+	for i := range 10 {
+		if st := r.override(t, "fixed", fmt.Sprint(i), rules.Override{Unit: rules.Second, Requests: 5}); st.Degraded != NotDegraded {
+			t.Fatalf("key %d is degraded: %v", i, st.Degraded)
+		}
+	}
+	r.mono += 3 * time.Second
+	if st := r.must(t, 1, "fixed=new"); st.Degraded != NotDegraded {
+		t.Errorf("no room is left for a key: %v", st.Degraded)
+	}
+}

@@ -68,6 +68,23 @@ func TestWatermarksCover(t *testing.T) {
 	})
 }
 
+func TestWatermarksAmount(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := drawWatermarks(t, "m")
+		for window := range int64(8) {
+			want := uint64(0)
+			for _, x := range m {
+				if x.Window == window {
+					want = x.Amount
+				}
+			}
+			if got := m.Amount(window); got != want {
+				t.Fatalf("%v: amount %d of window %d, want %d", m, got, window, want)
+			}
+		}
+	})
+}
+
 func TestWatermarksEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := drawWatermarks(t, "m")
