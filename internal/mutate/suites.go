@@ -216,6 +216,9 @@ func (r *runner) suite(ctx context.Context, m *mutation, suite suiteName) (*outc
 			}
 		}
 	case otherSuite:
+		if ended, err = try(r.test(ctx, m.pkg(), full, n)); ended {
+			break
+		}
 		for _, pkg := range r.others(m) {
 			if ended, err = try(r.test(ctx, pkg, "", n)); ended {
 				break
@@ -278,16 +281,22 @@ var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: ((?:Test|Fuzz|Example)[^\
 // runningTest finds a test that ran when the process ended.
 var runningTest = regexp.MustCompile(`(?m)^\s*running tests:\n\s*(Test[^\s/]*)`)
 
-// test runs tests of a package with a mutation: those that match, or all but
-// the explorers. It returns the one that failed, "" if none did. A test that
+// full stands for all tests of a package, without -short.
+const full = "full"
+
+// test runs tests of a package with a mutation: those that match, all that are
+// not explorers, or all in full. It returns the one that failed, "" if none did. A test that
 // fails must fail twice, and must pass without the mutation.
 func (r *runner) test(ctx context.Context, pkg, tests string, n int) (string, error) {
-	args := []string{"-test.run", tests}
-	if tests == "" {
+	args := []string{"-test.short", "-test.run", tests}
+	switch tests {
+	case full:
 		args = nil
+	case "":
+		args = args[:1]
 		for _, e := range explorers {
 			if e.pkg == pkg {
-				args = []string{"-test.skip", e.tests}
+				args = append(args, "-test.skip", e.tests)
 			}
 		}
 	}
@@ -300,6 +309,9 @@ func (r *runner) test(ctx context.Context, pkg, tests string, n int) (string, er
 			return pkg + ": " + by, nil // a crash
 		}
 		one := []string{"-test.run", "^" + by + "$"}
+		if tests != full {
+			one = append(one, "-test.short")
+		}
 		again, err := r.runTests(ctx, pkg, one, n)
 		if err != nil {
 			return "", err
@@ -322,8 +334,12 @@ func (r *runner) runTests(ctx context.Context, pkg string, args []string, n int)
 	if err != nil {
 		return "", err
 	}
-	all := []string{file, "-test.short", "-test.failfast", "-test.timeout", "5m"}
-	cmd := r.command(ctx, n, time.Minute, append(all, args...)...)
+	all := []string{file, "-test.failfast", "-test.timeout", "5m"}
+	limit := 5 * time.Minute
+	if slices.Contains(args, "-test.short") {
+		limit = time.Minute
+	}
+	cmd := r.command(ctx, n, limit, append(all, args...)...)
 	cmd.Dir = filepath.Join(r.root, filepath.FromSlash(pkg))
 	text, err := cmd.CombinedOutput()
 	switch exit := (*exec.ExitError)(nil); {

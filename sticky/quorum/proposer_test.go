@@ -127,6 +127,22 @@ func TestProposerLost(t *testing.T) {
 	b.expect("no, and c is silent", b.vote(1, refuses(sticky.Outvoted, 7, 30)), Lost)
 }
 
+// TestProposerLostToAnother: the voter that refuses has none of the watermarks,
+// and the owner counts what it held nevertheless.
+func TestProposerLostToAnother(t *testing.T) {
+	b := newBench(t)
+	b.want(0, 20)
+	b.accepts(0)
+	b.vote(0, nil)
+	b.expect("stored", b.vote(1, nil), Chosen)
+	b.want(10, 40)
+	b.accepts(time.Second)
+	b.expect("one no", b.vote(2, refuses(sticky.Outvoted, 7, 0)), Pending)
+	b.accepts(time.Second + AcceptAgain)
+	b.expect("and again", b.vote(2, refuses(sticky.Outvoted, 7, 0)), Lost)
+	b.expect("known", b.k.Known().Amount(100), uint64(20))
+}
+
 func TestProposerStuck(t *testing.T) {
 	b := newBench(t)
 	b.view = threeVoters(1, 1, 0, 0)
