@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/journal"
@@ -185,5 +186,22 @@ func TestForeignSender(t *testing.T) {
 	var bad *FrameError
 	if _, err := Decode(new(wire.Decoder), 8, rights); !errors.As(err, &bad) || bad.Reason != "foreign_sender" {
 		t.Errorf("%v, want reason foreign_sender", err)
+	}
+}
+
+// TestCircuitsInOrder lists two incarnations of a daemon in their order.
+func TestCircuitsInOrder(t *testing.T) {
+	p := New(Config{Self: 1, Region: "us", Shards: 1})
+	var live []gossip.Peer
+	for _, id := range []crdt.Incarnation{5, 3, 4} {
+		live = append(live, gossip.Peer{ID: id, Name: "us-1", Region: "us"})
+	}
+	p.Reach.Peers(0, live)
+	var got []crdt.Incarnation
+	for _, c := range p.Reach.Circuits(0) {
+		got = append(got, c.Owner)
+	}
+	if !slices.Equal(got, []crdt.Incarnation{3, 4, 5}) {
+		t.Errorf("%v", got)
 	}
 }

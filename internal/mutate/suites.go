@@ -285,8 +285,8 @@ var runningTest = regexp.MustCompile(`(?m)^\s*running tests:\n\s*(Test[^\s/]*)`)
 const full = "full"
 
 // test runs tests of a package with a mutation: those that match, all that are
-// not explorers, or all in full. It returns the one that failed, "" if none did. A test that
-// fails must fail twice, and must pass without the mutation.
+// not explorers, or all in full. It returns the one that failed, "" if none
+// did. A test that fails must fail twice, and must pass without the mutation.
 func (r *runner) test(ctx context.Context, pkg, tests string, n int) (string, error) {
 	args := []string{"-test.short", "-test.run", tests}
 	switch tests {

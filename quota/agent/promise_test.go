@@ -122,3 +122,23 @@ func TestReclaimNeedsMost(t *testing.T) {
 		t.Error("the shares of two dead daemons of four are reclaimable")
 	}
 }
+
+// TestExchangedTables refuses a record whose tables are not one of regions and
+// one of daemons.
+func TestExchangedTables(t *testing.T) {
+	r := newRig(t, 1, 1)
+	r.boot()
+	r.run(time.Second)
+	a := r.find("a1")
+	for _, change := range []func(s *Stored){
+		func(s *Stored) { s.Region.Regional = false },
+		func(s *Stored) { s.Local.Regional = true },
+		func(s *Stored) { s.Region, s.Local = s.Local, s.Region },
+	} {
+		s := *a.disk
+		change(&s)
+		if _, err := New(r.config(a), Start{Record: &s}); err == nil {
+			t.Error("a record of other tables was restored")
+		}
+	}
+}

@@ -43,3 +43,22 @@ func TestStoreEqualsAMap(t *testing.T) {
 		}
 	})
 }
+
+// TestInherit: the mark of an entry and its expiry do not change each other.
+func TestInherit(t *testing.T) {
+	var e Entry
+	e.KeepUntil(1_000)
+	if e.Inherited() {
+		t.Error("a new entry inherits")
+	}
+	e.Inherit()
+	if !e.Inherited() || e.Expires() != 1_000 {
+		t.Errorf("inherited %v, expires %d", e.Inherited(), e.Expires())
+	}
+	if e.KeepUntil(2_000); !e.Inherited() || e.Expires() != 2_000 {
+		t.Errorf("kept on: inherited %v, expires %d", e.Inherited(), e.Expires())
+	}
+	if e.Restart(3_000); e.Inherited() || e.Expires() != 3_000 {
+		t.Errorf("restarted: inherited %v, expires %d", e.Inherited(), e.Expires())
+	}
+}

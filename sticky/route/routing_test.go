@@ -199,3 +199,37 @@ func BenchmarkOwner(b *testing.B) {
 		})
 	}
 }
+
+// TestRetired: a region is retired when it has neither weight nor voters.
+func TestRetired(t *testing.T) {
+	for _, tt := range []struct {
+		region Region
+		want   bool
+	}{
+		{Region{}, true},
+		{Region{Weight: 1}, false},
+		{Region{Replicas: []string{"a"}}, false},
+		{Region{Weight: 1, Replicas: []string{"a"}}, false},
+	} {
+		if tt.region.Retired() != tt.want {
+			t.Errorf("%+v: retired %v", tt.region, !tt.want)
+		}
+	}
+}
+
+// TestPinsAscend: a layout has one pin of a rule.
+func TestPinsAscend(t *testing.T) {
+	l := threeRegions(1, 1, 1)
+	for _, tt := range []struct {
+		rules []uint64
+		valid bool
+	}{{[]uint64{1, 2, 3}, true}, {[]uint64{1, 1}, false}, {[]uint64{2, 1, 3}, false}} {
+		l.Pins = nil
+		for _, rule := range tt.rules {
+			l.Pins = append(l.Pins, Pin{Rule: rule, Region: "eu"})
+		}
+		if err := l.Validate(); (err == nil) != tt.valid {
+			t.Errorf("pins of rules %d: %v", tt.rules, err)
+		}
+	}
+}
