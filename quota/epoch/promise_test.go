@@ -14,8 +14,8 @@ func TestStoredBound(t *testing.T) {
 	wantShare(t, a, 1_000_001, 0, 10, ReasonEpoch)
 }
 
-// TestAcknowledgedBefore: an acknowledgement lists the earlier ones that another
-// table may have settled.
+// TestAcknowledgedBefore: an acknowledgement lists the earlier ones that
+// another table may have settled.
 func TestAcknowledgedBefore(t *testing.T) {
 	a := mustNew(t, 1, genesis(0, 1, 10, 2, 10))
 	for i := range int64(3) {
