@@ -123,6 +123,10 @@ func (l *clients) request(w *World, a attempt) {
 // was not. Calls of a trace have neither attempts left nor tokens.
 func (l *clients) answered(w *World, p *pendingCall) {
 	c, a := p.call, p.from
+	if a.source == probeSource {
+		w.recovery.answered(a.key, c)
+		return
+	}
 	if c.Decision.Allowed {
 		l.keepTokens(w, p)
 		return

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
@@ -36,6 +37,10 @@ type Config struct {
 	// are healed, load has stopped, and replicas must come to agree. 0 for no
 	// such phase.
 	Settle time.Duration
+	// Liveness is the longest that the core may take after that until it serves
+	// its clients: calls are answered, new keys are admitted, epochs are
+	// settled. 0 does not look.
+	Liveness time.Duration
 	// Regions holds 1 to MaxRegions regions.
 	Regions []Region
 	// Shards is the number of nodes a daemon splits its keys over, a power of
@@ -219,6 +224,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("sim: duration %v: want more than 0 and at most %v", c.Duration, MaxDuration)
 	case c.Settle < 0 || c.Settle > MaxDuration:
 		return fmt.Errorf("sim: settle %v: want 0 to %v", c.Settle, MaxDuration)
+	case c.Liveness < 0 || c.Liveness > MaxDuration:
+		return fmt.Errorf("sim: liveness %v: want 0 to %v", c.Liveness, MaxDuration)
 	case n < 1 || n > MaxRegions:
 		return fmt.Errorf("sim: %d regions: want 1 to %d", n, MaxRegions)
 	}
@@ -338,4 +345,9 @@ func (c *Config) Lag() time.Duration {
 		g.Interval, g.WANInterval = max(g.Interval, s.Interval), max(g.WANInterval, s.WANInterval)
 	}
 	return 2*g.Interval + g.WANInterval + g.Quiet + 2*c.Network.Region.Delay + c.Network.Across.Delay
+}
+
+// maxOffset returns that of the daemons' clocks.
+func (c *Config) maxOffset() time.Duration {
+	return cmp.Or(c.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
 }

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"cmp"
 	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/georld/rld/disk/simdisk"
-	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
@@ -58,7 +56,7 @@ func (d *Daemon) newDisk(w *World) {
 // that a daemon never ran before when its name is new.
 func (d *Daemon) openStorage(w *World) {
 	d.mount = d.disk.Mount()
-	ahead := 2 * cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
+	ahead := 2 * w.cfg.maxOffset()
 	d.storage = replica.Storage{
 		Folder: d.mount,
 		Owner:  journal.Owner{Cluster: cluster, Name: d.Region + "/" + d.Name},

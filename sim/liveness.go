@@ -1,14 +1,12 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/rules"
 )
 
@@ -167,9 +165,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 	}
 	// A clock far ahead makes windows that others rightly refuse until their
 	// time has come, so acknowledgements prove nothing then.
-	low, high := w.Clocks(core)
-	most := cmp.Or(w.cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset)
-	apart := time.Duration(high-low)*time.Millisecond > most
+	apart := apart(w)
 	oldest := freshLags * (w.cfg.Lag() + 2*w.cfg.Network.Region.Jitter + 2*w.cfg.Network.Across.Jitter)
 	for _, d := range all {
 		at := d.Instant(w.now)

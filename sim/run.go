@@ -150,6 +150,7 @@ func (w *World) play() *Result {
 	w.prepare()
 	w.runUntil(w.cfg.Duration + 1)
 	healed := w.settle()
+	w.recovery.wait(w)
 	if w.failed != nil {
 		return nil
 	}

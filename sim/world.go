@@ -78,10 +78,11 @@ type World struct {
 	endedStrict lease.Stats // likewise
 	transfers   uint64      // messages about them
 	writes      pool[write]
-	storage     Audit   // of files
-	base        int64   // wall time of virtual time 0, Unix ns
-	healed      bool    // the liveness phase has begun
-	pending     string  // the condition that it waits for
+	storage     Audit  // of files
+	base        int64  // wall time of virtual time 0, Unix ns
+	healed      bool   // the liveness phase has begun
+	pending     string // the condition that it waits for
+	recovery    recovery
 	failed      error   // what ends the run early
 	doing       event   // for the report of a panic
 	acting      *Daemon // likewise: where the event happens, nil for nowhere

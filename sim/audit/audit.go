@@ -34,6 +34,7 @@ func build(w *sim.World, names []string) []*sim.Auditor {
 		{"overage", overage, true},
 		{"denials", denials, true},
 		{"progress", progress, true},
+		{"liveness", liveness, t.world.Config().Liveness > 0},
 		{"cells", cells, true},
 		{"refunds", refunds, true},
 		{"decisions", decisions, true},

@@ -33,6 +33,7 @@ func Format(c *sim.Config) ([]byte, error) {
 	f.number("seed", c.Seed, -1)
 	f.time("duration", c.Duration, 0)
 	f.time("settle", c.Settle, def.Settle)
+	f.time("liveness", c.Liveness, def.Liveness)
 	if c.Epoch != 0 {
 		f.text("start", time.Unix(0, c.Epoch).UTC().Format(time.RFC3339Nano), "")
 	}

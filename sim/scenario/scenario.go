@@ -64,6 +64,7 @@ func (s *scenario) read() {
 		field{"seed", whole(s, &c.Seed, 0, math.MaxUint64)},
 		field{"duration", s.Duration(&c.Duration, time.Millisecond, sim.MaxDuration)},
 		field{"settle", s.Duration(&c.Settle, 0, sim.MaxDuration)},
+		field{"liveness", s.Duration(&c.Liveness, 0, sim.MaxDuration)},
 		field{"start", s.start},
 		field{"regions", s.regions},
 		field{"shards", whole(s, &c.Shards, 1, node.MaxShards)},

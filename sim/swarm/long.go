@@ -163,3 +163,16 @@ func (d *draw) longLimit(f []string) int {
 	f[0], f[2], f[3] = "unit: "+unit, fmt.Sprintf("requests_per_unit: %d", requests), fmt.Sprintf("unit_multiplier: %d", multiplier)
 	return requests
 }
+
+// liveness sets within which time a cluster must serve clients again: a minute,
+// and what the settings add.
+func (d *draw) liveness() {
+	c := &d.cfg
+	c.Liveness = time.Minute + 20*(c.Lag()+c.Network.Across.Jitter)
+	if d.rights {
+		c.Liveness += 10*max(c.Rights.Interval, c.Rights.WANInterval) + 2*c.Rights.Ahead
+	}
+	if d.strict {
+		c.Liveness += c.Strict.Breaker.Open + 20*c.Strict.Sync
+	}
+}

@@ -73,6 +73,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	} else {
 		c.Settle = 0
 	}
+	d.liveness()
 	if known {
 		d.knownFaults()
 	}

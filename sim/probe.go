@@ -1,0 +1,227 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim/load"
+)
+
+// probe is the clients of one region in the liveness phase: they ask its
+// daemons by turns for a new key of one descriptor, until they are admitted.
+type probe struct {
+	domain  string
+	entries []rules.Entry
+	daemons []*Daemon
+	tries   int
+	due     time.Duration // of the next try
+	asked   *Daemon       // whose answer they wait for, nil for none
+	done    bool
+	why     string // the latest answer was no
+}
+
+const (
+	probeKey = "liveness"
+	// probeStep is how often clients of probes look whether a try is due.
+	// Tries become seldom: each comes probeStep later than the one before, up
+	// to probeMost.
+	probeStep = 50 * time.Millisecond
+	probeMost = 2 * time.Second
+	// probeSource is the source number of probes.
+	probeSource = -2
+)
+
+// recovery is the end of a run: what the core must do again after its faults.
+type recovery struct {
+	world  *World
+	probes []probe
+	stuck  string // what it does not do in the end
+}
+
+// wait lets the cluster go on until it serves clients again, for at most
+// Liveness.
+func (r *recovery) wait(w *World) {
+	r.world = w
+	if w.cfg.Liveness == 0 || w.failed != nil || w.pending != "" {
+		return
+	}
+	if !w.healed {
+		w.heal()
+	}
+	r.probes = r.newProbes()
+	step, end := max(probeStep, w.cfg.Liveness/settleSteps), w.now+w.cfg.Liveness
+	for w.failed == nil {
+		for i := range r.probes {
+			r.try(i)
+		}
+		if r.stuck = r.unserved(); r.stuck == "" || w.now >= end {
+			return
+		}
+		w.runUntil(min(end, w.now+step))
+	}
+}
+
+// Stuck returns what the core did not do within Liveness after the last fault,
+// "" for nothing; served is how many probes were admitted.
+func (w *World) Stuck() (reason string, served uint64) {
+	for i := range w.recovery.probes {
+		if w.recovery.probes[i].done {
+			served++
+		}
+	}
+	return w.recovery.stuck, served
+}
+
+// newProbes returns the probes of all descriptors that clients ask for, in each
+// region of the core.
+func (r *recovery) newProbes() (all []probe) {
+	w := r.world
+	if w.cfg.Node.Gossip.MaxCells > 0 || w.cfg.Node.MaxKeys < 1_000 {
+		return nil // there may be no room for a new key
+	}
+	for i := range w.cfg.Workloads {
+		l := &w.cfg.Workloads[i]
+		for _, d := range (&load.Workload{Descriptors: l.Descriptors}).Call(nil, probeKey, 1) {
+			known := slices.ContainsFunc(all, func(p probe) bool { return p.domain == l.Domain && slices.Equal(p.entries, d.Entries) })
+			for _, local := range w.Core() {
+				if !known {
+					all = append(all, probe{domain: l.Domain, entries: d.Entries, daemons: local, due: w.now})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// try makes the call of a probe that is due.
+func (r *recovery) try(i int) {
+	w, p := r.world, &r.probes[i]
+	if p.done || p.asked != nil || p.due > w.now {
+		return
+	}
+	p.asked = p.daemons[p.tries%len(p.daemons)]
+	p.tries++
+	if !p.asked.Up {
+		p.asked = nil
+		return
+	}
+	c := w.newCall()
+	c.Domain, c.Peek, c.Refundable = p.domain, false, false
+	c.Descriptors = append(c.Descriptors[:0], rules.Descriptor{Entries: p.entries, Hits: 1})
+	w.fail(w.ask(p.asked, c, attempt{source: probeSource, key: i}))
+}
+
+// answered notes the answer to a probe.
+func (r *recovery) answered(i int, c *node.Call) {
+	p := &r.probes[i]
+	p.done = true
+	for i := range c.Statuses {
+		if st := &c.Statuses[i]; st.Limit != nil && !r.served(st) {
+			p.done = false
+			p.why = fmt.Sprintf("%s denied %s, %v", p.asked.Name, RuleName(st.Rule), st.Degraded)
+		}
+	}
+	p.asked, p.due = nil, r.world.now+min(time.Duration(p.tries)*probeStep, probeMost)
+}
+
+// served reports whether an answer is as good as a client may expect: admitted
+// by the limit, unless nobody promises that.
+func (r *recovery) served(st *node.Status) bool {
+	w, l := r.world, st.Limit
+	admitted := !st.Over && st.Degraded == node.NotDegraded
+	switch capacity := quota.Of(l).Capacity(); {
+	case admitted, st.Rule == nil, l.Shadow, l.Unlimited, l.ChargeDenied, capacity < uint64(len(w.regions)), apart(w):
+		return true
+	case !l.Homed() && !(w.rights && l.HasRights()):
+		return false
+	default: // rights and owners take messages
+		return capacity < uint64(4*len(w.daemons)) || !r.intact(l)
+	}
+}
+
+// apart reports whether clocks of the core are further apart than max_offset.
+func apart(w *World) bool {
+	low, high := w.Clocks(w.Core())
+	return time.Duration(high-low)*time.Millisecond > w.cfg.maxOffset()
+}
+
+// intact reports whether nothing keeps rights and owners of a limit from
+// daemons: all of them ran when the window before began, every region has a
+// share, and a window is longer than messages take.
+func (r *recovery) intact(l *rules.Limit) bool {
+	w := r.world
+	window := time.Duration(l.Window()) * time.Millisecond
+	if !r.complete(l.Homed()) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
+		return false
+	}
+	for _, d := range w.daemons {
+		if w.now-d.started < 3*window+2*w.cfg.Rights.Ahead {
+			return false
+		}
+	}
+	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0)
+}
+
+// unserved returns the first reason why a client is not served, "" for none.
+func (r *recovery) unserved() string {
+	for i := range r.probes {
+		switch p := &r.probes[i]; {
+		case p.done:
+		case p.asked != nil:
+			return fmt.Sprintf("%s: a call for %v has no answer", p.asked.Name, p.entries)
+		default:
+			return fmt.Sprintf("key %v: %s", p.entries, p.why)
+		}
+	}
+	for _, d := range r.world.daemons {
+		if d.Up && d.process != nil && d.process.Waiters.Len() > 0 {
+			return fmt.Sprintf("%s: %d calls have no answer", d.Name, d.process.Waiters.Len())
+		}
+	}
+	return r.unsettled()
+}
+
+// complete reports whether all daemons are there, with what they stored. Voters
+// of owners learn again what they lost.
+func (r *recovery) complete(owners bool) bool {
+	w := r.world
+	lost := slices.ContainsFunc(w.cfg.Faults, func(f Fault) bool {
+		switch f.Kind {
+		case Amnesia, BitFlip:
+			return !owners
+		case RetireDaemon, RetireRegion:
+			return true
+		}
+		return f.Rename || f.Kind.Known()
+	})
+	missing := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return !d.Up })
+	return !lost && !missing && len(w.cfg.Outside) == 0
+}
+
+// unsettled returns an epoch that some daemon has not settled, "" for none or
+// where an operator would have to act.
+func (r *recovery) unsettled() string {
+	w := r.world
+	if !r.complete(false) || apart(w) {
+		return ""
+	}
+	for _, d := range w.daemons {
+		if d.agent == nil {
+			continue
+		}
+		s := d.agent.Agent.Status()
+		for _, table := range [][]agent.EpochStatus{s.Regions, s.Daemons} {
+			for i := range table {
+				if e := &table[i]; !e.Settled {
+					return fmt.Sprintf("%s: epoch %s is not settled, %v have not acknowledged it, %v not voted", d.Name, e.ID, e.Missing, e.NoVote)
+				}
+			}
+		}
+	}
+	return ""
+}
