@@ -72,7 +72,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 
 // merge adds the counts of other daemons to the cells of decisions.
 func (n *Node) merge(at Instant, changes []gossip.Change) {
-	now, found := n.millis(at), n.replica.found[:0]
+	now, found, refunds := n.millis(at), n.replica.found[:0], false
 	for i := range changes { // all at once: no search waits for the memory of another
 		found = append(found, n.keys.live.Find(changes[i].Key))
 	}
@@ -97,7 +97,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		if at >= 0 {
 			e, f := n.keys.live.At(at), quota.Of(l)
 			f.Merge(&e.Cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
-			if c.Less > 0 {
+			switch {
+			case c.Less == 0:
+			case f.Windowed():
+				refunds = true
+			default:
 				n.keys.withdraw(n.replica.engine, e, l, c.Window, c.Less, now)
 			}
 			e.KeepUntil(max(f.Expires(&e.Cell), c.Span.End(c.Window)))
@@ -110,6 +114,21 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
 		} else {
 			n.busiest.changed(&n.rules, n.replica.engine, c)
+		}
+	}
+	if refunds {
+		withdrawAll(n, changes, now)
+	}
+}
+
+// withdrawAll subtracts the refunds of windows. A count of a window falls no
+// lower than the total of the engine, which has all changes already: so the
+// gains of all changes come first.
+func withdrawAll(n *Node, changes []gossip.Change, now int64) {
+	for i := range changes {
+		c := &changes[i]
+		if l, at := n.rules.limitOf(c), n.keys.live.Find(c.Key); c.Less > 0 && at >= 0 && l != nil && quota.Of(l).Windowed() {
+			n.keys.withdraw(n.replica.engine, n.keys.live.At(at), l, c.Window, c.Less, now)
 		}
 	}
 }

@@ -17,11 +17,10 @@ type charge struct {
 	counter  *counter
 	window   int64 // start
 	limit    *rules.Limit
-	set      int // the rule set of the daemon
+	rule     *rules.Rule // nil for a limit of the call
 	hits     uint64
 	admitted uint64 // of the hits, at first
 	free     uint64 // likewise
-	end      int64  // from when on the hits cannot be refunded, by the limit
 	shard    int
 	used     bool // its token was sent
 	unsure   bool // it may not be counted under its key
@@ -48,14 +47,17 @@ func (t *truth) charge(d *sim.Decided) {
 		t.sweepTokens(t.slowest())
 	}
 	t.tokens[d.Token] = &charge{
-		process: e.process, counter: e.counter, window: e.window.start, limit: d.Limit, set: d.Daemon.Set, shard: e.shard,
-		hits: e.charged, admitted: e.admitted, free: e.free, end: refundEnd(d.Limit, e.window.start), unsure: e.counter.unsure,
+		process: e.process, counter: e.counter, window: e.window.start, limit: d.Limit, shard: e.shard,
+		hits: e.charged, admitted: e.admitted, free: e.free, unsure: e.counter.unsure,
+	}
+	if !isOverride(d) {
+		t.tokens[d.Token].rule = d.Rule
 	}
 }
 
 func (t *truth) sweepTokens(slowest int64) {
 	for number, c := range t.tokens {
-		if c.end+keepWindows < slowest {
+		if refundEnd(c.limit, c.window)+keepWindows < slowest {
 			delete(t.tokens, number)
 		}
 	}
@@ -181,22 +183,45 @@ func (a *refundAuditor) refunded(d *sim.Daemon, token, asked uint64, done node.R
 	if c == nil {
 		return // it was over long ago, and must not count
 	}
+	end, known := a.end(d, c)
+	if !known {
+		return
+	}
 	clock := d.Nodes[c.shard].Millis(d.Instant(a.world.Now()))
 	again := a.refund.again
 	if done.Hits > 0 {
-		a.check(!again && a.up[d.Index] == c.process && done.Hits <= min(asked, c.hits) && clock < c.end && !done.Expired,
+		a.check(!again && a.up[d.Index] == c.process && done.Hits <= min(asked, c.hits) && clock < end && !done.Expired,
 			"%s refunded %d of %d hits of token %d at %d (again: %v); %s charged %d, which count until %d",
-			d.Name, done.Hits, asked, token, clock, again, c.process.name(), c.hits, c.end)
+			d.Name, done.Hits, asked, token, clock, again, c.process.name(), c.hits, end)
 		return
 	}
-	if again || c.unsure || c.counter.unsure || d.Set != c.set {
+	if again || c.unsure || c.counter.unsure {
 		a.Pass(1)
 		return
 	}
-	// A bucket of another window, and a cell that another scope moved, may be
-	// gone earlier.
-	a.check(clock >= c.end || c.counter.rescoped, "%s refunded nothing of %d hits of token %d at %d (expired: %v), which count until %d",
-		d.Name, c.hits, token, clock, done.Expired, c.end)
+	// A bucket of a daemon alone is dropped when it has drained.
+	drained := quota.Of(c.limit).Drains() && c.limit.Scope == rules.NodeLocal
+	a.check(clock >= end || c.counter.rescoped || drained, "%s refunded nothing of %d hits of token %d at %d (expired: %v), which count until %d",
+		d.Name, c.hits, token, clock, done.Expired, end)
+}
+
+// end returns from when on a daemon cannot refund a charge, in Unix ms: by the
+// limit that the rule has there now, and at once where it is gone or counts on
+// another grid. It is not known for a bucket of another rate, whose steps are
+// others.
+func (a *refundAuditor) end(d *sim.Daemon, c *charge) (end int64, known bool) {
+	l := c.limit
+	if c.rule != nil {
+		r := a.world.Sets()[d.Set].Find(c.rule.ID)
+		if r == nil || r.Limit == nil || r.Limit.Unlimited || r.Limit.Grid() != l.Grid() {
+			return math.MinInt64, true
+		}
+		if quota.Of(l).Drains() && (l.Requests != r.Limit.Requests || l.Burst != r.Limit.Burst) {
+			return 0, false
+		}
+		l = r.Limit
+	}
+	return refundEnd(l, c.window), true
 }
 
 // ruleName returns the name of the rule of a decision, also for a limit that

@@ -211,9 +211,9 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		if d.chance(0.7) {
 			f.From = nil
 		}
-		keys := d.keys
+		asks := d.asks
 		f.Rules, f.Limits = d.rules()
-		d.keys = keys
+		d.asks = asks
 	case sim.Suspect:
 		f.To = d.somewhere()
 		if d.chance(0.7) {

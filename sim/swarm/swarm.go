@@ -20,15 +20,25 @@ const streamDraw = uint64(1) << 62
 // draw draws one swarm run.
 type draw struct {
 	*rand.Rand
-	cfg    sim.Config
-	keys   []string // of the rules' descriptors
-	rights bool     // rules have rights
-	strict bool     // some are counted at owners
-	tame   bool     // and these are reached most of the time
-	large  bool     // there are many regions and daemons
-	long   bool     // the run has minutes to hours
-	days   bool     // or days
+	cfg      sim.Config
+	asks     [][]ask // by key of the limits
+	features features
+	rights   bool // rules have rights
+	strict   bool // some are counted at owners
+	tame     bool // and these are reached most of the time
+	large    bool // there are many regions and daemons
+	long     bool // the run has minutes to hours
+	days     bool // or days
 }
+
+// ask is entries of a descriptor, and the greatest capacity of what they match.
+type ask struct {
+	entries []rules.Entry
+	most    uint64
+}
+
+// maxKeys is the number of keys that limits have at most.
+const maxKeys = 6
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
 // of it wild. It is always valid, and the same for ever for one seed and one
@@ -42,6 +52,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 	c.Duration = d.time(2*time.Second, 12*time.Second)
 	d.long = d.chance(longRuns)
 	d.days = d.long && d.chance(0.3)
+	d.drawFeatures(seed)
 	d.cluster()
 	d.gossip()
 	d.settings()
@@ -245,13 +256,11 @@ func (d *draw) spoil(l *sim.Link, p float64) {
 
 // rules draws 1 to 6 limits in the limits language, and returns their text too.
 func (d *draw) rules() (*rules.Set, string) {
-	d.keys = nil
+	d.asks = nil
 	var b strings.Builder
 	b.WriteString("domain: edge\ndescriptors:\n")
-	for i := range d.between(1, 6) {
-		key := string(rune('p' + i))
-		d.keys = append(d.keys, key)
-		fmt.Fprintf(&b, "  - key: %s\n    rate_limit: {%s}\n", key, d.limit())
+	for i := range d.between(1, maxKeys) {
+		d.asks = append(d.asks, d.descriptors(&b, i))
 	}
 	set, diags := d.cfg.ParseLimits(limits.File{Name: "drawn", Data: []byte(b.String())})
 	if err := diags.Err(); err != nil {
@@ -260,13 +269,22 @@ func (d *draw) rules() (*rules.Set, string) {
 	return set, b.String()
 }
 
-func (d *draw) limit() string {
+// limit draws a limit, and returns how much of it fits at once.
+func (d *draw) limit() (text string, most uint64) {
 	algorithm := rules.Algorithms()[d.IntN(len(rules.Algorithms()))]
 	requests := d.between(1, 200)
 	bucket := strings.HasSuffix(algorithm, "_bucket")
 	if !bucket && d.chance(0.1) {
 		requests = 0
 	}
+	large := d.factor()
+	switch { // as much as the language allows
+	case bucket:
+		large = min(large, 50_000)
+	case algorithm == "sliding_log":
+		large = min(large, 50)
+	}
+	requests *= large
 	f := []string{
 		"unit: second", "algorithm: " + algorithm, fmt.Sprintf("requests_per_unit: %d", requests),
 		fmt.Sprintf("unit_multiplier: %d", d.between(1, 6)),
@@ -278,7 +296,7 @@ func (d *draw) limit() string {
 	}
 	least := requests
 	if bucket {
-		burst := d.between(1, 100)
+		burst := d.between(1, 100) * large
 		least = min(least, burst)
 		f = append(f, fmt.Sprintf("burst: %d", burst))
 	}
@@ -290,7 +308,7 @@ func (d *draw) limit() string {
 	homed := d.strict && scope != "node" && d.chance(0.6)
 	switch {
 	case homed:
-		return strings.Join(append(f, d.ownerOf(scope, least)...), ", ")
+		return strings.Join(append(f, d.ownerOf(scope, least)...), ", "), uint64(least)
 	case d.rights && scope != "node":
 		f = append(f, d.rightsOf(scope)...)
 	}
@@ -300,7 +318,7 @@ func (d *draw) limit() string {
 	if d.chance(0.1) {
 		f = append(f, "charge_denied: true")
 	}
-	return strings.Join(f, ", ")
+	return strings.Join(f, ", "), uint64(least)
 }
 
 func (d *draw) workloads() {
@@ -314,8 +332,11 @@ func (d *draw) workload() load.Workload {
 		Domain: "edge", Hits: 1, Keys: d.between(1, 20), Zipf: 2 * d.Float64(),
 		Rate: float64(d.between(5, 120)), Failover: d.chance(0.5),
 	}
-	for _, i := range d.Perm(len(d.keys))[:d.between(1, min(3, len(d.keys)))] {
-		l.Descriptors = append(l.Descriptors, []rules.Entry{{Key: d.keys[i], Value: load.Drawn}})
+	most := uint64(0)
+	for _, i := range d.Perm(len(d.asks))[:d.between(1, min(3, len(d.asks)))] {
+		a := d.asks[i][0]
+		d.extra(func() { a = d.asks[i][d.IntN(len(d.asks[i]))] })
+		l.Descriptors, most = append(l.Descriptors, a.entries), max(most, a.most)
 	}
 	if d.chance(0.2) {
 		l.Hits = uint64(d.between(1, 10))
@@ -347,5 +368,6 @@ func (d *draw) workload() load.Workload {
 	if d.long {
 		d.seldom(&l)
 	}
+	d.client(&l, most)
 	return l
 }
