@@ -94,6 +94,7 @@ func runAll(ctx context.Context, root string, o *options, all, list []*mutation,
 				mu.Lock()
 				if left--; err != nil {
 					failed = errors.Join(failed, fmt.Errorf("%s: %w", m.Name, err))
+					fmt.Fprintf(out, "%4d left  %s: %v\n", left, m.Name, err)
 				} else if line != "" {
 					fmt.Fprintf(out, "%4d left  %s%s\n", left, m.Name, line)
 				}
