@@ -51,19 +51,26 @@ func TestReservedRightsAreKept(t *testing.T) {
 
 // TestWaitersShareAGrant: one grant sets its rights aside once.
 func TestWaitersShareAGrant(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: day, requests_per_unit: 12, consistency: strict}
-`, 3)
-	x, _, _ := w.roles(descriptor("user", "bob", 1))
-	for range 5 { // the third request is for three calls
-		w.ask(x, descriptor("user", "bob", 3))
+	w := newWorld(t, 1, dayRules, 3)
+	x, owner, h := w.roles(descriptor("user", "bob", 1))
+	w.ask(x, descriptor("user", "bob", 1))
+	w.pass(50 * time.Millisecond)
+	e := x.table.find(h.Key, h.Rule, false)
+	e.lease.sources, e.lease.used = nil, 0
+	for ticket := range uint64(3) {
+		e.waiters = append(e.waiters, waiter{ticket: 100 + ticket, hits: 3})
 	}
-	w.pass(200 * time.Millisecond)
-	if w.allowed != 4 {
-		t.Errorf("%d calls of 3 hits of 12 are allowed", w.allowed)
+	w.forge(owner, x, sticky.Message{Grants: []sticky.LeaseGrant{{
+		ID: 99, Owner: owner.id, Key: h.Key, Rule: h.Rule.Shared(), Window: e.lease.window, Until: e.lease.until, Total: 6, Denied: true,
+	}}})
+	n := 0
+	for i := range e.waiters {
+		if e.waiters[i].state == granted {
+			n++
+		}
+	}
+	if n != 2 || e.lease.reserved != 6 {
+		t.Errorf("%d calls of 3 hits have rights, %d are set aside of 6", n, e.lease.reserved)
 	}
 }
 

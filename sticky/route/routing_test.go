@@ -200,6 +200,16 @@ func BenchmarkOwner(b *testing.B) {
 	}
 }
 
+// TestMajority: two majorities of a group have a member in common, and none is
+// larger than needed.
+func TestMajority(t *testing.T) {
+	for n := 1; n <= MaxReplicas; n++ {
+		if m := Majority(n); 2*m <= n || 2*(m-1) > n {
+			t.Errorf("%d of %d are a majority", m, n)
+		}
+	}
+}
+
 // TestRetired: a region is retired when it has neither weight nor voters.
 func TestRetired(t *testing.T) {
 	for _, tt := range []struct {
