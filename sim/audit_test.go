@@ -351,6 +351,7 @@ func TestCellsAuditorCatchesLostCounts(t *testing.T) {
 	r.decide(from, quietKey, true)
 	r.w.runUntil(r.w.now + time.Second) // the daemon itself knows of no such hit
 	r.look(from, to)
+	r.w.runUntil(r.w.now + time.Second) // a refusal would explain it until the next input
 	r.caught("cells")
 }
 
