@@ -236,7 +236,11 @@ func TestCountsOfAWindowEndTogether(t *testing.T) {
 			}
 		}
 	}
-	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace + 10*time.Second)
+	r.run(time.Duration(minute.WindowLength) * time.Millisecond)
+	if got := len(r.of("a1").Cells(r.wall(r.of("a1")))); got != 2 {
+		t.Errorf("a1 lists %d counts after the end of the shorter one, want 2", got)
+	}
+	r.run(DefaultGrace + 10*time.Second)
 	want("after the shorter one", 2)
 	r.restart(r.of("a2"))
 	r.run(10 * time.Second)

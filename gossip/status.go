@@ -51,12 +51,34 @@ func (e *Engine) Links(now time.Duration) []Link {
 func (e *Engine) Cells(wall int64) []Cell {
 	var out []Cell
 	for i := range int32(e.state.cells.used) {
-		if c := e.state.cells.at(i); c.used && c.End(c.Window) > wall {
+		if c := e.state.cells.at(i); c.used {
 			out = append(out, c.Cell)
 		}
 	}
+	out = Live(out, wall)
 	slices.SortFunc(out, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
 	return out
+}
+
+// Live removes the cells that have ended at wall (Unix milliseconds). A count
+// ends with the one of the longest carry among those of its key and window.
+func Live(cells []Cell, wall int64) []Cell {
+	type name struct {
+		key    crdt.Key
+		window int64
+	}
+	ended := func(c Cell) bool { return c.End(c.Window) <= wall }
+	live := map[name]bool{}
+	if slices.ContainsFunc(cells, ended) {
+		for i := range cells {
+			if c := &cells[i]; c.Kind.Counts() && !ended(*c) {
+				live[name{c.Key, c.Window}] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(cells, func(c Cell) bool {
+		return ended(c) && !(c.Kind.Counts() && live[name{c.Key, c.Window}])
+	})
 }
 
 // RTT returns the round trip to a peer, -1 for unknown.

@@ -251,8 +251,8 @@ func (w *World) Clocks(core [][]*Daemon) (low, high int64) {
 // those of windows that are over by one clock or too far ahead by another,
 // those about rights, and a daemon's view of the sum of its own region.
 func shared(cells []gossip.Cell, own crdt.Incarnation, low, high int64) []gossip.Cell {
-	return slices.DeleteFunc(cells, func(c gossip.Cell) bool {
-		return !c.Kind.Counts() || c.End(c.Window) <= high || c.Window > low || c.Kind == gossip.RegionSum && c.Incarnation == own
+	return slices.DeleteFunc(gossip.Live(cells, high), func(c gossip.Cell) bool {
+		return !c.Kind.Counts() || c.Window > low || c.Kind == gossip.RegionSum && c.Incarnation == own
 	})
 }
 
