@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	epochs "github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/wire"
 )
 
@@ -207,8 +208,10 @@ func (l *lines) stateOfKey(d *Daemon, k *askedKey) {
 	text := fmt.Sprintf("key=%s %s used=%d elsewhere=%d of=%d window=%s", keyText(k.hit.Key), k.text, x.Used, x.Elsewhere,
 		x.Capacity, l.windowText(x.Window))
 	if r := x.Rights; r != nil {
-		text += fmt.Sprintf(" allotment=%d received=%d given=%d spent=%d left=%d why=%q", r.Allotment, r.Received, r.Given,
-			r.Used, r.Left, r.Why)
+		text += fmt.Sprintf(" allotment=%d received=%d given=%d spent=%d left=%d", r.Allotment, r.Received, r.Given, r.Used, r.Left)
+		if r.Why != epochs.ReasonEpoch {
+			text += fmt.Sprintf(" why=%q", r.Why)
+		}
 	}
 	if e := x.Ledger; e != nil {
 		text += " owner=" + l.nameOf(e.Owner.Incarnation)
