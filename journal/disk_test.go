@@ -17,7 +17,9 @@ var errDisk = errors.New("input/output error")
 // diskWorld is a journal on a disk that fails, and the records that it may
 // have: those that were acknowledged, then some of those on their way.
 type diskWorld struct {
-	t       interface{ Fatalf(format string, args ...any) }
+	t interface {
+		Fatalf(format string, args ...any)
+	}
 	choose  func(name string, n int) int // one of 0 to n-1
 	disk    *simdisk.Disk
 	mount   *simdisk.Mount
