@@ -13,10 +13,11 @@ import (
 )
 
 // probe is the clients of one region in the liveness phase: they ask its
-// daemons by turns for a new key of one descriptor, until they are admitted.
+// daemons by turns for a key of one descriptor, until they are admitted.
 type probe struct {
 	domain  string
 	entries []rules.Entry
+	used    bool // clients asked for the key before
 	daemons []*Daemon
 	tries   int
 	due     time.Duration // of the next try
@@ -25,8 +26,10 @@ type probe struct {
 	why     string // the latest answer was no
 }
 
+// probeKeys are a key that is new and one that clients asked for.
+var probeKeys = []string{"liveness", "key-0"}
+
 const (
-	probeKey = "liveness"
 	// probeStep is how often clients of probes look whether a try is due.
 	// Tries become seldom: each comes probeStep later than the one before, up
 	// to probeMost.
@@ -77,20 +80,19 @@ func (w *World) Stuck() (reason string, served uint64) {
 	return w.recovery.stuck, served
 }
 
-// newProbes returns the probes of all descriptors that clients ask for, in each
+// newProbes returns the probes of keys of all descriptors that clients ask for, in each
 // region of the core.
 func (r *recovery) newProbes() (all []probe) {
 	w := r.world
-	if w.cfg.Node.Gossip.MaxCells > 0 || w.cfg.Node.MaxKeys < 1_000 {
-		return nil // there may be no room for a new key
-	}
 	for i := range w.cfg.Workloads {
 		l := &w.cfg.Workloads[i]
-		for _, d := range (&load.Workload{Descriptors: l.Descriptors}).Call(nil, probeKey, 1) {
-			known := slices.ContainsFunc(all, func(p probe) bool { return p.domain == l.Domain && slices.Equal(p.entries, d.Entries) })
-			for _, local := range w.Core() {
-				if !known {
-					all = append(all, probe{domain: l.Domain, entries: d.Entries, daemons: local, due: w.now})
+		for n, key := range probeKeys {
+			for _, d := range (&load.Workload{Descriptors: l.Descriptors}).Call(nil, key, 1) {
+				known := slices.ContainsFunc(all, func(p probe) bool { return p.domain == l.Domain && slices.Equal(p.entries, d.Entries) })
+				for _, local := range w.Core() {
+					if !known {
+						all = append(all, probe{domain: l.Domain, entries: d.Entries, used: n > 0, daemons: local, due: w.now})
+					}
 				}
 			}
 		}
@@ -121,7 +123,7 @@ func (r *recovery) answered(i int, c *node.Call) {
 	p := &r.probes[i]
 	p.done = true
 	for i := range c.Statuses {
-		if st := &c.Statuses[i]; st.Limit != nil && !r.served(st) {
+		if st := &c.Statuses[i]; st.Limit != nil && !r.served(p, st) {
 			p.done = false
 			p.why = fmt.Sprintf("%s denied %s, %v", p.asked.Name, RuleName(st.Rule), st.Degraded)
 		}
@@ -131,12 +133,16 @@ func (r *recovery) answered(i int, c *node.Call) {
 
 // served reports whether an answer is as good as a client may expect: admitted
 // by the limit, unless nobody promises that.
-func (r *recovery) served(st *node.Status) bool {
+func (r *recovery) served(p *probe, st *node.Status) bool {
 	w, l := r.world, st.Limit
 	admitted := !st.Over && st.Degraded == node.NotDegraded
 	switch capacity := quota.Of(l).Capacity(); {
+	case st.Degraded == node.KeysFull, st.Degraded == node.CellsFull, w.cfg.Node.Gossip.MaxCells > 0:
+		return true // there is no room for a new key
 	case admitted, st.Rule == nil, l.Shadow, l.Unlimited, l.ChargeDenied, capacity < uint64(len(w.regions)), apart(w):
 		return true
+	case p.used && (l.CarryDebt || quota.Of(l).Drains() || 3*l.Window() > w.cfg.Liveness.Milliseconds()):
+		return true // hits before may count for all of the phase
 	case !l.Homed() && !(w.rights && l.HasRights()):
 		return false
 	default: // rights and owners take messages
@@ -183,7 +189,10 @@ func (r *recovery) unserved() string {
 			return fmt.Sprintf("%s: %d calls have no answer", d.Name, d.process.Waiters.Len())
 		}
 	}
-	return r.unsettled()
+	if reason := r.unsettled(); reason != "" || r.world.cfg.Settle == 0 {
+		return reason
+	}
+	return r.world.Pending() // about these calls
 }
 
 // complete reports whether all daemons are there, with what they stored. Voters
