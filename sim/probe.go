@@ -80,8 +80,8 @@ func (w *World) Stuck() (reason string, served uint64) {
 	return w.recovery.stuck, served
 }
 
-// newProbes returns the probes of keys of all descriptors that clients ask for, in each
-// region of the core.
+// newProbes returns the probes of keys of all descriptors that clients ask for,
+// in each region of the core.
 func (r *recovery) newProbes() (all []probe) {
 	w := r.world
 	for i := range w.cfg.Workloads {
