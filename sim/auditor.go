@@ -42,6 +42,9 @@ type Auditor struct {
 	// Sent is called for each message about strict keys before it is sent,
 	// those of a daemon to itself included.
 	Sent func(d *Daemon, m *sticky.Message)
+	// Settled is called when the liveness phase has ended with agreement, before
+	// clients ask again.
+	Settled func()
 	// Ended is called once at the end of a run. settled reports whether the
 	// liveness phase ended with agreement.
 	Ended func(settled bool)
@@ -129,6 +132,14 @@ func (all watchers) left(d *Daemon, since time.Duration) {
 
 func (all watchers) allotted(o *Allotted) {
 	notify(all, func(a *Auditor) func(*Allotted) { return a.Allotted }, o)
+}
+
+func (all watchers) settled() {
+	for _, a := range all {
+		if a.Settled != nil {
+			a.Settled()
+		}
+	}
 }
 
 func (all watchers) ended(settled bool) {

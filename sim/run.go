@@ -150,6 +150,9 @@ func (w *World) play() *Result {
 	w.prepare()
 	w.runUntil(w.cfg.Duration + 1)
 	healed := w.settle()
+	if healed {
+		w.auditors.settled()
+	}
 	w.recovery.wait(w)
 	if w.failed != nil {
 		return nil

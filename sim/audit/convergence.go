@@ -17,13 +17,10 @@ import (
 type convergenceAuditor struct{ finding }
 
 func convergence(a *sim.Auditor, t *truth) {
-	a.Ended = (&convergenceAuditor{finding{a, t}}).ended
+	a.Settled = (&convergenceAuditor{finding{a, t}}).settled
 }
 
-func (a *convergenceAuditor) ended(settled bool) {
-	if !settled {
-		return
-	}
+func (a *convergenceAuditor) settled() {
 	core := a.world.Core()
 	why := a.world.Disagreement(core)
 	a.check(why == "", "%s", why)
