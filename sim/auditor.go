@@ -42,8 +42,8 @@ type Auditor struct {
 	// Sent is called for each message about strict keys before it is sent,
 	// those of a daemon to itself included.
 	Sent func(d *Daemon, m *sticky.Message)
-	// Settled is called when the liveness phase has ended with agreement, before
-	// clients ask again.
+	// Settled is called when the liveness phase has ended with agreement, and
+	// before clients ask again.
 	Settled func()
 	// Ended is called once at the end of a run. settled reports whether the
 	// liveness phase ended with agreement.
