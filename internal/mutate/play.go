@@ -38,6 +38,7 @@ func play(args []string, out io.Writer) int {
 	f := flag.NewFlagSet(playCommand, flag.ContinueOnError)
 	seeds := f.Int("seeds", 0, "seeds of the swarm, 0 for the scenarios")
 	only := f.String("run", "", "this run alone")
+	without := f.String("without", "", "runs to leave out, with commas between them")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
@@ -59,7 +60,7 @@ func play(args []string, out io.Writer) int {
 		}
 	}
 	for _, n := range list {
-		if *only != "" && n.name != *only {
+		if *only != "" && n.name != *only || slices.Contains(strings.Split(*without, ","), n.name) {
 			continue
 		}
 		// A crash that cannot be recovered leaves this line as the last one.

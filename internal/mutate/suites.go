@@ -65,6 +65,7 @@ type runner struct {
 	folder   string              // of the bundle and of what is built with it
 	bundle   *bundle
 	building sync.Mutex
+	failing  []string // runs of the simulator that fail without a mutation
 }
 
 // runAll tries the mutations of list, and keeps and prints each result. What is
@@ -359,22 +360,29 @@ func (r *runner) runTests(ctx context.Context, pkg string, args []string, n int)
 }
 
 // simulate plays the scenarios or the swarm with a mutation. It returns the run
-// that failed and its auditors, "" if none did. That run must pass without the
-// mutation.
+// that failed and its auditors, "" if none did. Runs that fail without the
+// mutation, too, are left out from then on.
 func (r *runner) simulate(ctx context.Context, suite suiteName, n int) (string, error) {
 	args := []string{playCommand}
 	if suite == swarmSuite {
 		args = append(args, "-seeds", fmt.Sprint(r.o.runs))
 	}
-	found, err := r.play(ctx, args, n)
-	if found == nil || err != nil {
-		return "", err
+	for {
+		r.building.Lock()
+		without := strings.Join(r.failing, ",")
+		r.building.Unlock()
+		found, err := r.play(ctx, append(args, "-without", without), n)
+		if found == nil || err != nil {
+			return "", err
+		}
+		clean, err := r.play(ctx, append(args, "-run", found.Run), 0)
+		if clean == nil || err != nil {
+			return found.Run + ": " + found.What, err
+		}
+		r.building.Lock()
+		r.failing = append(r.failing, found.Run)
+		r.building.Unlock()
 	}
-	clean, err := r.play(ctx, append(args, "-run", found.Run), 0)
-	if err == nil && clean != nil {
-		err = fmt.Errorf("%s fails without a mutation, too: %s", found.Run, clean.What)
-	}
-	return found.Run + ": " + found.What, err
 }
 
 // play runs the player with a mutation. It returns nil if nothing failed.
