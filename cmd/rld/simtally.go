@@ -105,15 +105,13 @@ func (t *tally) write(b *strings.Builder, o *swarmOptions, wall time.Duration) {
 // features names what a run reached: events of daemons, auditors that checked
 // something, each of them under each kind of faults, and pairs of these kinds.
 func features(cfg *sim.Config, r *sim.Result) []string {
-	var reached, kinds []string
-	for _, name := range slices.Sorted(maps.Keys(r.Seen)) {
-		reached = append(reached, name)
-	}
+	reached := slices.Sorted(maps.Keys(r.Seen))
 	for _, a := range r.Auditors {
 		if a.Checks > 0 {
 			reached = append(reached, "check:"+a.Name)
 		}
 	}
+	var kinds []string
 	for i := range cfg.Faults {
 		kinds = append(kinds, cfg.Faults[i].Kind.String())
 	}
