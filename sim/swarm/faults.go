@@ -2,7 +2,6 @@ package swarm
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/georld/rld/rules"
@@ -100,38 +99,6 @@ func (d *draw) knownFaults() {
 	}
 	for range 1 + d.IntN(4) {
 		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
-	}
-}
-
-// aimed lets a third of the faults that are drawn wait for an event, most of
-// them at its daemon: at a time that is drawn alone, a fault seldom meets the
-// instants at which much depends on it.
-func (d *draw) aimed() {
-	c := &d.cfg
-	var storage, messages, rest []string
-	for _, event := range (&sim.Fault{}).When.Events() {
-		switch {
-		case strings.HasPrefix(event, "writing_"), strings.HasPrefix(event, "stored_"):
-			storage = append(storage, event)
-		case strings.HasPrefix(event, "sent_"), strings.HasPrefix(event, "received_"):
-			messages = append(messages, event)
-		default:
-			rest = append(rest, event)
-		}
-	}
-	for i := range c.Faults {
-		if f := &c.Faults[i]; d.chance(0.33) {
-			events := [][]string{storage, messages, rest}[d.IntN(3)]
-			f.When.Event = events[d.IntN(len(events))]
-			f.When.Count = int(d.wild(1, 50))
-			maybe(d, 0.3, &f.When.After, d.wild, 10*time.Microsecond, time.Second)
-			if f.At = 0; d.chance(0.3) {
-				f.At = d.time(0, c.Duration-1)
-			}
-			if d.chance(0.7) {
-				f.From = nil
-			}
-		}
 	}
 }
 
