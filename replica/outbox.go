@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// maxBoxes bounds the daemons that messages wait for, and maxQueued the
-	// items that wait for one.
+	// maxBoxes bounds the daemons that messages wait for, and maxQueued is the
+	// default of Config.MaxQueued.
 	maxBoxes  = 4_096
 	maxQueued = 4 * sticky.MaxItems
 	// sendAgain is the time after which a frame is offered again to a stream
@@ -29,6 +29,7 @@ const (
 // stream has no room, or it got perTick frames in this millisecond.
 type Outbox struct {
 	boxes   map[crdt.Incarnation]*box
+	most    int           // items that wait for one daemon
 	paused  time.Duration // when the first box goes on, never for none
 	sent    uint64        // frames
 	dropped uint64        // items
@@ -36,7 +37,7 @@ type Outbox struct {
 
 // box holds the messages to one daemon.
 type box struct {
-	queue []sticky.Message // that could not be merged, bounded by maxQueued
+	queue []sticky.Message // that could not be merged, bounded by Config.MaxQueued
 	items int
 	busy  bool          // a driver sends the queue, or will
 	due   time.Duration // when it goes on, 0: now
@@ -47,7 +48,9 @@ type box struct {
 	frames int
 }
 
-func newOutbox() *Outbox { return &Outbox{boxes: map[crdt.Incarnation]*box{}, paused: never} }
+func newOutbox(most int) *Outbox {
+	return &Outbox{boxes: map[crdt.Incarnation]*box{}, most: most, paused: never}
+}
 
 // Sent returns how many frames were sent, Dropped how many items were not.
 func (o *Outbox) Sent() uint64 { return o.sent }
@@ -59,7 +62,7 @@ func (o *Outbox) Dropped() uint64 { return o.dropped }
 // the caller sends all messages that Next returns.
 func (o *Outbox) Post(m sticky.Message) bool {
 	b := o.box(m.To)
-	if b == nil || !b.add(m) {
+	if b == nil || !b.add(m, o.most) {
 		o.dropped += itemsOf(&m)
 		return false
 	}
@@ -155,10 +158,10 @@ func (o *Outbox) tick(at time.Duration) []crdt.Incarnation {
 }
 
 // add puts a message into the box, merged with the last one where possible. It
-// reports whether there is room.
-func (b *box) add(m sticky.Message) bool {
+// reports whether there is room for its items among most.
+func (b *box) add(m sticky.Message, most int) bool {
 	n := int(itemsOf(&m))
-	if b.items+n > maxQueued {
+	if b.items+n > most {
 		return false
 	}
 	b.items += n

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -20,6 +21,10 @@ type Config struct {
 	ForwardTimeout, ForwardMargin time.Duration
 	// Breaker configures the circuit breakers. Its Probe is replaced.
 	Breaker breaker.Config
+	// MaxWaiters bounds the calls that wait at one time, default 65,536. A call
+	// beyond the bound is decided as if no owner answered. MaxQueued bounds the
+	// items that wait for one daemon, default 4,096.
+	MaxWaiters, MaxQueued int
 }
 
 // never is an instant that does not come.
@@ -37,7 +42,11 @@ type Process struct {
 // New returns a Process that knows no peers.
 func New(c Config) *Process {
 	reach := newReach(&c)
-	return &Process{Waiters: newWaiters(c.Shards, reach), Reach: reach, Outbox: newOutbox()}
+	return &Process{
+		Waiters: newWaiters(c.Shards, cmp.Or(c.MaxWaiters, maxWaiters), reach),
+		Reach:   reach,
+		Outbox:  newOutbox(cmp.Or(c.MaxQueued, maxQueued)),
+	}
 }
 
 // Ready is the work of a driver after a Tick.

@@ -101,7 +101,7 @@ func TestPathsAreBounded(t *testing.T) {
 
 // TestOutboxIsBounded keeps a bounded number of items for a peer, and of peers.
 func TestOutboxIsBounded(t *testing.T) {
-	o := newOutbox()
+	o := newOutbox(maxQueued)
 	message := func(to crdt.Incarnation, n int) sticky.Message {
 		return sticky.Message{From: 1, To: to, Requests: make([]sticky.LeaseRequest, n)}
 	}

@@ -14,8 +14,7 @@ const (
 	// the owner of the regional reserve, and from each again when a window
 	// ended meanwhile.
 	maxRounds = 8
-	// maxWaiters bounds the calls that wait at one time. A call beyond that is
-	// decided as if no owner answered.
+	// maxWaiters is the default of Config.MaxWaiters.
 	maxWaiters = 1 << 16
 	// wakeGrain is how exactly a call learns that its time is up: at most this
 	// long before, and not after. It is also the shortest time between two
@@ -28,6 +27,7 @@ const (
 // its time is up.
 type Waiters struct {
 	shards int
+	most   int // calls that wait at one time
 	reach  *Reach
 
 	calls  map[uint64]*StrictCall
@@ -38,8 +38,8 @@ type Waiters struct {
 	refused     uint64
 }
 
-func newWaiters(shards int, reach *Reach) *Waiters {
-	return &Waiters{shards: shards, reach: reach, calls: map[uint64]*StrictCall{}, due: never, passed: -wakeGrain}
+func newWaiters(shards, most int, reach *Reach) *Waiters {
+	return &Waiters{shards: shards, most: most, reach: reach, calls: map[uint64]*StrictCall{}, due: never, passed: -wakeGrain}
 }
 
 // Len returns how many calls wait.
@@ -72,7 +72,7 @@ func (w *Waiters) Next(at time.Duration, c *StrictCall) (Action, uint64) {
 
 // add gives a call a ticket. It reports whether there is room.
 func (w *Waiters) add(c *StrictCall) bool {
-	if len(w.calls) >= maxWaiters {
+	if len(w.calls) >= w.most {
 		w.refused++
 		return false
 	}

@@ -169,7 +169,7 @@ func (w *World) start(d *Daemon) error {
 		cfg.Allotments = rights
 		if w.owners {
 			strict := &w.cfg.Strict
-			cfg.Owners, cfg.Strict = d.parts, lease.Config{Headroom: strict.Headroom, Prefetch: strict.Prefetch}
+			cfg.Owners, cfg.Strict = d.parts, lease.Config{Headroom: strict.Headroom, Prefetch: strict.Prefetch, MaxQueued: strict.Queue}
 		}
 		n, err := node.New(cfg, rng)
 		if err != nil {

@@ -81,7 +81,7 @@ func (d *Daemon) openAcceptor(w *World) error {
 	if !w.owners {
 		return nil
 	}
-	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d)}
+	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d), MaxKeys: w.cfg.Strict.VoterKeys}
 	var err error
 	var found replica.Recovery
 	if d.acceptor, d.log, found, err = d.storage.OpenAcceptor(cfg); err != nil {
@@ -96,7 +96,7 @@ func (d *Daemon) newProcess(w *World) *replica.Process {
 	s := &w.cfg.Strict
 	return replica.New(replica.Config{
 		Self: d.incarnations[0], Region: d.Region, Shards: len(d.Nodes),
-		ForwardTimeout: s.Forward, ForwardMargin: s.Margin, Breaker: s.Breaker,
+		ForwardTimeout: s.Forward, ForwardMargin: s.Margin, Breaker: s.Breaker, MaxWaiters: s.Waiters, MaxQueued: s.Queue,
 	})
 }
 

@@ -32,6 +32,10 @@ type Strict struct {
 	// Breaker is when a daemon stops asking an owner that does not answer. A
 	// field of 0 is its default.
 	Breaker breaker.Config
+	// Waiters bounds the calls of a daemon that wait at one time, Queue the
+	// requests for one key and the items to one daemon, and VoterKeys the keys
+	// of a voter. 0 is the default.
+	Waiters, Queue, VoterKeys int
 }
 
 // defaultStrict is the Strict of Default.
@@ -48,6 +52,8 @@ func (s *Strict) validate() error {
 		return fmt.Errorf("sim: headroom of %d hits: want 1 to 1,000,000", s.Headroom)
 	case s.Prefetch > 1_000_000:
 		return fmt.Errorf("sim: prefetch of %d rights: want at most 1,000,000", s.Prefetch)
+	case s.Waiters < 0 || s.Queue < 0 || s.VoterKeys < 0:
+		return fmt.Errorf("sim: bounds of %d waiters, %d in a queue and %d keys: want 0 or more", s.Waiters, s.Queue, s.VoterKeys)
 	case s.Forward < 0 || s.Margin < 0 || s.Sync < 0 || max(s.Forward, s.Margin, s.Sync) > time.Minute:
 		return fmt.Errorf("sim: waits of %v and %v, syncs of %v: want 0 to a minute", s.Forward, s.Margin, s.Sync)
 	}

@@ -229,6 +229,9 @@ func strictNode(c, def *sim.Config) (f fieldsOf) {
 	breaker.time("window", t.Breaker.Window, d.Breaker.Window)
 	breaker.time("open", t.Breaker.Open, d.Breaker.Open)
 	f.group("breaker", breaker)
+	f.number("waiters", t.Waiters, d.Waiters)
+	f.number("queue", t.Queue, d.Queue)
+	f.number("voter_keys", t.VoterKeys, d.VoterKeys)
 	return f
 }
 

@@ -19,6 +19,9 @@ func (s *scenario) strict(n *yamlpos.Node, name string) bool {
 		field{"margin", s.Duration(&t.Margin, time.Millisecond, 5*time.Second)},
 		field{"sync", s.Duration(&t.Sync, time.Microsecond, time.Second)},
 		field{"breaker", s.breaker},
+		field{"waiters", whole(s, &t.Waiters, 1, 1<<16)},
+		field{"queue", whole(s, &t.Queue, 1, 1<<12)},
+		field{"voter_keys", whole(s, &t.VoterKeys, 1, 1_000_000)},
 	)
 }
 

@@ -33,6 +33,10 @@ func (d *draw) owners() {
 	if d.chance(0.5) {
 		c.Strict.Breaker = breaker.Config{Open: d.wild(50*time.Millisecond, 5*time.Second), Calls: uint32(d.between(1, 20))}
 	}
+	// Rare branches: full queues and tables.
+	maybe(d, 0.08, &c.Strict.Waiters, d.between, 1, 4)
+	maybe(d, 0.08, &c.Strict.Queue, d.between, 1, 8)
+	maybe(d, 0.05, &c.Strict.VoterKeys, d.between, 1, 20)
 	if d.tame = d.chance(0.6); d.tame {
 		c.Network.Region = sim.Link{Delay: d.wild(50*time.Microsecond, 2*time.Millisecond), Jitter: d.wild(10*time.Microsecond, time.Millisecond)}
 		c.Network.Across = sim.Link{Delay: d.wild(time.Millisecond, 80*time.Millisecond), Jitter: d.wild(100*time.Microsecond, 10*time.Millisecond)}

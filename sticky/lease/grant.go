@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -12,7 +13,7 @@ import (
 )
 
 const (
-	// maxQueued bounds the requests that wait for the watermark of one entry.
+	// maxQueued is the default of Config.MaxQueued.
 	maxQueued = 1_024
 	// queueTimeout is how long a request waits for a watermark. Its lessee
 	// waits no longer.
@@ -83,7 +84,7 @@ func (t *Table) enqueue(e *entry, r *rules.Rule, q *sticky.LeaseRequest) bool {
 	default:
 		g.requestID = q.ID
 	}
-	if len(o.queue) >= maxQueued {
+	if len(o.queue) >= cmp.Or(t.cfg.MaxQueued, maxQueued) {
 		t.refuse(q, sticky.Full)
 		return true
 	}

@@ -19,6 +19,9 @@ type Config struct {
 	// Prefetch is the most rights that a lessee keeps of a rarely requested
 	// key, 0 for none.
 	Prefetch uint64
+	// MaxQueued bounds the requests that wait for the watermark of one key at
+	// its owner, default 1,024.
+	MaxQueued int
 }
 
 // Owners maps keys to owners. A table calls it while its caller holds the lock
