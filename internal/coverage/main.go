@@ -81,12 +81,25 @@ func (o *options) play() {
 				seed := o.seed + i
 				r, err := sim.Run(swarm.Draw(seed, false), sim.Options{Auditors: audit.All})
 				if err != nil || r.Code() != sim.ExitFine {
-					fmt.Fprintf(os.Stderr, "seed %d found something: rld sim swarm --runs 1 --seed %d\n", seed, seed)
+					fmt.Fprintf(os.Stderr, "rld sim swarm --runs 1 --seed %d # %s\n", seed, finding(r, err))
 				}
 			}
 		})
 	}
 	workers.Wait()
+}
+
+// finding describes the first finding of a run.
+func finding(r *sim.Result, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	for _, a := range r.Auditors {
+		if a.Violations > 0 {
+			return a.Name + ": " + a.First
+		}
+	}
+	return r.Pending
 }
 
 // run builds, plays and reports.

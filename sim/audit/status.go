@@ -40,7 +40,7 @@ func (a *statusAuditor) decided(d *sim.Decided) {
 	if d.Limit != nil {
 		p.descriptors++
 	}
-	if d.At < p.read+statusEvery && p.read != 0 || d.Limit == nil || d.Rule == nil || !d.Daemon.Up {
+	if d.At < p.read+statusEvery && p.read != 0 || d.Limit == nil || d.Rule == nil || d.Rule.Limit != d.Limit || !d.Daemon.Up {
 		return
 	}
 	p.read = d.At
