@@ -210,7 +210,8 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 	is := c.join(in)
 	longer := in.Carry > c.Carry
 	c.Carry = max(c.Carry, in.Carry)
-	if c.Kind == RegionSum && l.local && is == in.Value && e.roles.cached(e.state.keys.at(c.key)) == l.peer.ID {
+	if c.Kind == RegionSum && l.local && is == in.Value && (c.via != l.peer.ID || c.Rate != in.Rate) &&
+		e.roles.cached(e.state.keys.at(c.key)) == l.peer.ID {
 		c.via = l.peer.ID
 		e.state.setRate(i, in.Rate)
 	}

@@ -35,6 +35,7 @@ type counter struct {
 	counterKey
 	rule    *rules.Rule // of its latest decision
 	windows []*window   // by start
+	latest  *window     // that was looked up, one of windows or nil
 	// unsure is true after a replica had no room for the key, rescoped when the
 	// key was counted under other scopes too.
 	unsure, rescoped bool
@@ -190,15 +191,14 @@ func (t *truth) rescope(c *counter, scope rules.Scope) {
 
 // window returns the window of a start, nil for none.
 func (c *counter) window(start int64) *window {
-	for i := len(c.windows) - 1; i >= max(0, len(c.windows)-4); i-- {
-		if c.windows[i].start == start {
-			return c.windows[i]
+	if c.latest == nil || c.latest.start != start {
+		i, ok := c.search(start)
+		if !ok {
+			return nil
 		}
+		c.latest = c.windows[i]
 	}
-	if i, ok := c.search(start); ok {
-		return c.windows[i]
-	}
-	return nil
+	return c.latest
 }
 
 func (c *counter) search(start int64) (int, bool) {
@@ -286,7 +286,7 @@ func (t *truth) sweep(slowest int64) {
 			t.free = append(t.free, w)
 			n++
 		}
-		c.windows = slices.Delete(c.windows, 0, n)
+		c.windows, c.latest = slices.Delete(c.windows, 0, n), nil
 		if len(c.windows) == 0 {
 			t.close(c, &window{summary: c.log})
 			delete(t.counters, c.counterKey)

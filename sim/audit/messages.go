@@ -32,7 +32,7 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if m == nil || err != nil {
 		return
 	}
-	from := a.byIncarnation[m.From]
+	from := a.from(m)
 	if !a.ok(from != nil) {
 		a.fail("%s accepted a message of %v, which never started", d.Name, m.From)
 		return

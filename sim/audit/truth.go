@@ -26,6 +26,7 @@ type truth struct {
 
 	processes     []*process // in the order in which they started
 	byIncarnation map[crdt.Incarnation]*process
+	sender        *process   // of the latest message: all auditors ask for it
 	up            []*process // by Daemon.Index, nil when down
 	starts        []int      // by Daemon.Index: processes so far
 
@@ -231,8 +232,16 @@ func (t *truth) accepted(d *sim.Daemon, m *gossip.Message, err error) (from, to 
 	if m == nil || err != nil {
 		return nil, nil, false
 	}
-	from, to = t.byIncarnation[m.From], t.up[d.Index]
+	from, to = t.from(m), t.up[d.Index]
 	return from, to, from != nil && to != nil
+}
+
+// from returns the process that sent a message, nil if it never started.
+func (t *truth) from(m *gossip.Message) *process {
+	if t.sender == nil || t.sender.incarnation != m.From {
+		t.sender = t.byIncarnation[m.From]
+	}
+	return t.sender
 }
 
 func (t *truth) happened(d *sim.Daemon, e gossip.Event) {
