@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -92,18 +93,20 @@ func TestLostRecordIsFenced(t *testing.T) {
 // TestRetiredParticipantHasTime: an operator retires from a window on that no
 // clock has reached.
 func TestRetiredParticipantHasTime(t *testing.T) {
-	r := newRig(t, 1, 1, 1)
+	r := newRig(t, 1, 2, 1)
 	r.boot()
 	r.run(3 * time.Second)
 	r.crash(r.find("b1"))
+	r.crash(r.find("a2"))
 	r.run(3 * time.Second)
 	a := r.find("a1")
-	if err := a.RetireRegion("b"); err != nil {
+	if err := errors.Join(a.RetireRegion("b"), a.RetireDaemon("a2")); err != nil {
 		t.Fatal(err)
 	}
-	e := newest(a.region0()).Epoch
-	if len(e.Retired) != 1 || e.Retired[0].From != a.now+retireAhead {
-		t.Errorf("retired %+v, want from %d on", e.Retired, a.now+retireAhead)
+	for _, e := range []epoch.Epoch{newest(a.region0()).Epoch, newest(a.local).Epoch} {
+		if len(e.Retired) != 1 || e.Retired[0].From != a.now+retireAhead {
+			t.Errorf("retired %+v, want from %d on", e.Retired, a.now+retireAhead)
+		}
 	}
 }
 
