@@ -50,7 +50,10 @@ func (t *truth) charge(d *sim.Decided) {
 		process: e.process, counter: e.counter, window: e.window.start, limit: d.Limit, shard: e.shard,
 		hits: e.charged, admitted: e.admitted, free: e.free, unsure: e.counter.unsure,
 	}
-	if !isOverride(d) {
+	if isOverride(d) {
+		own := *d.Limit // it is the call's, which is used again
+		t.tokens[d.Token].limit = &own
+	} else {
 		t.tokens[d.Token].rule = d.Rule
 	}
 }
