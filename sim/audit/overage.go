@@ -2,7 +2,6 @@ package audit
 
 import (
 	"math"
-	"time"
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
@@ -21,8 +20,7 @@ import (
 //	sliding_window  the weighted count at the replica's clock
 //	sliding_log     the stamps in the window before the replica's clock
 //	buckets         the level of one bucket of the world, which drains in true
-//	                time, and the level that the replica states, or if that is less,
-//	                what others charged
+//	                time, and the level that the replica states
 //
 // Left out are shadow rules, overrides, answers that report a lack of room, and
 // keys with an owner. A rule that charges denied hits is held to what it
@@ -92,8 +90,7 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 	lacks := func(w *window) uint64 { return lacking(w, e.process, d.Daemon.Region, l.Scope, x.Cells) }
 	switch {
 	case quota.Of(l).Drains():
-		stated := max(0, e.usage.admitted-float64(x.Used))
-		return min(stated, e.byOthers(a.skew())) + 1 // for rounding
+		return max(0, e.usage.admitted-float64(x.Used)) + 1 // for rounding
 	case quota.Of(l).Stamped():
 		n := uint64(0)
 		for _, w := range e.counter.within(e.now, l) {
@@ -117,22 +114,6 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 			}
 		}
 		n = min(n, float64(admitting-1)*float64(e.window.limit))
-	}
-	return n
-}
-
-// byOthers returns the most of a bucket's level that the deciding replica may
-// not know: what others charged that has not drained, and what its own clock
-// drained too early.
-func (e *entry) byOthers(skew time.Duration) float64 {
-	b, c := &e.counter.bucket, e.counter
-	n, from := b.rate*float64(skew), e.now-(b.fill+skew).Milliseconds()
-	for i := len(c.windows) - 1; i >= 0 && c.windows[i].end > from; i-- {
-		for j := range c.windows[i].counts {
-			if k := &c.windows[i].counts[j]; k.process != e.process.index {
-				n += float64(k.charged)
-			}
-		}
 	}
 	return n
 }
