@@ -333,6 +333,8 @@ type bucket struct {
 	fill       time.Duration // to fill an empty one
 	mixedUntil time.Duration
 	first      map[int]time.Duration // when each process first decided on it
+	busy       time.Duration         // since when it was never full
+	charged    map[int]float64       // since then, by process
 }
 
 // use fills in the usage of the latest decision.
@@ -400,13 +402,18 @@ func (t *truth) useBucket(d *sim.Decided) {
 	b.level = max(0, b.level-rate*float64(d.At-b.at))
 	b.at, b.rate, b.burst, b.fill = d.At, rate, l.Burst, fill
 	if b.first == nil {
-		b.first = make(map[int]time.Duration)
+		b.first, b.charged = make(map[int]time.Duration), make(map[int]float64)
+	}
+	if b.level == 0 {
+		b.busy = d.At
+		clear(b.charged)
 	}
 	if _, ok := b.first[e.process.index]; !ok {
 		b.first[e.process.index] = d.At
 	}
 	e.usage = usage{before: math.Ceil(b.level), mixed: d.At < b.mixedUntil}
 	b.level += float64(e.charged)
+	b.charged[e.process.index] += float64(e.charged)
 	e.usage.admitted = b.level
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"time"
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
@@ -20,7 +21,9 @@ import (
 //	sliding_window  the weighted count at the replica's clock
 //	sliding_log     the stamps in the window before the replica's clock
 //	buckets         the level of one bucket of the world, which drains in true
-//	                time, and the level that the replica states
+//	                time, and the level that the replica states, or if that is less,
+//	                what others charged since it could fill: since it was full, if
+//	                a process started or ended since then or did not receive others
 //
 // Left out are shadow rules, overrides, answers that report a lack of room, and
 // keys with an owner. A rule that charges denied hits is held to what it
@@ -28,6 +31,12 @@ import (
 type overageAuditor struct {
 	finding
 	rules perRule[ruleOverage]
+	// heard is when the first process last accepted a message of the second.
+	heard map[[2]int]time.Duration
+	// disturbed is when a process last started or ended, or first received
+	// from another after more than patience: the time in which the fastest
+	// bucket fills.
+	disturbed, patience time.Duration
 }
 
 // ruleOverage is the finding about one rule.
@@ -41,9 +50,40 @@ type ruleOverage struct {
 }
 
 func overage(a *sim.Auditor, t *truth) {
-	o := &overageAuditor{finding: finding{a, t}, rules: newPerRule[ruleOverage]()}
+	o := &overageAuditor{
+		finding: finding{a, t}, rules: newPerRule[ruleOverage](), heard: make(map[[2]int]time.Duration),
+		disturbed: unknown, patience: math.MaxInt64,
+	}
 	t.closed = append(t.closed, o.close)
-	a.Decided, a.Sample, a.Fill = o.decided, o.sample, o.fill
+	a.Decided, a.Sample, a.Fill, a.Stepped = o.decided, o.sample, o.fill, o.stepped
+	disturb := func(*sim.Daemon) { o.disturbed = t.world.Now() }
+	a.Restarted, a.Down = disturb, disturb
+}
+
+func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	if from, to, ok := a.accepted(d, m, err); ok {
+		if a.silent(to, from) {
+			a.disturbed = a.world.Now()
+		}
+		a.heard[[2]int{to.index, from.index}] = a.world.Now()
+	}
+}
+
+// silent reports whether a process has not received from another one for long.
+func (a *overageAuditor) silent(to, from *process) bool {
+	return a.world.Now()-max(a.heard[[2]int{to.index, from.index}], to.born, from.born) > a.patience
+}
+
+// quiet reports whether no process was disturbed since a time.
+func (a *overageAuditor) quiet(since time.Duration) bool {
+	for _, to := range a.up {
+		for _, from := range a.up {
+			if to != nil && from != nil && to != from && a.silent(to, from) {
+				return false
+			}
+		}
+	}
+	return a.disturbed < since
 }
 
 // decided checks an admission, and counts denials without need.
@@ -68,6 +108,9 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	if e.uncertain(l) || forgiving || e.usage.mixed || a.homed(l) {
 		return
 	}
+	if quota.Of(l).Drains() {
+		a.patience = min(a.patience, max(e.counter.bucket.fill, 2*a.gossip.Interval))
+	}
 	limit := float64(quota.Of(l).Capacity())
 	over := e.usage.admitted - limit
 	if over < 0 {
@@ -90,7 +133,15 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 	lacks := func(w *window) uint64 { return lacking(w, e.process, d.Daemon.Region, l.Scope, x.Cells) }
 	switch {
 	case quota.Of(l).Drains():
-		return max(0, e.usage.admitted-float64(x.Used)) + 1 // for rounding
+		stated, others := max(0, e.usage.admitted-float64(x.Used)), e.byOthers(a.skew())
+		if b := &e.counter.bucket; others < stated && !a.quiet(b.busy) {
+			for i := range a.processes {
+				if i != e.process.index {
+					others += b.charged[i]
+				}
+			}
+		}
+		return min(stated, others) + 1 // for rounding
 	case quota.Of(l).Stamped():
 		n := uint64(0)
 		for _, w := range e.counter.within(e.now, l) {
@@ -114,6 +165,22 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 			}
 		}
 		n = min(n, float64(admitting-1)*float64(e.window.limit))
+	}
+	return n
+}
+
+// byOthers returns the most of a bucket's level that the deciding replica may
+// not know: what others charged that has not drained, and what its own clock
+// drained too early.
+func (e *entry) byOthers(skew time.Duration) float64 {
+	b, c := &e.counter.bucket, e.counter
+	n, from := b.rate*float64(skew), e.now-(b.fill+skew).Milliseconds()
+	for i := len(c.windows) - 1; i >= 0 && c.windows[i].end > from; i-- {
+		for j := range c.windows[i].counts {
+			if k := &c.windows[i].counts[j]; k.process != e.process.index {
+				n += float64(k.charged)
+			}
+		}
 	}
 	return n
 }
