@@ -406,7 +406,7 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 			if !r.w.settle() {
 				t.Fatal(r.w.pending)
 			}
-			r.auditor("convergence").Ended(true)
+			r.auditor("convergence").Settled()
 			r.clean("convergence")
 			from, to := r.w.daemons[0], r.w.daemons[c.at]
 			m := r.message(from, to)
@@ -415,7 +415,7 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 			if err := to.Nodes[0].Step(to.Instant(r.w.now), m); err != nil {
 				t.Fatal(err)
 			}
-			r.auditor("convergence").Ended(true)
+			r.auditor("convergence").Settled()
 			r.caught("convergence")
 		})
 	}
@@ -428,10 +428,10 @@ func TestConvergenceAuditorCatchesWhatAllLack(t *testing.T) {
 	if !r.w.settle() {
 		t.Fatal(r.w.pending)
 	}
-	r.auditor("convergence").Ended(true)
+	r.auditor("convergence").Settled()
 	r.clean("convergence")
 	r.decide(r.w.daemons[0], quietKey, true)
-	r.auditor("convergence").Ended(true)
+	r.auditor("convergence").Settled()
 	r.caught("convergence")
 }
 
@@ -462,6 +462,6 @@ func TestConvergenceAuditorCatchesAShortSum(t *testing.T) {
 	if err := far.Nodes[0].Step(far.Instant(r.w.now), m); err != nil {
 		t.Fatal(err)
 	}
-	r.auditor("convergence").Ended(true)
+	r.auditor("convergence").Settled()
 	r.caught("convergence")
 }
