@@ -192,6 +192,35 @@ func TestStrictRefund(t *testing.T) {
 	}
 }
 
+// TestStrictShadowRefund checks that calls beyond a limit in shadow mode, which
+// use no rights, have no receipts to give rights back with.
+func TestStrictShadowRefund(t *testing.T) {
+	p := newStrictPair(t, `
+domain: d
+descriptors:
+  - key: two
+    shadow_mode: true
+    rate_limit: {unit: day, requests_per_unit: 2, consistency: strict}
+`)
+	within := 0
+	for i := range 8 {
+		n, r := []*Node{p.lessee, p.owner}[i%2], make([]Receipt, 1)
+		c := p.ask(n, "two")
+		n.Receipts(p.at(), c.Hits(), c.Statuses, r)
+		st := &c.Statuses[0]
+		if !c.Decision.Allowed || st.Over == (r[0].Hits > 0) {
+			t.Fatalf("call %d has receipt %+v: %+v", i, r[0], st)
+		}
+		if !st.Over {
+			within++
+		}
+		p.now += 100 * time.Millisecond
+	}
+	if within != 2 {
+		t.Errorf("%d calls within a limit of 2", within)
+	}
+}
+
 // TestStrictCallDoesNotAllocate checks decisions from a lease and at the owner.
 func TestStrictCallDoesNotAllocate(t *testing.T) {
 	p := newStrictPair(t, `

@@ -89,8 +89,9 @@ type Answer struct {
 // Over reports whether the hits are beyond the limit.
 func (a *Answer) Over() bool { return a.Verdict == Denied || a.Verdict == Failed }
 
-// Granted reports whether rights of an entry cover the hits.
-func (a *Answer) Granted() bool { return a.entry != nil }
+// Granted reports whether rights of an entry cover the hits. Those that are
+// beyond the limit use none, also if a rule in shadow mode admits them.
+func (a *Answer) Granted() bool { return a.entry != nil && !a.Over() }
 
 // Probe decides hits by the rights at hand, and charges nothing. If the owner
 // of the key cannot be asked, the regional reserve decides, and after that the
@@ -216,7 +217,7 @@ func (t *Table) byLastGrant(e *entry, h *Hit, a *Answer, l *rules.Limit) Verdict
 // Spend charges the rights to hits that were probed at the same instant.
 func (t *Table) Spend(h *Hit, a *Answer) {
 	e := a.entry
-	if e == nil || a.Over() {
+	if !a.Granted() {
 		return // on_failure admitted them, or the rule is in shadow mode
 	}
 	owned := a.origin == fromOwner

@@ -578,7 +578,8 @@ type Status struct {
 	// Token for Refund, when the request was refundable. Absent when nothing was
 	// charged, and when the hits cannot be refunded because they share a counter
 	// with other keys or could not be sent to other daemons (keys_full and
-	// cells_full, also for earlier hits of the key).
+	// cells_full, also for earlier hits of the key). Absent for hits that a
+	// strict limit did not cover, which on_failure or shadow mode admitted.
 	RefundToken   []byte `protobuf:"bytes,12,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
