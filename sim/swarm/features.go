@@ -108,10 +108,10 @@ func (d *draw) descriptors(b *strings.Builder, i int) (asks []ask) {
 		}
 		write("w-*", beside, d.named(limit))
 		asks = []ask{{entry("w-*"), most}}
-		other, otherMost := d.limit()
+		other, _ := d.limit()
 		write("w-key-1", d.mode("    "), d.named(other)) // one of its values
 		if d.odd() {
-			other, otherMost = d.limit()
+			other, otherMost := d.limit()
 			write("", d.mode("    "), d.named(other))
 			asks = append(asks, ask{entry(load.Drawn), otherMost})
 		}
