@@ -83,6 +83,25 @@ func TestLostRegionIsReadBack(t *testing.T) {
 	}
 }
 
+// A region that counted on while its former counts were lost holds no less than
+// it counted, and all regions agree on it, whatever was refunded before.
+func TestLostRefundsAreReadBack(t *testing.T) {
+	for _, after := range []int{1, 5, 9, 10, 11} {
+		r := newRig(Config{}, "a", "b")
+		r.run(time.Second)
+		r.add("a1", 1, 10)
+		r.refund("a1", 1, 9)
+		r.run(time.Second)
+		r.restart(r.of("a1"))
+		r.add("a1", 1, after)
+		r.run(10 * time.Second)
+		a, b := r.total("a1", 1), r.total("b1", 1)
+		if a != b || a < uint64(after) || a > uint64(after)+1 {
+			t.Errorf("%d hits after the restart: a holds %d and b %d", after, a, b)
+		}
+	}
+}
+
 // A restarted region keeps its counts for as long as others do, which learned
 // the carry from former incarnations. Otherwise they have counts that it lacks.
 func TestRestartedRegionKeepsAsLong(t *testing.T) {

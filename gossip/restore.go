@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // restoration finds the counts of the own region that only other regions still
@@ -55,7 +56,7 @@ func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain u
 	}
 	v := s.cells.at(sent).Value
 	known, _ := s.sum(s.keyOf(id.Key), id.Window)
-	if v.P <= known.P {
+	if crdt.Sum(v).Compare(crdt.Sum(known)) <= 0 {
 		return 0
 	}
 	lost := CellID{Key: id.Key, Window: id.Window, Kind: Daemon, Incarnation: r.lost}
@@ -66,9 +67,12 @@ func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain u
 		}
 	}
 	was := s.cells.at(i).Value
-	gain = v.P - known.P
-	is := crdt.PN{P: was.P + gain, N: was.N + (v.N - min(v.N, known.N))}
-	is.N = min(is.N, is.P)
+	// Refunds that are not known were of hits that are not known either: they
+	// are restored in pairs, so the sum covers the one that was sent back and
+	// never falls.
+	refunded := v.N - min(v.N, known.N)
+	gain = max(v.P-known.P, refunded)
+	is := crdt.PN{P: sat.Add(was.P, gain), N: sat.Add(was.N, refunded)}
 	s.set(i, is)
 	s.touch(i, now)
 	c := s.cells.at(i)
