@@ -89,12 +89,14 @@ func (r *recovery) newProbes() (all []probe) {
 		l := &w.cfg.Workloads[i]
 		for n, key := range probeKeys {
 			for _, d := range (&load.Workload{Descriptors: l.Descriptors}).Call(nil, key, 1) {
-				// Values behind a prefix may share one limit.
+				// Values behind a prefix may share one limit, and a value
+				// that is not drawn is no new key.
+				fresh := slices.ContainsFunc(d.Entries, func(e rules.Entry) bool { return e.Value == key })
 				prefixed := slices.ContainsFunc(d.Entries, func(e rules.Entry) bool { return e.Value != key && strings.HasSuffix(e.Value, key) })
 				known := slices.ContainsFunc(all, func(p probe) bool { return p.domain == l.Domain && slices.Equal(p.entries, d.Entries) })
 				for _, local := range w.Core() {
 					if !known {
-						all = append(all, probe{domain: l.Domain, entries: d.Entries, used: n > 0 || prefixed, daemons: local, due: w.now})
+						all = append(all, probe{domain: l.Domain, entries: d.Entries, used: n > 0 || !fresh || prefixed, daemons: local, due: w.now})
 					}
 				}
 			}
