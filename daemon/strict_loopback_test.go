@@ -84,7 +84,7 @@ func TestStrictRegion(t *testing.T) {
 			continue // some are of the next minute
 		}
 		if passed < 5 && n < 3 {
-			continue // a call that the machine held up left its rights in a lease
+			continue // a call that was held up left its rights in a lease
 		}
 		if passed != 5 {
 			t.Errorf("%d logins passed, want 5", passed)

@@ -142,8 +142,8 @@ func blindTakeover() tamper {
 // Schedules that broke other designs of strict keys, and bugs of ours: the
 // present owners hold, and with the mutation an auditor reports it.
 func TestStrictMutations(t *testing.T) {
-	// The crashes fall into all parts of windows: not every takeover finds leases
-	// of the owner before.
+	// The crashes fall into all parts of windows: not every takeover finds
+	// leases of the owner before.
 	crashes := func(cfg *Config, m *mutation) {
 		cfg.Duration *= 2
 		for at := time.Second; at < cfg.Duration; at += 1300 * time.Millisecond {
