@@ -49,7 +49,7 @@ type Found uint8
 const (
 	// Intact files have the state of the former process.
 	Intact Found = iota
-	// NeverRan is a file that is missing as First said.
+	// NeverRan means a missing file and a call with First set.
 	NeverRan
 	// Missing is a file that a former process had.
 	Missing

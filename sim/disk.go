@@ -153,7 +153,7 @@ func (w *World) stored(i int32) {
 	}
 }
 
-// writes returns the word for what a process writes to a file.
+// writes returns the word for the kind of write to a file.
 func (d *Daemon) writes(file int) string {
 	if file == journalFile && d.compacting {
 		file = diskFiles

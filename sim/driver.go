@@ -170,8 +170,8 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 	})
 }
 
-// receive hands a frame to a daemon that runs. It returns why a part of the
-// process rejects it; the parts count what they reject.
+// receive passes a frame to a running daemon. It returns the error if a part of
+// the process rejects the frame; the parts count rejected frames.
 func (w *World) receive(d *Daemon, f flight) error {
 	w.acting = d
 	w.trace.bytes(f.frame)

@@ -54,8 +54,8 @@ const (
 	// LayoutChange has a daemon of From propose another layout of owners, which
 	// is drawn.
 	LayoutChange
-	// PowerLoss is a crash in which the disks of From lose what was not synced,
-	// but for a Share of the sectors.
+	// PowerLoss is a crash in which the disks of From lose unsynced data,
+	// except for a Share of the sectors.
 	PowerLoss
 	// WriteErrors and SyncErrors let a Share of the writes or syncs to the
 	// disks of From fail, all when it is 0. FullDisk leaves the disks no room,

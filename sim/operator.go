@@ -167,8 +167,8 @@ func (a *faults) retire(w *World, f *Fault, i int) {
 	}
 }
 
-// unretire starts again what retire stopped, without the records of what was
-// retired. A region gets rights again, unless its records are kept.
+// unretire starts retired processes again, without the records of the retired
+// participant. A region gets rights again, unless its records are kept.
 func (a *faults) unretire(w *World, f *Fault, i int) {
 	start := func(a *faults, w *World, f *Fault, d *Daemon) {
 		if d.retired && f.Kind != KeptRecord {

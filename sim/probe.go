@@ -40,7 +40,8 @@ const (
 	probeSource = -2
 )
 
-// recovery is the end of a run: what the core must do again after its faults.
+// recovery is the liveness phase: the promises that the core must keep again
+// after its faults.
 type recovery struct {
 	world  *World
 	probes []probe
@@ -70,8 +71,8 @@ func (r *recovery) wait(w *World) {
 	}
 }
 
-// Stuck returns what the core did not do within Liveness after the last fault,
-// "" for nothing; served is how many probes were admitted.
+// Stuck returns the first promise that the core did not keep within Liveness
+// after the last fault, "" for none. served is the number of admitted probes.
 func (w *World) Stuck() (reason string, served uint64) {
 	for i := range w.recovery.probes {
 		if w.recovery.probes[i].done {
@@ -200,8 +201,8 @@ func (r *recovery) unserved() string {
 	return r.world.Pending() // about these calls
 }
 
-// complete reports whether all daemons are there, with what they stored. Voters
-// of owners learn again what they lost.
+// complete reports whether all daemons run with their stored state. Voters of
+// owners recover lost state from other voters.
 func (r *recovery) complete(owners bool) bool {
 	w := r.world
 	lost := slices.ContainsFunc(w.cfg.Faults, func(f Fault) bool {

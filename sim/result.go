@@ -10,7 +10,8 @@ import (
 // fractions of 1.
 type Result struct {
 	Scenario string `json:"scenario"`
-	// Drawn is what a seed drew, as a scenario, "" for a run without one.
+	// Drawn is the drawn configuration as a scenario, "" for a run without a
+	// draw.
 	Drawn          string  `json:"drawn,omitempty"`
 	Seed           uint64  `json:"seed"`
 	Regions        int     `json:"regions"`

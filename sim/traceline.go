@@ -392,7 +392,7 @@ func entries(c *node.Call, i int) string {
 	return b.String()
 }
 
-// keyText returns the first half of a key, which tells keys apart.
+// keyText returns the first half of a key, enough to distinguish keys.
 func keyText(k crdt.Key) string { return fmt.Sprintf("%016x", k.Hi) }
 
 // windowText returns a wall time in Unix ms as virtual time.

@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/sticky/quorum"
 )
 
-// trigger is what a fault waits for: something that a daemon does, as the
-// simulator sees it from outside.
+// trigger is the event that a fault waits for, as the simulator observes it
+// from outside.
 type trigger struct {
 	// Event is a word of Events, "" for none: the fault begins at Fault.At.
 	Event string

@@ -135,7 +135,8 @@ func (o *swarmOptions) hashFlag(f *pflag.FlagSet) {
 	f.StringVar(&o.hash, "draw", "", "`hash` of what the (first) seed draws, which differs in another version of rld")
 }
 
-// checkHash checks that a seed draws what the command line expects.
+// checkHash compares the hash of a seed's draw with the one on the command
+// line.
 func (o *swarmOptions) checkHash(cfg *sim.Config) error {
 	if is := drawHash(o.of(cfg.Seed)); o.hash != "" && o.hash != is {
 		return fmt.Errorf("--draw %s: seed %d is another run in this version of rld, which draws %s: "+
@@ -213,7 +214,7 @@ type outcome struct {
 // fine reports whether nothing was found.
 func (o *outcome) fine() bool { return o.err == nil && o.result.Code() == sim.ExitFine }
 
-// what names what was found, in some words.
+// summary names the findings of a seed in a few words.
 func (o *outcome) what() string {
 	if o.err != nil {
 		text, _, _ := strings.Cut(o.err.Error(), "\n")

@@ -102,8 +102,9 @@ func (t *tally) write(b *strings.Builder, o *swarmOptions, wall time.Duration) {
 	b.WriteByte('\n')
 }
 
-// features names what a run reached: events of daemons, auditors that checked
-// something, each of them under each kind of faults, and pairs of these kinds.
+// features names the features that a run reached: events of daemons, auditors
+// that made checks, each of them under each kind of faults, and pairs of these
+// kinds.
 func features(cfg *sim.Config, r *sim.Result) []string {
 	reached := slices.Sorted(maps.Keys(r.Seen))
 	for _, a := range r.Auditors {
@@ -129,7 +130,7 @@ func features(cfg *sim.Config, r *sim.Result) []string {
 // maxReached bounds the names that a summary lists.
 const maxReached = 8
 
-// writeReached prints what the corpus had and got.
+// writeReached prints how many features the corpus had and how many are new.
 func (s *swarm) writeReached(b *strings.Builder) {
 	entries := s.corpus.Entries()
 	fmt.Fprintf(b, "\nCorpus %s: %s played first, %d of another version dropped, now %s\n", s.o.corpus,

@@ -87,7 +87,7 @@ func (o *traceOptions) of(p process, cfg *sim.Config) (*tracer, error) {
 	return t, nil
 }
 
-// selection returns what a run needs, nil for no trace.
+// selection returns the settings of a trace for a run, nil for no trace.
 func (t *tracer) selection() *sim.Trace {
 	if t == nil {
 		return nil
@@ -100,8 +100,8 @@ func (t *tracer) write(line string) {
 	_, _ = t.out.WriteString(line + "\n") // end returns the error
 }
 
-// end writes what is left. The range must have been within the run, which
-// ended at a time.
+// end writes the remaining lines. It returns an error if the range was not
+// within the run, which ended at the given time.
 func (t *tracer) end(at float64) error {
 	if t == nil {
 		return nil
@@ -130,8 +130,8 @@ func drawn(cfg *sim.Config) string {
 	return string(file)
 }
 
-// drawHash names what a seed draws: another version of rld may draw something
-// else.
+// drawHash returns the hash of a seed's draw. Another version of rld may draw
+// another run.
 func drawHash(cfg *sim.Config) string {
 	h := fnv.New32a()
 	_, _ = io.WriteString(h, drawn(cfg)) // never fails

@@ -19,7 +19,8 @@ var _ disk.Folder = Dir("")
 // Path implements disk.Folder.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Lock implements disk.Folder. Only this user may read what it creates.
+// Lock implements disk.Folder. Only this user may read the files that it
+// creates.
 func (d Dir) Lock(name string) (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, err

@@ -76,9 +76,9 @@ func (d *Disk) Clone() *Disk {
 	return c
 }
 
-// PowerLoss ends all processes, and loses what was not synced: each sector but
-// for some parts in a million, and a random number of the last names unless ppm
-// is 0, all of them then.
+// PowerLoss ends all processes and loses unsynced data: each sector except for
+// a share in parts per million, and a random number of the latest changes of
+// names. With a share of 0 all unsynced changes of names are lost.
 func (d *Disk) PowerLoss(ppm int) {
 	for _, m := range slices.Clone(d.mounts) {
 		m.End()

@@ -43,7 +43,8 @@ func (f *file) failSync(rng *rand.Rand) {
 	f.dirty = len(f.data)
 }
 
-// losePower leaves what is durable, and some in a million of the other sectors.
+// losePower keeps the durable sectors, and of the others a share in parts per
+// million.
 func (f *file) losePower(rng *rand.Rand, ppm int) {
 	if f.dirty < len(f.data) {
 		f.durable = f.survivor(rng, ppm)

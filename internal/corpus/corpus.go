@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Entry is a seed, the hash of what it draws, and what it was the first to
-// reach.
+// Entry is a seed, the hash of its draw, and the features that it was the first
+// to reach.
 type Entry struct {
 	Seed  uint64
 	Hash  string
@@ -71,8 +71,8 @@ func Open(folder string) (*Corpus, error) {
 // Entries returns the entries in the order in which they were added.
 func (c *Corpus) Entries() []Entry { return slices.Clone(c.entries) }
 
-// Keep drops the entries that are of no use any more, and what they reached. It
-// returns how many these are.
+// Keep drops the entries that are not valid any more, with their features. It
+// returns the number of dropped entries.
 func (c *Corpus) Keep(useful func(Entry) bool) (dropped int) {
 	before := len(c.entries)
 	c.entries = slices.DeleteFunc(c.entries, func(e Entry) bool { return !useful(e) })
@@ -85,8 +85,9 @@ func (c *Corpus) Keep(useful func(Entry) bool) (dropped int) {
 	return before - len(c.entries)
 }
 
-// Add notes what a seed reached, in words without spaces. It returns those that
-// no seed had reached before; if there are any, the seed is stored.
+// Add records the features that a seed reached, as words without spaces. It
+// returns those that no other seed reached before. If there are any, the seed
+// is stored.
 func (c *Corpus) Add(seed uint64, hash string, reached []string) (first []string, err error) {
 	for _, name := range reached {
 		if !c.reached[name] {

@@ -103,7 +103,7 @@ func parseOptions(args []string) (*options, error) {
 	return &o, nil
 }
 
-// run does what the command line asks for.
+// run executes the command line.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parseOptions(args)
 	if err != nil {

@@ -37,8 +37,8 @@ type mutation struct {
 // pkg returns the folder of the package.
 func (m *mutation) pkg() string { return path.Dir(m.File) }
 
-// key identifies the mutation in kept results: its name, its file and what it
-// writes there.
+// key identifies the mutation in kept results: its name, its file and its new
+// text.
 func (m *mutation) key() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", m.Name, m.File, m.Change))
 	return hex.EncodeToString(sum[:8])

@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 )
 
-// row is a mutation with what is known about it.
+// row is a mutation with its results.
 type row struct {
 	Name       string
 	Place      string // file:line
@@ -59,7 +59,7 @@ type table struct {
 	Untried    int
 }
 
-// newTable sums up what is known about mutations.
+// newTable sums up the results of mutations.
 func newTable(list []*mutation, kept *results) *table {
 	t := &table{}
 	for _, m := range list {

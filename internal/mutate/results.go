@@ -36,7 +36,7 @@ type results struct {
 }
 
 // openResults reads the file of results. Results of another tree count if the
-// options say so.
+// options allow it.
 func openResults(root string, o *options) (*results, error) {
 	tree, err := treeHash(root)
 	if err != nil {

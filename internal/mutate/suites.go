@@ -48,7 +48,7 @@ var explorers = []struct{ pkg, tests string }{
 var otherPackages = regexp.MustCompile(
 	`^(gossip|gossip/link|quota/.*|sticky/.*|node|replica|journal|wire|limits|sim|sim/scenario|daemon)$`)
 
-// outcome is what a suite found.
+// outcome is the result of one suite.
 type outcome struct {
 	Caught  bool
 	By      string  `json:",omitempty"` // the test, or the run and its auditors
@@ -68,8 +68,8 @@ type runner struct {
 	failing  []string // runs of the simulator that fail without a mutation
 }
 
-// runAll tries the mutations of list, and keeps and prints each result. What is
-// built contains all, so that the cache of the go command works.
+// runAll tries the mutations of list, and keeps and prints each result. The
+// program contains all mutations, so that the cache of the go command works.
 func runAll(ctx context.Context, root string, o *options, all, list []*mutation, kept *results, out io.Writer) error {
 	folder, err := os.MkdirTemp("", "mutate")
 	if err != nil {

@@ -227,7 +227,7 @@ func (a *cellAuditor) left(d *sim.Daemon, since time.Duration) {
 	}
 }
 
-// hears reports whether all shards of a daemon hear a peer.
+// hears reports whether all shards of a daemon receive from a peer.
 func hears(d *sim.Daemon, peer crdt.Incarnation, now time.Duration) bool {
 	for _, n := range d.Nodes {
 		links := n.Links(d.Instant(now))

@@ -169,8 +169,8 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 	return n
 }
 
-// byOthers returns the most of a bucket's level that the deciding replica may
-// not know: what others charged that has not drained, and what its own clock
+// byOthers returns the part of a bucket's level that the deciding replica may
+// not know: hits of others that have not drained, and hits that its own clock
 // drained too early.
 func (e *entry) byOthers(skew time.Duration) float64 {
 	b, c := &e.counter.bucket, e.counter

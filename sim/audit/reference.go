@@ -92,7 +92,7 @@ func isTrue(n *yamlpos.Node, name string) bool {
 	return slices.Contains([]string{"true", "yes", "on", "y"}, strings.ToLower(textOf(n, name)))
 }
 
-// match returns what a descriptor matches, nil for nothing.
+// match returns the entry of the tree that a descriptor matches, nil for none.
 func (l *language) match(domain string, entries []rules.Entry) *written {
 	if domain != l.domain {
 		return nil

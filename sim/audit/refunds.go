@@ -80,8 +80,7 @@ func refundEnd(l *rules.Limit, start int64) int64 {
 	return start + length
 }
 
-// refunded enters a refund: the counts of its window fall by what was given
-// back.
+// refunded enters a refund: the counts of its window fall by the refunded hits.
 func (t *truth) refunded(_ *sim.Daemon, token, _ uint64, done node.Refunded) {
 	c := t.tokens[token]
 	t.refund = refund{charge: c}

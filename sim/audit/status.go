@@ -19,7 +19,7 @@ type statusAuditor struct {
 	processes []stated // by Daemon.Index
 }
 
-// stated is what is known of a process.
+// stated is the latest status that a process stated.
 type stated struct {
 	read        time.Duration // when its status was read last
 	readings    int

@@ -60,7 +60,7 @@ func (a *viewAuditor) of(k direction) *view {
 	return v
 }
 
-// happened notes that a process dropped what it knew of a peer's stream.
+// happened notes that a process dropped its state of a peer's stream.
 func (a *viewAuditor) happened(d *sim.Daemon, e gossip.Event) {
 	to, from := a.up[d.Index], a.byIncarnation[e.Peer]
 	if e.Kind != gossip.PeerLeft || to == nil || from == nil {

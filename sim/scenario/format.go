@@ -287,7 +287,7 @@ func workloadNode(c *sim.Config, l *load.Workload) *yamlpos.Node {
 	return yamlpos.NewMap(f...)
 }
 
-// asks adds what varies from call to call, and what is refunded.
+// asks adds the fields that vary from call to call, and those of refunds.
 func (f *fieldsOf) asks(l *load.Workload) {
 	if l.Heavy > 0 {
 		g := fieldsOf{}

@@ -17,15 +17,15 @@ import (
 	"github.com/georld/rld/sim/scenario"
 )
 
-// Options is what a search knows of a run.
+// Options are the inputs of a search besides the run.
 type Options struct {
 	// Fails plays a run, and reports whether it fails in the way that is looked
 	// for.
 	Fails func(*sim.Config) bool
 	// Done is asked before each run, and ends the search.
 	Done func() bool
-	// Seeds is how many other seeds a smaller run is tried with: what is
-	// dropped draws nothing any more, so all else is drawn differently.
+	// Seeds is the number of other seeds that a smaller run is tried with. A
+	// dropped part draws no random numbers any more, so all other draws change.
 	Seeds int
 }
 

@@ -71,7 +71,7 @@ func (d *draw) atWindow(f *sim.Fault) {
 }
 
 // promises draws processes that end while their record or log is written, or
-// after writes that failed, so that what they have sent is not on their disks.
+// after failed writes, so that sent promises are not on their disks.
 func (d *draw) promises() {
 	c := &d.cfg
 	if !d.rights && !d.strict || !d.chance(0.25) {

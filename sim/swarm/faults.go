@@ -76,7 +76,7 @@ func (d *draw) storageFaults(region sim.Region, at time.Duration) {
 	}
 }
 
-// survives draws how much of what was not synced survives a power loss.
+// survives draws the share of unsynced data that survives a power loss.
 func (d *draw) survives() rules.PPM {
 	return rules.PPM([]int{0, 50, d.between(0, 100), 100}[d.IntN(4)]) * rules.Percent
 }
@@ -102,8 +102,8 @@ func (d *draw) knownFaults() {
 	}
 }
 
-// lateReturn draws what is retired, in a run that is long enough for others to
-// hold its rights. A region comes back partitioned from the others.
+// lateReturn draws a retirement in a run that is long enough for others to hold
+// its rights. A region comes back partitioned from the others.
 func (d *draw) lateReturn(kind sim.FaultKind) {
 	c := &d.cfg
 	c.Duration = max(c.Duration, d.time(25*time.Second, 35*time.Second))
@@ -122,7 +122,7 @@ func (d *draw) lateReturn(kind sim.FaultKind) {
 }
 
 // operators draws commands of operators in runs with rights that are long
-// enough for others to hold the rights of what is retired, and for its return.
+// enough for others to hold the retired rights, and for the return.
 func (d *draw) operators() {
 	c := &d.cfg
 	if !d.rights || d.long || d.large || !d.chance(0.15) {

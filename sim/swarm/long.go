@@ -164,8 +164,8 @@ func (d *draw) longLimit(f []string) int {
 	return requests
 }
 
-// liveness sets within which time a cluster must serve clients again: a minute,
-// and what the settings add.
+// liveness sets the time within which a cluster must serve clients again: a
+// minute, plus the time that the settings add.
 func (d *draw) liveness() {
 	c := &d.cfg
 	c.Liveness = time.Minute + 20*(c.Lag()+c.Network.Across.Jitter)

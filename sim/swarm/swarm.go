@@ -31,7 +31,8 @@ type draw struct {
 	days     bool // or days
 }
 
-// ask is entries of a descriptor, and the greatest capacity of what they match.
+// ask is entries of a descriptor, and the greatest capacity of the limits that
+// they match.
 type ask struct {
 	entries []rules.Entry
 	most    uint64
