@@ -40,7 +40,7 @@ func (p *membership) join(w *World, d *Daemon) {
 	for i := range p.all {
 		p.update(w, d, int32(i))
 	}
-	p.tell(w, d)
+	p.setPeers(w, d)
 	p.announce(w, d.member, w.cfg.Members.Join)
 }
 
@@ -86,7 +86,7 @@ func (p *membership) learn(w *World, c change) {
 		return // the peers of a process that leaves stay the same
 	}
 	if p.update(w, o, c.about) {
-		p.tell(w, o)
+		p.setPeers(w, o)
 	}
 }
 
@@ -124,9 +124,9 @@ func (p *membership) isMember(w *World, o *Daemon, about int32) bool {
 	return since == notCut || w.now-since < w.cfg.Members.Leave
 }
 
-// tell sets the peers of a process to the members that it knows, without those
+// setPeers sets the peers of a process to the members that it knows, without those
 // that a fault hides from it.
-func (p *membership) tell(w *World, d *Daemon) {
+func (p *membership) setPeers(w *World, d *Daemon) {
 	if w.traced(d) {
 		w.lines.add(d, "members", "%s", w.lines.namesOf(d.known))
 	}
@@ -184,7 +184,7 @@ func resyncMembers(a *faults, w *World, _ *Fault, d *Daemon) {
 	for i := range w.membership.all {
 		w.membership.update(w, d, int32(i))
 	}
-	w.membership.tell(w, d)
+	w.membership.setPeers(w, d)
 }
 
 // suspectAgain is the mean time between two draws of the daemons that a fault
@@ -210,7 +210,7 @@ func (a *faults) suspect(w *World, f *Fault, i int) {
 			d.suspects[o] = w.daemons[o].in(f.To) && a.rng.IntN(2) == 0
 		}
 		if d.Up && d.leaving == nil {
-			w.membership.tell(w, d)
+			w.membership.setPeers(w, d)
 		}
 	})(a, w, f, i)
 	w.events.push(w.now+a.between(suspectAgain/4, 2*suspectAgain), evSuspect, int32(i))
@@ -220,7 +220,7 @@ func (a *faults) suspect(w *World, f *Fault, i int) {
 func (a *faults) trust(w *World, _ *Fault, d *Daemon) {
 	d.suspects = nil
 	if d.Up && d.leaving == nil {
-		w.membership.tell(w, d)
+		w.membership.setPeers(w, d)
 	}
 }
 
@@ -252,7 +252,7 @@ func (a *faults) reveal(w *World, f *Fault, i int) {
 func (p *membership) resyncAll(w *World) {
 	for _, d := range w.daemons {
 		if d.Up && d.leaving == nil {
-			p.tell(w, d)
+			p.setPeers(w, d)
 		}
 	}
 }

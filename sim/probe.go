@@ -45,7 +45,7 @@ const (
 type recovery struct {
 	world  *World
 	probes []probe
-	stuck  string // what it does not do in the end
+	stuck  string // the check that does not pass in the end
 }
 
 // wait lets the cluster go on until it serves clients again, for at most

@@ -99,7 +99,7 @@ func (v *virtualProcess) start() {
 	}
 	v.script.must(v.world.start(v.daemon))
 	v.daemon.known = []int32{v.daemon.member}
-	v.world.membership.tell(v.world, v.daemon)
+	v.world.membership.setPeers(v.world, v.daemon)
 	v.others(true)
 	v.pass(0)
 }

@@ -151,7 +151,7 @@ func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 		}
 	}
 	d.wakes[len(d.Nodes)+acceptorWake] = r.Wake
-	d.said(w, r.Messages)
+	d.passSent(w, r.Messages)
 	replica.Route(r.Messages, d.parts)
 	if len(r.Store) > 0 {
 		w.steps.writeLog(d, r.Store)
@@ -168,12 +168,12 @@ func (d *Daemon) collect(w *World, shard int) []sticky.Message {
 			w.events.push(w.now, evCall, w.woken.put(c.Tag.(*pendingCall)))
 		}
 	}
-	d.said(w, ready.Messages)
+	d.passSent(w, ready.Messages)
 	return ready.Messages
 }
 
-// said passes messages to the auditors before they are sent.
-func (d *Daemon) said(w *World, out []sticky.Message) {
+// passSent passes messages to the auditors before they are sent.
+func (d *Daemon) passSent(w *World, out []sticky.Message) {
 	for i := range out {
 		w.auditors.sent(d, &out[i])
 	}
@@ -187,7 +187,7 @@ func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
 	at := d.Instant(w.now)
 	set, acceptor := replica.Recipients(m, len(d.Nodes))
 	each(set, func(s int) {
-		d.Nodes[s].StepLease(at, m) // which drops what it rejects
+		d.Nodes[s].StepLease(at, m) // drops messages that it rejects
 		answers = append(answers, d.collect(w, s)...)
 	})
 	if acceptor { // a rejected message is an event of the acceptor

@@ -34,7 +34,7 @@ type swarmOptions struct {
 	naive bool
 	known bool
 	all   bool       // go on after a finding
-	hash  string     // of what the first seed draws, "" for any
+	hash  string     // draw of the first seed, "" for any
 	out   simOutputs // of a swarm of one
 
 	policy string // likewise
@@ -215,7 +215,7 @@ type outcome struct {
 func (o *outcome) fine() bool { return o.err == nil && o.result.Code() == sim.ExitFine }
 
 // summary names the findings of a seed in a few words.
-func (o *outcome) what() string {
+func (o *outcome) summary() string {
 	if o.err != nil {
 		text, _, _ := strings.Cut(o.err.Error(), "\n")
 		return text
@@ -250,7 +250,7 @@ type swarm struct {
 	corpus  *corpus.Corpus // nil for none
 	first   []uint64       // its seeds
 	dropped int            // seeds of another version
-	added   []corpus.Entry // what was reached for the first time
+	added   []corpus.Entry // seeds that reached something first
 	err     error          // of the corpus
 }
 
@@ -422,7 +422,7 @@ func (s *swarm) list() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s found something:\n\n", report.Plural(uint64(len(s.found))+s.more, "seed"))
 	for i := range s.found {
-		fmt.Fprintf(&b, "  %s  # %s\n", s.o.command(s.found[i].seed), s.found[i].what())
+		fmt.Fprintf(&b, "  %s  # %s\n", s.o.command(s.found[i].seed), s.found[i].summary())
 	}
 	if s.more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", report.Count(s.more))

@@ -219,7 +219,7 @@ func (s *Swim) update() {
 
 // report calls Changed, and logs members that joined and left.
 func (s *Swim) report() {
-	last := []gossip.Member{s.cfg.Self} // not what the roster has by now: the first round may be over
+	last := []gossip.Member{s.cfg.Self} // the first round may be over: the roster may have more by now
 	for {
 		select {
 		case <-s.ctx.Done():

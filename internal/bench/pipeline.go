@@ -26,10 +26,10 @@ type pipeline struct {
 	plan     *plan // of frames; nil: as fast as they go
 	inOrder  bool  // answers come in the order of the checks
 	answered uint64
-	// sent and heard are the sums of the ids of all checks and of all answers.
+	// sent and received are the sums of the ids of all checks and of all answers.
 	// They are equal when each check has one answer.
-	sent, heard uint64
-	tallies     *tallies // of what comes back; nil: nothing may be refused
+	sent, received uint64
+	tallies        *tallies // of what comes back; nil: nothing may be refused
 }
 
 // stream runs a pipeline over each connection and shares the checks in flight
@@ -67,7 +67,7 @@ func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (r
 	err := running.Wait()
 	r := result{Elapsed: time.Since(start)}
 	for _, p := range lines {
-		if err == nil && p.heard != p.sent {
+		if err == nil && p.received != p.sent {
 			err = errors.New("the answers are not those of the checks")
 		}
 		r.Checks += int64(p.answered)
@@ -158,7 +158,7 @@ func (p *pipeline) receive() error {
 				return fmt.Errorf("answer %v, want check %d allowed", a, p.answered)
 			}
 			p.answered++
-			p.heard += a.Id
+			p.received += a.Id
 		}
 		p.tallies.add(time.Now(), f.Answers)
 		p.window.Release(int64(len(f.Answers)))

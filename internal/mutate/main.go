@@ -38,7 +38,7 @@ type options struct {
 	results string
 	any     bool // takes results of any tree
 	list    bool
-	table   bool // prints what is known and runs nothing
+	table   bool // prints the known results and runs nothing
 	pages   bool // prints the table for docs
 	json    string
 }

@@ -42,8 +42,8 @@ type site struct {
 
 // draw draws n mutations of the files by a seed: of each package in turn, those
 // whose names have the lowest hash with the seed. So a change of one function
-// does not change what is drawn in others. What does not compile is passed
-// over.
+// does not change what is drawn in others. Mutations that do not compile are
+// left out.
 func draw(root string, files []string, n int, seed uint64, verdicts map[string]*verdict) ([]*mutation, error) {
 	if n == 0 {
 		return nil, nil
@@ -215,7 +215,7 @@ func (s *source) mutate(at *site) *mutation {
 	return m
 }
 
-// sites returns what operators can change in the files that the patterns name.
+// sites returns the places that operators can change in the files of the patterns.
 func (s *source) sites(patterns []string) (list []site) {
 	for i, f := range s.files {
 		if !slices.Contains(patterns, s.folder) && !slices.Contains(patterns, s.paths[i]) {
@@ -275,7 +275,7 @@ func (o *operators) text(n ast.Node) string {
 	return string(o.data[o.file][o.fset.Position(n.Pos()).Offset:o.fset.Position(n.End()).Offset])
 }
 
-// exchanged are operators and what replaces them.
+// exchanged maps an operator to its replacement.
 var exchanged = map[token.Token]struct {
 	operator string
 	by       token.Token

@@ -62,7 +62,7 @@ type runner struct {
 	root     string
 	o        *options
 	uses     map[string][]string // packages of the module that a package's tests reach
-	folder   string              // of the bundle and of what is built with it
+	folder   string              // of the bundle and of the binaries built with it
 	bundle   *bundle
 	building sync.Mutex
 	failing  []string // runs of the simulator that fail without a mutation
@@ -162,8 +162,8 @@ func (r *runner) reaches(pkg, code string) bool {
 	return pkg == code || slices.Contains(r.uses[pkg], code)
 }
 
-// try tries the suites of a mutation that have no kept result, and returns what
-// to print.
+// try tries the suites of a mutation that have no kept result, and returns the
+// line to print.
 func (r *runner) try(ctx context.Context, m *mutation, kept *results) (string, error) {
 	line := ""
 	for _, suite := range r.o.suites {

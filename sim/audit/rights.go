@@ -52,7 +52,7 @@ type accountKey struct {
 // moved is the rights that a process gave and received.
 type moved struct {
 	given, received uint64
-	from            map[crdt.Incarnation]uint64 // what it received of each process
+	from            map[crdt.Incarnation]uint64 // rights received of each process
 	end             int64
 }
 

@@ -78,7 +78,7 @@ func (d *draw) promises() {
 		return
 	}
 	region := c.Regions[d.IntN(len(c.Regions))].Name
-	if d.chance(0.5) { // what is sent too early, is so for longer
+	if d.chance(0.5) { // a message sent too early stays too early for longer
 		c.Faults = append(c.Faults, sim.Fault{Kind: sim.SlowDisk, Delay: d.wild(10*time.Millisecond, 2*time.Second)})
 	}
 	ends := []sim.FaultKind{sim.Crash, sim.PowerLoss}
