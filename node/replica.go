@@ -94,6 +94,9 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		if at < 0 || n.keys.live.At(at).Key != c.Key { // an earlier change may have moved it
 			at = n.keys.live.Find(c.Key)
 		}
+		if at >= 0 && found[i] < 0 {
+			continue // an earlier change made learn count all of them
+		}
 		if at >= 0 {
 			e, f := n.keys.live.At(at), quota.Of(l)
 			f.Merge(&e.Cell, n.keys.logOf(e, f), now, c.Window, c.Gain)

@@ -223,3 +223,25 @@ func TestUnknownRulesAreKept(t *testing.T) {
 		t.Errorf("it was said %d times that rules differ", diverged)
 	}
 }
+
+// A bucket that a daemon did not know is learned from all counts of a message
+// at once, so that none of them counts twice.
+func TestABucketIsLearnedOnce(t *testing.T) {
+	for _, algorithm := range []string{"token_bucket", "leaky_bucket"} {
+		t.Run(algorithm, func(t *testing.T) {
+			c := newCluster(t, "{unit: minute, requests_per_unit: 60, algorithm: "+algorithm+"}", "a1", "a2")
+			c.find(t, "a2").node = nil
+			c.members()
+			c.pass(58*time.Second - c.now)
+			c.admit(t, "a1", 10)
+			c.pass(4 * time.Second) // into the next window of its counts
+			c.admit(t, "a1", 10)
+			c.start(t, c.find(t, "a2"))
+			c.pass(3 * time.Second)
+			own, got := c.remaining(t, "a1", "user=u"), c.remaining(t, "a2", "user=u")
+			if got > own || got < own-5 { // the time of a hit in its window is not known
+				t.Errorf("a2 has %d left, and a1, which admitted all hits, %d", got, own)
+			}
+		})
+	}
+}
