@@ -124,8 +124,8 @@ func (p *membership) isMember(w *World, o *Daemon, about int32) bool {
 	return since == notCut || w.now-since < w.cfg.Members.Leave
 }
 
-// setPeers sets the peers of a process to the members that it knows, without those
-// that a fault hides from it.
+// setPeers sets the peers of a process to the members that it knows, without
+// those that a fault hides from it.
 func (p *membership) setPeers(w *World, d *Daemon) {
 	if w.traced(d) {
 		w.lines.add(d, "members", "%s", w.lines.namesOf(d.known))

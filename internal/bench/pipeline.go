@@ -26,8 +26,8 @@ type pipeline struct {
 	plan     *plan // of frames; nil: as fast as they go
 	inOrder  bool  // answers come in the order of the checks
 	answered uint64
-	// sent and received are the sums of the ids of all checks and of all answers.
-	// They are equal when each check has one answer.
+	// sent and received are the sums of the ids of all checks and of all
+	// answers. They are equal when each check has one answer.
 	sent, received uint64
 	tallies        *tallies // of what comes back; nil: nothing may be refused
 }

@@ -215,7 +215,8 @@ func (s *source) mutate(at *site) *mutation {
 	return m
 }
 
-// sites returns the places that operators can change in the files of the patterns.
+// sites returns the places that operators can change in the files of the
+// patterns.
 func (s *source) sites(patterns []string) (list []site) {
 	for i, f := range s.files {
 		if !slices.Contains(patterns, s.folder) && !slices.Contains(patterns, s.paths[i]) {
