@@ -164,6 +164,35 @@ func TestBucketsFollowTheIdeal(t *testing.T) {
 	})
 }
 
+// A bucket that gets another rate keeps its usage at that moment, which drains
+// at the new rate from then on. The ideal usage is computed in rationals.
+func TestBucketsDrainAtTheNewRate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLimit(t, rules.TokenBucket, rules.LeakyBucket)
+		var k key
+		level, last := new(big.Rat), epoch
+		drive(t, l, func(now int64, n uint64) {
+			gone := new(big.Rat).SetInt64(now - last)
+			level.Sub(level, gone.Mul(gone, big.NewRat(int64(l.Requests), l.Window())))
+			if last = now; level.Sign() < 0 {
+				level.SetInt64(0)
+			}
+			if rapid.Bool().Draw(t, "reload") {
+				l.Requests = rapid.Uint32Range(1, 60).Draw(t, "rate")
+				Of(l).Adopt(&k.cell, now)
+			}
+			used := new(big.Rat).SetInt64(int64(Of(l).Used(&k.cell, &k.log, now)))
+			if used.Sub(used, level); used.Sign() < 0 && new(big.Rat).Neg(used).Cmp(big.NewRat(1, 1_000)) > 0 ||
+				used.Cmp(big.NewRat(1_001, 1_000)) > 0 {
+				t.Fatalf("at +%d ms the usage is off by %s", now-epoch, used.FloatString(6))
+			}
+			if k.take(l, now, n) {
+				level.Add(level, new(big.Rat).SetInt64(int64(n)))
+			}
+		})
+	})
+}
+
 // The reported waits come true after any charges, fitting or not.
 func TestReportsComeTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
