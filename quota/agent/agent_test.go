@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/georld/rld/quota/epoch"
 )
 
@@ -118,6 +120,30 @@ func TestRetireRegion(t *testing.T) {
 	}
 	r.until(5*time.Second, "returned", func() bool { return r.base(r.find("c1"), 0) > 1000 && r.whole() })
 	r.safe()
+}
+
+// TestScaledPartsSumToTheTotal: whatever the amounts, none but the first gets
+// more than its proportion, and together they get the total.
+func TestScaledPartsSumToTheTotal(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		amounts := rapid.SliceOfN(rapid.Uint32Range(0, 5), 1, 8).Draw(t, "amounts")
+		total := rapid.Uint64Range(0, epoch.Whole).Draw(t, "total")
+		sum, left := uint64(0), total
+		for _, a := range amounts {
+			sum += uint64(a)
+		}
+		for i, part := range scaled(amounts, total) {
+			if uint64(part) > left {
+				t.Fatalf("part %d of %d is %d, and %d are left", i, total, part, left)
+			}
+			if left -= uint64(part); i > 0 && sum > 0 && uint64(part) > total*uint64(amounts[i])/sum {
+				t.Fatalf("part %d of %d is %d, for %d of %d", i, total, part, amounts[i], sum)
+			}
+		}
+		if left != 0 {
+			t.Fatalf("%d of %d are left", left, total)
+		}
+	})
 }
 
 func TestRetireDaemon(t *testing.T) {
