@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
@@ -260,6 +262,27 @@ func TestStoredRefused(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.what, err, tt.says)
 		}
 	}
+}
+
+// TestUnknownFields decodes messages of a later version, which has fields that
+// are unknown here, as those without the fields.
+func TestUnknownFields(t *testing.T) {
+	later := protowire.AppendString(protowire.AppendTag(nil, 1_000, protowire.BytesType), "later")
+	rapid.Check(t, func(t *rapid.T) {
+		rights, strict := genRights(t), genStrict(t)
+		frame, err := EncodeRights(nil, rights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := DecodeRights(sealedRights(append(frame[sealSize:], later...)))
+		if err != nil || !reflect.DeepEqual(got, rights) {
+			t.Errorf("%v\n got %+v\nwant %+v", err, got, rights)
+		}
+		of, err := DecodeStrict(sealedStrict(append(mustStrict(t, strict)[sealSize:], later...)))
+		if err != nil || !reflect.DeepEqual(of, strict) {
+			t.Errorf("%v\n got %+v\nwant %+v", err, of, strict)
+		}
+	})
 }
 
 func FuzzRights(f *testing.F) {
