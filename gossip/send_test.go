@@ -77,6 +77,41 @@ func TestStalenessCoversUnsentCounts(t *testing.T) {
 	}
 }
 
+// TestViewIsAsOldAsItsProof: a frame that comes after a lost one lacks changes,
+// so the view gets older for as long as the loss is not repaired, and no view
+// is younger than a message takes.
+func TestViewIsAsOldAsItsProof(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(2 * time.Second)
+	a2 := r.of("a2")
+	r.lost = func(from, _ *member) bool { return from.name == "a1" }
+	r.add("a1", 1, 1)
+	r.run(step)
+	for len(r.flight) == 0 || len(r.flight[0].Cells) == 0 {
+		r.run(step)
+	}
+	complete := r.now
+	r.run(step)                                                      // loses the frame
+	r.lost = func(from, _ *member) bool { return from.name == "a2" } // a1 does not learn of the loss
+	for range 100 {
+		r.add("a1", 1, 1)
+		r.run(step)
+		if l := a2.Links(r.mono(a2))[0]; l.Age < r.now-complete {
+			t.Fatalf("a view of a peer whose changes of %v ago are lost is %v old", r.now-complete, l.Age)
+		}
+	}
+	r.lost = nil
+	for r.total("a2", 1) != 101 {
+		r.run(step)
+	}
+	for range 100 {
+		r.run(step)
+		if l := a2.Links(r.mono(a2))[0]; l.Age < 2*step {
+			t.Fatalf("a view is %v old, and a message and its answer take %v", l.Age, 2*step)
+		}
+	}
+}
+
 // However much is urgent, a peer is not sent more than one message in a gap.
 func TestMinGap(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
