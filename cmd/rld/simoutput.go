@@ -188,6 +188,14 @@ func (m *meter) show(line string) {
 	m.shown = true
 }
 
+// note writes a line that stays.
+func (m *meter) note(line string) {
+	if m.terminal {
+		line = overwrite + line
+	}
+	fmt.Fprintln(m.w, line)
+}
+
 // end takes the line of a terminal away.
 func (m *meter) end() {
 	m.ticker.Stop()

@@ -233,9 +233,8 @@ func (o *outcome) summary() string {
 }
 
 // swarm runs the seeds of a corpus, and then seeds in ascending order, several
-// at a time. After the first
-// finding it starts no further seed and finishes the running ones, so it prints
-// the lowest seed with a finding.
+// at a time. After the first finding it starts no further seed and finishes the
+// running ones, so it prints the lowest seed with a finding.
 type swarm struct {
 	o     swarmOptions
 	p     process
@@ -311,6 +310,9 @@ func (s *swarm) run(ctx context.Context) {
 				return
 			}
 			s.take(o)
+			if s.o.all && !o.fine() {
+				meter.note("found: " + s.line(&o))
+			}
 		case <-meter.due():
 			meter.show(s.progress())
 		}
@@ -417,12 +419,15 @@ func (s *swarm) blame() error {
 	return simVerdict(first.result)
 }
 
+// line is the command that runs a seed, with its findings.
+func (s *swarm) line(o *outcome) string { return s.o.command(o.seed) + "  # " + o.summary() }
+
 // list prints a line for each seed that found something.
 func (s *swarm) list() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s found something:\n\n", report.Plural(uint64(len(s.found))+s.more, "seed"))
 	for i := range s.found {
-		fmt.Fprintf(&b, "  %s  # %s\n", s.o.command(s.found[i].seed), s.found[i].summary())
+		fmt.Fprintf(&b, "  %s\n", s.line(&s.found[i]))
 	}
 	if s.more > 0 {
 		fmt.Fprintf(&b, "  and %s more\n", report.Count(s.more))
