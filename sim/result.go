@@ -207,15 +207,23 @@ const (
 
 // Code returns the exit code a result calls for.
 func (r *Result) Code() int {
-	for _, a := range r.Auditors {
-		if a.Violations > 0 {
-			return ExitCorrectness
-		}
+	if len(r.Violated()) > 0 {
+		return ExitCorrectness
 	}
 	if r.Pending != "" {
 		return ExitLiveness
 	}
 	return ExitFine
+}
+
+// Violated returns the names of the auditors that found something.
+func (r *Result) Violated() (names []string) {
+	for _, a := range r.Auditors {
+		if a.Violations > 0 {
+			names = append(names, a.Name)
+		}
+	}
+	return names
 }
 
 // Include adds the sums of a run to those of many.

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/sim"
-	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/report"
 	"github.com/georld/rld/sim/scenario"
 	"github.com/georld/rld/sim/shrink"
@@ -60,19 +58,8 @@ func (o *shrinkOptions) run(p process, name string) error {
 		fmt.Fprintln(p.err, err)
 		return exitWith(exitNoneOf, errors.New("this scenario cannot be run"))
 	}
-	var way string // in which the run fails
 	wall := stopwatch()
-	small, runs, err := shrink.Shrink(file, shrink.Options{
-		Fails: func(c *sim.Config) bool {
-			ways := waysOf(sim.Run(c, sim.Options{Auditors: audit.All}))
-			if way == "" && len(ways) > 0 {
-				way = ways[0]
-			}
-			return slices.Contains(ways, way)
-		},
-		Done:  func() bool { return wall() > o.limit },
-		Seeds: 3,
-	})
+	small, err := shrink.Shrink(file, func() bool { return wall() > o.limit })
 	if err != nil {
 		return exitWith(exitNoneOf, fmt.Errorf("%s: %w", name, err))
 	}
@@ -80,16 +67,12 @@ func (o *shrinkOptions) run(p process, name string) error {
 		return exitWith(exitNoneOf, fmt.Errorf("%s does not fail, so there is nothing to shrink: "+
 			"name a seed that rld sim swarm --keep-going lists, with its --known", name))
 	}
-	last, err := scenario.Parse(name, small)
-	if err != nil {
-		return exitWith(exitNo, err)
-	}
-	fmt.Fprintf(p.err, "%s fails by %s: from %s to %s, in %s of %s\n", name, way, sizeOf(cfg), sizeOf(last),
-		report.Plural(uint64(runs), "run"), wall().Round(100*time.Millisecond))
+	fmt.Fprintf(p.err, "%s fails by %s: from %s to %s, in %s of %s\n", name, small.Way, sizeOf(cfg), sizeOf(small.Config),
+		report.Plural(uint64(small.Runs), "run"), wall().Round(100*time.Millisecond))
 	if o.out == "" {
-		_, err = p.out.Write(small)
+		_, err = p.out.Write(small.File)
 	} else {
-		err = os.WriteFile(o.out, small, 0o644)
+		err = os.WriteFile(o.out, small.File, 0o644)
 	}
 	return exitWith(exitNo, err)
 }
@@ -111,25 +94,4 @@ func (o *shrinkOptions) read(name string) ([]byte, error) {
 func sizeOf(c *sim.Config) string {
 	return fmt.Sprintf("%s, %s, %s and %v", report.Plural(uint64(len(c.Faults)), "fault"),
 		report.Plural(uint64(len(c.Rules.Rules())), "rule"), report.Plural(uint64(c.Daemons()), "daemon"), c.Duration)
-}
-
-// waysOf names the ways in which a run failed, none for a run that found
-// nothing.
-func waysOf(r *sim.Result, err error) []string {
-	if crash, ok := errors.AsType[*sim.CrashError](err); ok {
-		return []string{fmt.Sprint("a crash: ", crash.Value)}
-	}
-	if err != nil {
-		return []string{err.Error()}
-	}
-	var ways []string
-	for _, a := range r.Auditors {
-		if a.Violations > 0 {
-			ways = append(ways, a.Name)
-		}
-	}
-	if r.Pending != "" {
-		ways = append(ways, "daemons that do not agree")
-	}
-	return ways
 }

@@ -220,12 +220,7 @@ func (o *outcome) summary() string {
 		text, _, _ := strings.Cut(o.err.Error(), "\n")
 		return text
 	}
-	var names []string
-	for _, a := range o.result.Auditors {
-		if a.Violations > 0 {
-			names = append(names, a.Name)
-		}
-	}
+	names := o.result.Violated()
 	if o.result.Pending != "" {
 		names = append(names, "not done: "+o.result.Pending)
 	}

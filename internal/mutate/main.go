@@ -34,6 +34,7 @@ type options struct {
 	suites  []suiteName
 	all     bool // goes on after a suite that fails
 	runs    int  // seeds of the swarm
+	shrink  int  // mutations whose runs are shrunk
 	jobs    int
 	results string
 	any     bool // takes results of any tree
@@ -76,6 +77,7 @@ func parseOptions(args []string) (*options, error) {
 	f.StringVar(&suites, "suites", "package,explorers,scenarios,swarm,others", "what to try, in this order")
 	f.BoolVar(&o.all, "all", false, "try all suites, also after one that fails")
 	f.IntVar(&o.runs, "runs", 300, "seeds of the swarm")
+	f.IntVar(&o.shrink, "shrink", 0, "shrink the runs of so many mutations that the swarm catches, and print what is left")
 	f.IntVar(&o.jobs, "j", 1, "mutations at a time")
 	f.StringVar(&o.results, "results", "bin/mutate.jsonl", "file that keeps the results")
 	f.BoolVar(&o.any, "any-tree", false, "take kept results of other versions of the tree, too")
@@ -94,6 +96,9 @@ func parseOptions(args []string) (*options, error) {
 		return nil, fmt.Errorf("-only: %w", err)
 	}
 	o.files = strings.Split(files, ",")
+	if o.shrink > 0 {
+		suites = string(swarmSuite)
+	}
 	for s := range strings.SplitSeq(suites, ",") {
 		if !slices.Contains(suiteNames, suiteName(s)) {
 			return nil, fmt.Errorf("-suites: %q is none of %v", s, suiteNames)
@@ -135,6 +140,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if err := runAll(ctx, root, o, all, list, kept, out); err != nil {
 			return err
 		}
+	}
+	if o.shrink > 0 {
+		return nil
 	}
 	t := newTable(list, kept)
 	switch {

@@ -28,8 +28,9 @@ const patience = 2 * time.Minute
 
 // finding is a run of the simulator that failed.
 type finding struct {
-	Run  string // the name of a scenario, or "seed 17"
-	What string // auditors, or how it crashed
+	Run    string  // the name of a scenario, or "seed 17"
+	What   string  // auditors, or how it crashed
+	Shrunk *shrunk `json:",omitempty"`
 }
 
 // play plays scenarios or seeds until one fails, which it prints as JSON. It
@@ -39,17 +40,18 @@ func play(args []string, out io.Writer) int {
 	seeds := f.Int("seeds", 0, "seeds of the swarm, 0 for the scenarios")
 	only := f.String("run", "", "this run alone")
 	without := f.String("without", "", "runs to leave out, with commas between them")
+	smaller := f.Bool("shrink", false, "shrink the runs instead")
 	if err := f.Parse(args); err != nil {
 		return 2
 	}
 	debug.SetGCPercent(400)
-	found := func(run, what string) int {
-		_ = json.NewEncoder(out).Encode(finding{run, what})
+	found := func(run, what string, small *shrunk) int {
+		_ = json.NewEncoder(out).Encode(finding{run, what, small})
 		return 1
 	}
 	list, err := scenarios()
 	if err != nil {
-		return found("scenarios", err.Error())
+		return found("scenarios", err.Error(), nil)
 	}
 	if *seeds > 0 {
 		list = nil
@@ -66,13 +68,20 @@ func play(args []string, out io.Writer) int {
 		// A crash that cannot be recovered leaves this line as the last one.
 		fmt.Fprintln(os.Stderr, "playing", n.name)
 		hangs := time.AfterFunc(patience, func() {
-			found(n.name, "hangs")
+			found(n.name, "hangs", nil)
 			os.Exit(1)
 		})
-		what := n.play()
+		var small *shrunk
+		var what string
+		if *smaller {
+			hangs.Reset(patience + shrinkTime)
+			small, what = n.shrink()
+		} else {
+			what = n.play()
+		}
 		hangs.Stop()
 		if what != "" {
-			return found(n.name, what)
+			return found(n.name, what, small)
 		}
 	}
 	return 0
@@ -105,12 +114,7 @@ func (n *named) play() (what string) {
 	if r.Code() == sim.ExitFine {
 		return ""
 	}
-	var words []string
-	for _, a := range r.Auditors {
-		if a.Violations > 0 {
-			words = append(words, a.Name)
-		}
-	}
+	words := r.Violated()
 	if r.Pending != "" {
 		words = append(words, "liveness")
 	}

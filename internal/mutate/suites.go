@@ -53,6 +53,8 @@ type outcome struct {
 	Caught  bool
 	By      string  `json:",omitempty"` // the test, or the run and its auditors
 	Seconds float64 // until then, or of all of it
+	// Shrunk is the run of the swarm, after it was shrunk.
+	Shrunk *shrunk `json:",omitempty"`
 	// Absent is true if nothing of the suite runs the mutated code.
 	Absent bool `json:",omitempty"`
 }
@@ -83,6 +85,9 @@ func runAll(ctx context.Context, root string, o *options, all, list []*mutation,
 	if r.bundle, err = newBundle(root, folder, all); err != nil {
 		return err
 	}
+	if o.shrink > 0 {
+		return r.shrinkAll(ctx, list, kept, out)
+	}
 	work := make(chan *mutation)
 	var done sync.WaitGroup
 	var mu sync.Mutex
@@ -103,11 +108,7 @@ func runAll(ctx context.Context, root string, o *options, all, list []*mutation,
 			}
 		})
 	}
-	// In a drawn order the results of an interrupted run are a fair sample.
-	order := slices.SortedFunc(slices.Values(list), func(a, b *mutation) int {
-		return strings.Compare(rank(o.seed, a.Name), rank(o.seed, b.Name))
-	})
-	for _, m := range order {
+	for _, m := range drawnOrder(list, o.seed) {
 		if m.Equivalent != "" {
 			left--
 			continue
@@ -120,6 +121,14 @@ func runAll(ctx context.Context, root string, o *options, all, list []*mutation,
 	close(work)
 	done.Wait()
 	return cmp.Or(ctx.Err(), failed)
+}
+
+// drawnOrder sorts mutations so that the results of an interrupted run are a
+// fair sample.
+func drawnOrder(list []*mutation, seed uint64) []*mutation {
+	return slices.SortedFunc(slices.Values(list), func(a, b *mutation) int {
+		return strings.Compare(rank(seed, a.Name), rank(seed, b.Name))
+	})
 }
 
 // readUses reads which packages the tests of a package reach.

@@ -23,13 +23,7 @@ type verdict struct {
 func judge(r *sim.Result) verdict {
 	switch r.Code() {
 	case sim.ExitCorrectness:
-		var names []string
-		for _, a := range r.Auditors {
-			if a.Violations > 0 {
-				names = append(names, a.Name)
-			}
-		}
-		text := "Violated: " + strings.Join(names, ", ")
+		text := "Violated: " + strings.Join(r.Violated(), ", ")
 		if r.Pending != "" {
 			text += "; not done: " + r.Pending
 		}

@@ -7,6 +7,9 @@ package shrink
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,54 +17,64 @@ import (
 
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/audit"
 	"github.com/georld/rld/sim/scenario"
 )
 
-// Options are the inputs of a search besides the run.
-type Options struct {
-	// Fails plays a run, and reports whether it fails in the way that is looked
-	// for.
-	Fails func(*sim.Config) bool
-	// Done is asked before each run, and ends the search.
-	Done func() bool
-	// Seeds is the number of other seeds that a smaller run is tried with. A
-	// dropped part draws no random numbers any more, so all other draws change.
-	Seeds int
+// Shrunk is the smallest run that a search found.
+type Shrunk struct {
+	Way    string // in which it fails: an auditor, a crash, or no agreement
+	File   []byte // the scenario
+	Config *sim.Config
+	Runs   int // that the search played
 }
 
+// seeds is the number of other seeds that a smaller run is tried with. A
+// dropped part draws no random numbers any more, so all other draws change.
+const seeds = 3
+
 // Shrink returns the smallest run that it finds to fail as a scenario does, nil
-// if the scenario does not fail, and how many runs it has played. The error is
-// why the scenario cannot be read.
-func Shrink(file []byte, o Options) (small []byte, runs int, err error) {
-	cfg, err := scenario.Parse("scenario", file)
-	if err != nil {
-		return nil, 0, err
-	}
-	root, _, _ := yamlpos.Parse("scenario", file, yamlpos.Options{MaxBytes: len(file)})
-	if get(root, "regions") == nil {
-		regions := yamlpos.NewMap()
-		for _, r := range cfg.Regions {
-			regions = with(regions, r.Name, yamlpos.TextNode(strconv.Itoa(r.Daemons)))
+// if the scenario does not fail. It asks done before each run, and ends the
+// search if so. The error is why the scenario cannot be read.
+func Shrink(file []byte, done func() bool) (*Shrunk, error) {
+	way := ""
+	s := &search{done: done, seeds: seeds, fails: func(c *sim.Config) bool {
+		ways := waysOf(sim.Run(c, sim.Options{Auditors: audit.All}))
+		if way == "" && len(ways) > 0 {
+			way = ways[0]
 		}
-		root = with(root, "regions", regions)
+		return slices.Contains(ways, way)
+	}}
+	if err := s.run(file); err != nil || s.file == nil {
+		return nil, err
 	}
-	s := &search{o: o}
-	if !s.play(root) {
-		return nil, s.runs, nil
+	return &Shrunk{Way: way, File: s.file, Config: s.cfg, Runs: s.runs}, nil
+}
+
+// number finds what differs between two crashes of one cause.
+var number = regexp.MustCompile("[0-9]+")
+
+// waysOf names the ways in which a run failed, none for a run that found
+// nothing.
+func waysOf(r *sim.Result, err error) []string {
+	if crash, ok := errors.AsType[*sim.CrashError](err); ok {
+		return []string{"a crash: " + number.ReplaceAllString(fmt.Sprint(crash.Value), "N")}
 	}
-	for s.better = true; s.better && !o.Done(); {
-		s.better = false
-		s.cutTime()
-		s.lists(nil)
-		s.regions()
-		s.maps(nil)
+	if err != nil {
+		return []string{err.Error()}
 	}
-	return s.file, s.runs, nil
+	ways := r.Violated()
+	if r.Pending != "" {
+		ways = append(ways, "daemons that do not agree")
+	}
+	return ways
 }
 
 // search is the state of a search.
 type search struct {
-	o      Options
+	fails  func(*sim.Config) bool
+	done   func() bool
+	seeds  int
 	runs   int
 	better bool // than before the round
 
@@ -71,12 +84,36 @@ type search struct {
 	cfg  *sim.Config
 }
 
+// run shrinks a scenario. The file stays nil if the scenario does not fail.
+func (s *search) run(file []byte) error {
+	cfg, err := scenario.Parse("scenario", file)
+	if err != nil {
+		return err
+	}
+	root, _, _ := yamlpos.Parse("scenario", file, yamlpos.Options{MaxBytes: len(file)})
+	if get(root, "regions") == nil {
+		regions := yamlpos.NewMap()
+		for _, r := range cfg.Regions {
+			regions = with(regions, r.Name, yamlpos.TextNode(strconv.Itoa(r.Daemons)))
+		}
+		root = with(root, "regions", regions)
+	}
+	for s.better = s.play(root); s.better && !s.done(); {
+		s.better = false
+		s.cutTime()
+		s.lists(nil)
+		s.regions()
+		s.maps(nil)
+	}
+	return nil
+}
+
 // try plays a smaller run with its seed, and with some others.
 func (s *search) try(root *yamlpos.Node) bool {
 	if s.play(root) {
 		return true
 	}
-	for seed := range s.o.Seeds {
+	for seed := range s.seeds {
 		if s.play(with(root, "seed", yamlpos.TextNode(strconv.Itoa(seed+1)))) {
 			return true
 		}
@@ -86,7 +123,7 @@ func (s *search) try(root *yamlpos.Node) bool {
 
 // play plays a run, and keeps it if it fails.
 func (s *search) play(root *yamlpos.Node) bool {
-	if s.o.Done() {
+	if s.done() {
 		return false
 	}
 	file := yamlpos.Format(root)
@@ -98,7 +135,7 @@ func (s *search) play(root *yamlpos.Node) bool {
 		return false
 	}
 	s.runs++
-	if !s.o.Fails(cfg) {
+	if !s.fails(cfg) {
 		return false
 	}
 	s.file, s.root, s.cfg, s.better = file, root, cfg, true
