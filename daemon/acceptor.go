@@ -109,7 +109,7 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 // store appends entries to the journal with one sync.
 func (n *acceptorLoop) store(entries []quorum.Entry) error {
 	begin := time.Now()
-	err := n.disk.Append(entries, n.snapshot)
+	err := n.disk.Append(entries, n)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.counts.Writes++
@@ -123,18 +123,21 @@ func (n *acceptorLoop) store(entries []quorum.Entry) error {
 	return err
 }
 
-// snapshot returns the records that replace the journal.
-func (n *acceptorLoop) snapshot() (all [][]byte) {
+// Snapshot implements replica.State.
+func (n *acceptorLoop) Snapshot() (all [][]byte) {
 	n.with(func(l *replica.AcceptorLoop) { all = l.Snapshot() })
 	return all
 }
+
+// Rewritten implements replica.State.
+func (n *acceptorLoop) Rewritten() { n.with((*replica.AcceptorLoop).Rewritten) }
 
 // compact rewrites the journal when most of it is out of date.
 func (n *acceptorLoop) compact() {
 	if !n.disk.ShouldCompact() {
 		return
 	}
-	lost, err := n.disk.Compact(n.snapshot)
+	lost, err := n.disk.Compact(n)
 	if err != nil && !lost {
 		n.log.Warn("the journal of strict keys could not be rewritten: it grows", "error", err)
 	}

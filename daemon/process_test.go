@@ -309,7 +309,7 @@ func (p *localProcess) log(change func([][]byte) [][]byte) {
 func (p *localProcess) compact() {
 	p.pausing(func() {
 		a := p.cluster.strict.acceptor
-		p.script.must(a.disk.Rewrite(a.snapshot))
+		p.script.must(a.disk.Rewrite(a))
 	})
 }
 

@@ -10,11 +10,17 @@ import (
 )
 
 // AcceptorLog is the journal of the acceptor of a process. One goroutine owns
-// it. Its methods call snapshot where they rewrite the journal: it returns
-// AcceptorLoop.Snapshot.
+// it.
 type AcceptorLog struct {
 	journal  *journal.Journal
 	rewrites uint64
+}
+
+// State is the state of an acceptor that a rewrite of its journal stores; see
+// AcceptorLoop.
+type State interface {
+	Snapshot() [][]byte
+	Rewritten()
 }
 
 // OpenAcceptor opens the journal and recovers the acceptor from it. An acceptor
@@ -94,15 +100,13 @@ func (s *Storage) beginJournal(c quorum.Config) (*journal.Journal, quorum.Start,
 	return disk, quorum.Start{Stored: stored}, err
 }
 
-// Append stores entries with one sync. When it returns without an error they
-// are on disk. It rewrites a journal that is full.
-func (g *AcceptorLog) Append(entries []quorum.Entry, snapshot func() [][]byte) error {
-	records := Records(entries)
-	err := g.journal.Append(records)
+// Append stores entries of a state with one sync. When it returns without an
+// error they are on disk. It rewrites a journal that is full: the state holds
+// the entries, too.
+func (g *AcceptorLog) Append(entries []quorum.Entry, s State) error {
+	err := g.journal.Append(Records(entries))
 	if errors.Is(err, journal.ErrFull) {
-		if err = g.Rewrite(snapshot); err == nil { // it holds the records, too
-			err = g.journal.Append(records)
-		}
+		return g.Rewrite(s)
 	}
 	return err
 }
@@ -114,18 +118,19 @@ func (g *AcceptorLog) ShouldCompact() bool { return g.journal.ShouldCompact() }
 // Compact rewrites the journal. After an error with lost true nothing can be
 // stored any more, and Acceptor.Failed must get it; else the journal only
 // grows.
-func (g *AcceptorLog) Compact(snapshot func() [][]byte) (lost bool, err error) {
-	err = g.Rewrite(snapshot)
+func (g *AcceptorLog) Compact(s State) (lost bool, err error) {
+	err = g.Rewrite(s)
 	_, lost = errors.AsType[*journal.FailedError](err)
 	return lost, err
 }
 
-// Rewrite replaces the journal by a snapshot of the acceptor. On an error the
-// former content stays.
-func (g *AcceptorLog) Rewrite(snapshot func() [][]byte) error {
-	if err := g.journal.Rewrite(slices.Values(snapshot())); err != nil {
+// Rewrite replaces the journal by a state. On an error the former content
+// stays.
+func (g *AcceptorLog) Rewrite(s State) error {
+	if err := g.journal.Rewrite(slices.Values(s.Snapshot())); err != nil {
 		return err
 	}
+	s.Rewritten()
 	g.rewrites++
 	return nil
 }

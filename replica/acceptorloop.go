@@ -68,6 +68,9 @@ func (l *AcceptorLoop) Snapshot() [][]byte {
 	return records
 }
 
+// Rewritten notes that the log holds the latest Snapshot.
+func (l *AcceptorLoop) Rewritten() { l.Acceptor.Rewritten() }
+
 // Records encodes the entries of quorum.Ready.Store.
 func Records(entries []quorum.Entry) [][]byte {
 	records := make([][]byte, len(entries))

@@ -53,11 +53,15 @@ func threeVoters() route.Layout {
 	return route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: []string{"us-0", "us-1", "us-2"}}}}
 }
 
+func oneVoter() route.Layout {
+	return route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: []string{"us-0"}}}}
+}
+
 // store stores all that a loop has to store.
 func (x *storageRig) store(l *AcceptorLoop, log *AcceptorLog) {
 	x.t.Helper()
 	for r := l.Turn(0, now); len(r.Store) > 0; r = l.Stored(0, now, nil) {
-		if err := log.Append(r.Store, l.Snapshot); err != nil {
+		if err := log.Append(r.Store, l); err != nil {
 			x.t.Fatal(err)
 		}
 	}
@@ -141,10 +145,68 @@ func TestFullJournal(t *testing.T) {
 	}
 	check("full")
 	keep(60)
-	if lost, err := log.Compact(l.Snapshot); lost || err != nil {
+	if lost, err := log.Compact(l); lost || err != nil {
 		t.Fatal(lost, err)
 	}
 	check("compacted")
+}
+
+// TestRewriteBesideALayoutChange changes the layout of a voter whose journal is
+// rewritten before the change is stored: the rewritten journal holds the change,
+// and can be read.
+func TestRewriteBesideALayoutChange(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		rewrite func(t *testing.T, x *storageRig, l *AcceptorLoop, log *AcceptorLog)
+	}{
+		{"by a full journal", func(_ *testing.T, x *storageRig, l *AcceptorLoop, log *AcceptorLog) {
+			x.store(l, log)
+		}},
+		{"by a compaction", func(t *testing.T, x *storageRig, l *AcceptorLoop, log *AcceptorLog) {
+			if lost, err := log.Compact(l); lost || err != nil {
+				t.Fatal(lost, err)
+			}
+			if err := l.Receive(0, now, acceptOf(7)); err != nil {
+				t.Fatal(err)
+			}
+			x.store(l, log)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x := newStorage(t)
+			x.MaxBytes = 900
+			open := func() (*AcceptorLoop, *AcceptorLog, Recovery) {
+				l, log, found, err := x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0", Genesis: oneVoter()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, live := acceptorOf(t, quorum.Start{First: true})
+				l.Peers(0, 1, live)
+				return l, log, found
+			}
+			l, log, _ := open()
+			for amount := uint64(1); log.Rewrites() == 0 && log.Size() < 780; amount++ {
+				if err := l.Receive(0, now, acceptOf(amount)); err != nil {
+					t.Fatal(err)
+				}
+				x.store(l, log)
+			}
+			if err := l.Acceptor.Propose(oneVoter()); err != nil {
+				t.Fatal(err)
+			}
+			l.Acceptor.Tick(0, now.Millis())
+			before := log.Rewrites()
+			tc.rewrite(t, x, l, log)
+			if log.Rewrites() == before {
+				t.Fatal("nothing rewrote the journal")
+			}
+			x.end()
+			l, _, found := open()
+			if n := l.Acceptor.Layout().Number; found.Found != Intact || n != 2 {
+				t.Errorf("found %v with layout %d, want an intact journal with layout 2: %v", found.Found, n, found.Damage)
+			}
+		})
+	}
 }
 
 // TestRecoveryOfRights starts an agent for the first time only if it never ran

@@ -88,7 +88,7 @@ func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 func (d *Daemon) writeLog(w *World, entries []quorum.Entry) {
 	w.strict.out.Syncs++
 	d.write(w, w.cfg.Strict.Sync, journalFile, 0,
-		func() error { return d.log.Append(entries, d.acceptor.Snapshot) },
+		func() error { return d.log.Append(entries, d.acceptor) },
 		func(mono time.Duration, err error) {
 			d.logFailed = err != nil
 			d.serveAcceptor(w, d.acceptor.Stored(mono, d.time(w.now), err))
@@ -106,7 +106,7 @@ func (d *Daemon) compact(w *World) {
 	lost := false
 	d.write(w, w.cfg.Strict.Sync, journalFile, 0,
 		func() (err error) {
-			lost, err = d.log.Compact(d.acceptor.Snapshot)
+			lost, err = d.log.Compact(d.acceptor)
 			return err
 		},
 		func(_ time.Duration, err error) {
@@ -140,6 +140,7 @@ func (w *World) stored(i int32) {
 	case !d.Up || d.member != x.member:
 	case !x.done:
 		x.done, x.err = true, d.writing[x.file]()
+		d.writing[x.file] = written
 		if w.acting = d; w.traced(d) {
 			w.lines.add(d, "store", "%s ends, error=%v", fileNames[x.file], x.err)
 		}
@@ -160,6 +161,10 @@ func (d *Daemon) writes(file int) string {
 	}
 	return fileWords[file]
 }
+
+// written stands for a write that is done, and of which the process does not
+// know yet: a crash does not repeat it.
+func written() error { return nil }
 
 // maxTorn bounds the calls of a write that a crash lets through.
 const maxTorn = 8

@@ -275,7 +275,7 @@ func (v *virtualProcess) changeLog(change func([][]byte) [][]byte) {
 	v.script.must(m.Remove(replica.JournalFile))
 }
 
-func (v *virtualProcess) compact() { v.script.must(v.daemon.log.Rewrite(v.daemon.acceptor.Snapshot)) }
+func (v *virtualProcess) compact() { v.script.must(v.daemon.log.Rewrite(v.daemon.acceptor)) }
 
 func (v *virtualProcess) process(do func(*replica.Process)) { do(v.daemon.process) }
 

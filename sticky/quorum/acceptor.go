@@ -60,6 +60,8 @@ type batch struct {
 	dirty    []crdt.Key
 	entries  []Entry
 	messages []sticky.Message
+	// snapshot is the number of entries that are in the latest Snapshot.
+	snapshot int
 }
 
 // Ready is the work of a driver, in any order.
@@ -321,8 +323,10 @@ func (r *Acceptor) wake() time.Duration {
 }
 
 // Snapshot yields entries that together restore the whole state, records by
-// key, including changes since the last store.
+// key, including changes since the last store. Rewritten must follow once the
+// log holds them instead of its former entries.
 func (r *Acceptor) Snapshot(yield func(Entry)) {
+	r.batch.snapshot = len(r.batch.entries)
 	for _, key := range r.keys() {
 		yield(Entry{Record: new(r.records[key].Record)})
 	}
@@ -331,6 +335,14 @@ func (r *Acceptor) Snapshot(yield func(Entry)) {
 	if r.next != nil {
 		yield(Entry{Next: new(r.next.Clone())})
 	}
+}
+
+// Rewritten reports that the log holds the latest Snapshot. The layouts and the
+// meta of it are not stored once more: after the newer ones of the snapshot they
+// would restore a state that never was.
+func (r *Acceptor) Rewritten() {
+	b := &r.batch
+	b.entries, b.snapshot = b.entries[b.snapshot:], 0
 }
 
 // keys returns all keys, ascending.

@@ -67,7 +67,7 @@ func cloneMap[K comparable, V any](m map[K]V) map[K]V {
 }
 
 func (b *batch) clone() batch {
-	c := batch{slices.Clone(b.dirty), slices.Clone(b.entries), slices.Clone(b.messages)}
+	c := batch{slices.Clone(b.dirty), slices.Clone(b.entries), slices.Clone(b.messages), b.snapshot}
 	for i := range c.messages {
 		m := &c.messages[i]
 		m.Accepted, m.SnapshotRequests, m.SnapshotChunks = slices.Clip(m.Accepted), slices.Clip(m.SnapshotRequests), slices.Clip(m.SnapshotChunks)
