@@ -152,8 +152,8 @@ func TestFullJournal(t *testing.T) {
 }
 
 // TestRewriteBesideALayoutChange changes the layout of a voter whose journal is
-// rewritten before the change is stored: the rewritten journal holds the change,
-// and can be read.
+// rewritten before the change is stored: the rewritten journal holds the
+// change, and can be read.
 func TestRewriteBesideALayoutChange(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

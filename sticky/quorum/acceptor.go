@@ -337,8 +337,8 @@ func (r *Acceptor) Snapshot(yield func(Entry)) {
 	}
 }
 
-// Rewritten reports that the log holds the latest Snapshot. The layouts and the
-// meta of it are not stored once more: after the newer ones of the snapshot they
+// Rewritten reports that the log holds the latest Snapshot. Its layouts and its
+// meta are not stored once more: after the newer ones of the snapshot they
 // would restore a state that never was.
 func (r *Acceptor) Rewritten() {
 	b := &r.batch
