@@ -106,6 +106,15 @@ func (a *clockAuditor) leapt(d *sim.Daemon, shard int) bool {
 	return w.leapt
 }
 
+// setBack notes a wall clock that a shard may have seen: one that is set back
+// and forward again leaps where the shard read it between the two.
+func (a *clockAuditor) setBack(d *sim.Daemon) {
+	offset, shards := a.offset(d), a.walls[d.Index].shards
+	for i := range shards {
+		shards[i].latest = min(shards[i].latest, offset)
+	}
+}
+
 // ceiling returns the highest clock that is allowed at a monotonic time, Unix
 // ms.
 func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
@@ -114,6 +123,9 @@ func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
 
 func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	a.read(d)
+	if m == nil {
+		a.setBack(d)
+	}
 	from, to, ok := a.accepted(d, m, err)
 	if !ok {
 		return
