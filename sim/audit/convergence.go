@@ -32,15 +32,22 @@ func (a *convergenceAuditor) settled() {
 		}
 	}
 	for _, local := range core {
-		if !a.noRoom {
-			a.complete(local[0], low, high)
+		if a.noRoom {
+			break
+		}
+		for i, d := range local { // daemons of other numbers of shards refuse each other
+			if !slices.ContainsFunc(local[:i], func(o *sim.Daemon) bool { return sameShards(o, d) }) {
+				a.complete(d, low, high)
+			}
 		}
 	}
 }
 
-// complete checks that a daemon, and with it its region, has all that the live
-// processes of the region counted, in the windows that began by the slowest
-// clock and are not over by the fastest.
+func sameShards(a, b *sim.Daemon) bool { return a.Settings().Shards == b.Settings().Shards }
+
+// complete checks that a daemon, and with it all of its region that have as
+// many shards, has all that the live processes of these counted, in the windows
+// that began by the slowest clock and are not over by the fastest.
 func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 	var held [][]gossip.Cell // by shard
 	for _, n := range d.Nodes {
@@ -56,7 +63,7 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			}
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
-				if p.region != d.RegionIndex || !p.up && !p.handedOver() {
+				if p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !p.handedOver() {
 					continue // its latest hits may have gone with it
 				}
 				k := &w.counts[i]
