@@ -130,6 +130,9 @@ func (l *lines) stateOf(d *Daemon) {
 		epochs := ""
 		for _, e := range slices.Concat(s.Regions, s.Daemons) {
 			epochs += fmt.Sprintf(" epoch=%s settled=%t members=%v", e.ID, e.Settled, e.Members)
+			if !e.Settled {
+				epochs += fmt.Sprintf(" missing=%v no_vote=%v", e.Missing, e.NoVote)
+			}
 		}
 		l.add(d, "state", "rights holds=%t reason=%q failing=%q%s", s.Holds, s.Reason, s.Failing, epochs)
 	}

@@ -76,7 +76,7 @@ func (o *traceOptions) of(p process, cfg *sim.Config) (*tracer, error) {
 				suggest.Hint(name, places, "the places are "+suggest.List(places)))
 		}
 	}
-	switch most := cfg.Duration + cfg.Settle; {
+	switch most := cfg.Duration + cfg.Settle + cfg.Liveness; {
 	case cfg.Grid != nil:
 		return nil, errors.New("--trace is about one run, and this scenario is a grid of many")
 	case o.from > most:
