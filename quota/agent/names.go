@@ -26,6 +26,10 @@ func memberID(name string, generation uint64) uint64 {
 // sameName reports whether two participants are generations of one daemon.
 func sameName(a, b uint64) bool { return a>>32 == b>>32 }
 
+// later reports whether a participant is of a later generation than the first:
+// its daemon lost its record, and has a fence.
+func later(member uint64) bool { return uint32(member) != 0 }
+
 // print is the fingerprint of an item.
 type print = uint64
 

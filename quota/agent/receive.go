@@ -75,6 +75,12 @@ func (a *Agent) sender(m *Message) (*link, error) {
 		return nil, fmt.Errorf("message of %q as participant %016x: %w: want one of its own",
 			m.Name, m.Member, ErrNotPeer)
 	}
+	// A participant that no daemon is would be admitted to an epoch and never
+	// acknowledge it.
+	if m.Fence < 0 || later(m.Member) != (m.Fence > 0) {
+		return nil, fmt.Errorf("message of %q as participant %016x with fence %d: %w: want a fence in later "+
+			"generations only", m.Name, m.Member, m.Fence, ErrNotPeer)
+	}
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
