@@ -45,21 +45,56 @@ func (a *Agent) addVote(v epoch.Vote) bool {
 	return true
 }
 
-// acknowledge acknowledges all pending epochs, unless promises are being
+// crowd is how many unsettled epochs of a table are acknowledged as they come.
+const crowd = epoch.MaxPending / 4
+
+// chosen returns the epochs of a table to acknowledge now, ascending: all
+// pending ones, except in a crowd.
+//
+// Daemons that do not receive each other's messages all lead, and each may
+// propose an epoch, in all more than a daemon may acknowledge. If each
+// acknowledged those that it learned first, every epoch could lack someone, and
+// none would ever be settled. So of a crowd only the newest is acknowledged,
+// once no other one arrived for as long as a lost message takes. Retirements do
+// not wait.
+func (a *Agent) chosen(table int) []epoch.ID {
+	t := a.table(table)
+	ids := t.Pending()
+	unsettled, retiring := 0, []epoch.ID(nil)
+	for i := range t.Len() {
+		k := t.At(i)
+		if !k.Settled {
+			unsettled++
+		}
+		if len(k.Epoch.Retired) > 0 {
+			retiring = append(retiring, k.Epoch.ID)
+		}
+	}
+	if len(ids) == 0 || unsettled <= crowd {
+		return ids
+	}
+	newest := ids[len(ids)-1]
+	calm := a.at-a.learned[table] >= max(a.cfg.resend(true), a.cfg.resend(false))
+	return slices.DeleteFunc(ids, func(id epoch.ID) bool {
+		return !(calm && id == newest) && !slices.Contains(retiring, id)
+	})
+}
+
+// acknowledge acknowledges the epochs that are due, unless promises are being
 // stored: so one record holds many promises.
 func (a *Agent) acknowledge() {
 	d := &a.disk
 	if d.flight != nil || d.failing != nil || a.stamp == 0 {
 		return
 	}
-	for _, id := range a.local.Pending() {
+	for _, id := range a.chosen(daemonTable) {
 		if _, _, err := a.local.Acknowledge(id, a.now, a.region.Acknowledged()); err != nil {
 			a.refused("", err)
 			break
 		}
 		d.promised = true
 	}
-	for _, id := range a.region.Pending() {
+	for _, id := range a.chosen(regionTable) {
 		ack, _, err := a.region.Acknowledge(id, a.now, nil)
 		if err != nil {
 			a.refused("", err)

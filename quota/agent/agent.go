@@ -68,6 +68,7 @@ type Agent struct {
 	balance balance
 	cache   shareCache
 	resting [2]time.Duration // until when no epoch of a table is proposed
+	learned [2]time.Duration // when an epoch of a table was learned last
 }
 
 // learning is the state of a restarted daemon: it holds nothing until it has

@@ -72,6 +72,15 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// resend returns how long after an item it is sent again to a peer that still
+// lacks it, in the own region or in another one.
+func (c *Config) resend(local bool) time.Duration {
+	if local {
+		return 4 * c.Interval
+	}
+	return 3 * c.WANInterval
+}
+
 // Validate returns an error for the first invalid field, with valid values.
 // Fields of 0 have their defaults.
 func (c Config) Validate() error {

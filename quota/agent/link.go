@@ -151,11 +151,7 @@ func (l *link) send(at time.Duration, o origins, p print) bool {
 		return false
 	}
 	s := l.sent[p]
-	first := 4 * l.cfg.Interval
-	if !l.local {
-		first = 3 * l.cfg.WANInterval
-	}
-	if s.times > 0 && at < s.at+first<<min(s.times-1, 5) {
+	if s.times > 0 && at < s.at+l.cfg.resend(l.local)<<min(s.times-1, 5) {
 		return false
 	}
 	if len(l.sent) >= maxOrigins {

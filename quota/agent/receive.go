@@ -125,6 +125,7 @@ func (a *Agent) takeSection(l *link, table int, s *Section) {
 			continue
 		}
 		a.origins.note(a.at, itemPrint(printEpoch, uint64(table), e.ID, 0), l)
+		a.learned[table] = a.at
 		a.changes++
 	}
 	for i := range s.Acks {

@@ -62,6 +62,7 @@ func (a *Agent) propose(table int, e epoch.Epoch, text string) error {
 	if err != nil {
 		return fmt.Errorf("propose an epoch of %s: %w", tableNames[table], err)
 	}
+	a.learned[table] = a.at
 	a.changes++
 	a.log.Add(Proposed, "", fmt.Sprintf("%s: epoch %s: %s", tableNames[table], e.ID, text))
 	return nil
