@@ -22,8 +22,9 @@ type Receipt struct {
 	// Unix milliseconds.
 	Window, Length, Until int64
 	Hits                  uint64
-	// Alone is set if the hits were not replicated.
-	Alone bool
+	// Alone is set if the hits were not replicated, and Reserve if they used
+	// the regional reserve of a strict key.
+	Alone, Reserve bool
 }
 
 // Refunded is the outcome of a refund.
@@ -54,6 +55,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 		}
 		f := quota.Of(h[i].Limit)
 		r := Receipt{Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || f.Scope == rules.NodeLocal}
+		r.Reserve = st.probed.homed && st.probed.lease.Reserve()
 		r.Window, r.Length, _ = f.Shared(&e.Cell, now)
 		r.Until = f.RefundEnd(r.Window)
 		if h[i].Rule != nil && h[i].Limit == h[i].Rule.Limit {
@@ -97,7 +99,7 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	n.keys.withdraw(eng, e, l, r.Window, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
 	if n.homed(&h) {
-		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: r.Key, Rule: rule}, r.Window, hits)
+		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: r.Key, Rule: rule}, r.Reserve, r.Window, hits)
 	} else if a := n.keys.sides.account(e.Extra); a != nil && n.bounded(&h) {
 		a.Left(l, n.gate.allotment(&n.rules, rule, now), now) // moves it to the window of now
 		a.Return(l, r.Window, hits)

@@ -23,10 +23,12 @@ type RefundToken struct {
 	Receipt     node.Receipt
 }
 
-// On the wire a token is its version, ten numbers of eight bytes each, a flag,
-// and the seal over all of that. Numbers are little-endian.
+// On the wire a token is its version, ten numbers of eight bytes each, a byte
+// of flags, and the seal over all of that. Numbers are little-endian.
 const (
 	tokenVersion = 1
+	tokenAlone   = 1 << 0
+	tokenReserve = 1 << 1
 	sealBytes    = 16
 	tokenBytes   = 1 + 10*8 + 1 + sealBytes
 )
@@ -50,11 +52,14 @@ func (s TokenSealer) Append(b []byte, t *RefundToken) []byte {
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	alone := byte(0)
+	flags := byte(0)
 	if r.Alone {
-		alone = 1
+		flags |= tokenAlone
 	}
-	b = append(b, alone)
+	if r.Reserve {
+		flags |= tokenReserve
+	}
+	b = append(b, flags)
 	seal := s.seal(b[from:])
 	return append(b, seal[:]...)
 }
@@ -113,7 +118,7 @@ func readToken(text string) (t RefundToken, err error) {
 	r.ID, r.Rule = rules.ID(next()), next()
 	r.Window, r.Length, r.Until = int64(next()), int64(next()), int64(next())
 	r.Hits = next()
-	r.Alone = b[0] == 1
+	r.Alone, r.Reserve = b[0]&tokenAlone != 0, b[0]&tokenReserve != 0
 	return t, nil
 }
 

@@ -65,7 +65,7 @@ func TestTokenRoundTrip(t *testing.T) {
 		for _, p := range []*int64{&in.Receipt.Window, &in.Receipt.Length, &in.Receipt.Until} {
 			*p = rapid.Int64().Draw(t, "instant")
 		}
-		in.Receipt.Alone = rapid.Bool().Draw(t, "alone")
+		in.Receipt.Alone, in.Receipt.Reserve = rapid.Bool().Draw(t, "alone"), rapid.Bool().Draw(t, "reserve")
 		text := string(s.Append([]byte("x"), &in))[1:]
 		out, err := s.Open(text, in.Incarnation)
 		if err != nil || out != in {

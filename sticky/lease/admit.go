@@ -93,6 +93,9 @@ func (a *Answer) Over() bool { return a.Verdict == Denied || a.Verdict == Failed
 // beyond the limit use none, also if a rule in shadow mode admits them.
 func (a *Answer) Granted() bool { return a.entry != nil && !a.Over() }
 
+// Reserve reports whether the regional reserve decided.
+func (a *Answer) Reserve() bool { return a.reserve }
+
 // Probe decides hits by the rights at hand, and charges nothing. If the owner
 // of the key cannot be asked, the regional reserve decides, and after that the
 // rule's on_failure.
@@ -244,30 +247,28 @@ func (t *Table) Spend(h *Hit, a *Answer) {
 	}
 }
 
-// Refund gives hits of a window back to the rights that were used: to the
-// lease, which returns them when nobody uses them, or to the owner's account.
-// Which of them a hit used is not recorded, and does not matter to their sum.
-func (t *Table) Refund(at Now, h *Hit, window int64, hits uint64) {
+// Refund gives hits of a window back to the rights that were used, of the key
+// or of its regional reserve: to the lease, which returns them when nobody uses
+// them, or to the owner's account. Which of the two a hit used is not recorded,
+// and does not matter to their sum.
+func (t *Table) Refund(at Now, h *Hit, reserve bool, window int64, hits uint64) {
 	t.at = at
-	for _, reserve := range [...]bool{false, true} {
-		e, l := t.find(h.Key, h.Rule, reserve), t.limit(h.Rule, reserve)
-		if e == nil || l == nil {
-			continue
+	e, l := t.find(h.Key, h.Rule, reserve), t.limit(h.Rule, reserve)
+	if e == nil || l == nil {
+		return
+	}
+	if x := &e.lease; t.at.Millis < x.until && quota.Of(l).Windowed() && x.window == window {
+		back := min(hits, x.used)
+		x.used -= back
+		hits -= back
+		x.usedAt = t.at.Mono
+		t.activate(e)
+	}
+	if o := e.owner; o != nil && hits > 0 {
+		o.roll(l, t.at.Millis)
+		if quota.Of(l).Stamped() {
+			window -= window % quota.Of(l).WatermarkStep()
 		}
-		if x := &e.lease; t.at.Millis < x.until && quota.Of(l).Windowed() && x.window == window {
-			back := min(hits, x.used)
-			x.used -= back
-			hits -= back
-			x.usedAt = t.at.Mono
-			t.activate(e)
-		}
-		if o := e.owner; o != nil && hits > 0 {
-			o.roll(l, t.at.Millis)
-			if quota.Of(l).Stamped() {
-				window -= window % quota.Of(l).WatermarkStep()
-			}
-			o.account.Unspend(l, window, hits)
-			return
-		}
+		o.account.Unspend(l, window, hits)
 	}
 }

@@ -78,7 +78,7 @@ descriptors:
 	call(4)
 	w.pass(500 * time.Millisecond)
 	call(4)
-	x.table.Refund(w.clocks(x), &h, w.hits[h.Key][0].at, 4)
+	x.table.Refund(w.clocks(x), &h, false, w.hits[h.Key][0].at, 4)
 	w.hits[h.Key] = w.hits[h.Key][1:]
 	w.drain(x)
 	call(4)

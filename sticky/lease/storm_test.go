@@ -96,10 +96,11 @@ type severeStorm struct {
 
 // receipt is admitted hits that may be refunded.
 type receipt struct {
-	d   *daemon
-	t   *Table
-	hit Hit
-	at  admitted
+	d       *daemon
+	t       *Table
+	hit     Hit
+	reserve bool
+	at      admitted
 }
 
 // varyingAllotment is an even part of the total, or less for a time.
@@ -148,7 +149,7 @@ func newSevereStorm(t testing.TB, seed uint64) *severeStorm {
 func (s *severeStorm) keep(c *call) {
 	for i, h := range c.hits {
 		if c.answers[i].Granted() && h.N > 0 && !h.Peek {
-			s.receipts = append(s.receipts, receipt{c.d, c.d.table, h, admitted{s.clocks(c.d).Millis, h.N}})
+			s.receipts = append(s.receipts, receipt{c.d, c.d.table, h, c.answers[i].Reserve(), admitted{s.clocks(c.d).Millis, h.N}})
 		}
 	}
 }
@@ -172,7 +173,7 @@ func (s *severeStorm) refund() {
 	if !f.Refundable(now.Millis, window) {
 		return
 	}
-	r.t.Refund(now, &r.hit, window, r.hit.N)
+	r.t.Refund(now, &r.hit, r.reserve, window, r.hit.N)
 	s.drain(r.d)
 	hits := s.hits[r.hit.Key]
 	if i := slices.Index(hits, r.at); i >= 0 {
