@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
+	"github.com/georld/rld/sticky/route"
 )
 
 // probe is the clients of one region in the liveness phase: they ask its
@@ -18,8 +19,8 @@ import (
 type probe struct {
 	domain  string
 	entries []rules.Entry
-	used    bool // clients asked for the key before
-	daemons []*Daemon
+	used    bool      // clients asked for the key before
+	daemons []*Daemon // of the region, none of which refuses another one
 	tries   int
 	due     time.Duration // of the next try
 	asked   *Daemon       // whose answer they wait for, nil for none
@@ -83,9 +84,11 @@ func (w *World) Stuck() (reason string, served uint64) {
 }
 
 // newProbes returns the probes of keys of all descriptors that clients ask for,
-// in each region of the core.
+// in each region of the core, and of each set of its daemons that do not refuse
+// each other.
 func (r *recovery) newProbes() (all []probe) {
 	w := r.world
+	asked := slices.Concat(byShards(w.Core())...)
 	for i := range w.cfg.Workloads {
 		l := &w.cfg.Workloads[i]
 		for n, key := range probeKeys {
@@ -95,7 +98,7 @@ func (r *recovery) newProbes() (all []probe) {
 				fresh := slices.ContainsFunc(d.Entries, func(e rules.Entry) bool { return e.Value == key })
 				prefixed := slices.ContainsFunc(d.Entries, func(e rules.Entry) bool { return e.Value != key && strings.HasSuffix(e.Value, key) })
 				known := slices.ContainsFunc(all, func(p probe) bool { return p.domain == l.Domain && slices.Equal(p.entries, d.Entries) })
-				for _, local := range w.Core() {
+				for _, local := range asked {
 					if !known {
 						all = append(all, probe{domain: l.Domain, entries: d.Entries, used: n > 0 || !fresh || prefixed, daemons: local, due: w.now})
 					}
@@ -152,7 +155,7 @@ func (r *recovery) served(p *probe, st *node.Status) bool {
 	case !l.Homed() && !(w.rights && l.HasRights()):
 		return false
 	default: // rights and owners take messages
-		return capacity < uint64(4*len(w.daemons)) || !r.intact(l)
+		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l)
 	}
 }
 
@@ -164,11 +167,12 @@ func apart(w *World) bool {
 
 // intact reports whether nothing keeps rights and owners of a limit from
 // daemons: all of them ran when the window before began, every region has a
-// share, and a window is longer than messages take.
-func (r *recovery) intact(l *rules.Limit) bool {
+// share, a window is longer than messages take, and owners reach a majority of
+// their voters.
+func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
-	if !r.complete(l.Homed()) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
+	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
 	for _, d := range w.daemons {
@@ -177,6 +181,36 @@ func (r *recovery) intact(l *rules.Limit) bool {
 		}
 	}
 	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0)
+}
+
+// reachesOwners reports whether in every region a majority of the voters can
+// vote and does not refuse a daemon, and so none of each other. All owners that
+// the daemon asks are such voters.
+func (w *World) reachesOwners(d *Daemon) bool {
+	layout := d.acceptor.Acceptor.Layout()
+	return !slices.ContainsFunc(layout.Regions, func(region route.Region) bool {
+		able, lost := 0, 0
+		for _, o := range w.daemons {
+			switch {
+			case !slices.Contains(region.Replicas, o.Name):
+			case o.lostVotes():
+				lost++
+			case !d.refuses(o):
+				able++
+			}
+		}
+		if lost == 1 && len(region.Replicas) > 1 {
+			able++ // it copies from all others
+		}
+		return !region.Retired() && able < route.Majority(len(region.Replicas))
+	})
+}
+
+// lostVotes reports whether a daemon that lost its disk does not vote. It needs
+// the state of all other voters: where two lost their disks before one of them
+// had copied, neither votes again.
+func (d *Daemon) lostVotes() bool {
+	return (d.disks > 1 || d.damaged) && !d.acceptor.Acceptor.Status().Voting
 }
 
 // unserved returns the first reason why a client is not served, "" for none.
