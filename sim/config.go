@@ -314,7 +314,7 @@ func (c *Config) validateFaults() error {
 		if f.Kind == LateStart && f.When.Event != "" {
 			return fmt.Errorf("sim: fault %d: a late start that waits for an event", i)
 		}
-		if f.Kind == NewRules && f.Rules == nil {
+		if (f.Kind == NewRules || f.Kind == MixedLimits) && f.Rules == nil {
 			return fmt.Errorf("sim: fault %d: a change to no rules", i)
 		}
 		if err := f.Link.validate(); err != nil {

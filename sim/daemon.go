@@ -65,6 +65,7 @@ type Daemon struct {
 	refused    string                  // the file that the process before could not read
 	backup     *simdisk.Disk           // of OldDisk, nil for none
 	ran        string                  // the name of the process before
+	own        *identity               // of ClonedDisk, nil for none
 	retired    bool                    // its rights went to others
 
 	sealer  replica.TokenSealer

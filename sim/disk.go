@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/disk/simdisk"
@@ -259,6 +260,42 @@ func (a *faults) restoreDisk(w *World, _ *Fault, d *Daemon) {
 	d.backup.Faults = d.disk.Faults
 	d.disk, d.backup, d.damaged = d.backup, nil, true
 	w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+}
+
+// identity is what a machine starts processes with.
+type identity struct {
+	name string
+	disk *simdisk.Disk
+}
+
+// clone starts processes as daemons of their region, with copies of their
+// disks. unclone starts them with what was theirs.
+func (a *faults) clone(w *World, f *Fault, _ int) {
+	for _, d := range w.daemons {
+		i := slices.IndexFunc(w.local[d.RegionIndex], func(o *Daemon) bool { return o != d && o.in(f.From) })
+		if i < 0 || !d.in(f.To) || d.own != nil {
+			continue
+		}
+		of := w.local[d.RegionIndex][i]
+		a.startAs(w, f, d, identity{of.Name, of.disk.Clone()})
+	}
+}
+
+func (a *faults) unclone(w *World, f *Fault, _ int) {
+	for _, d := range w.daemons {
+		if own := d.own; d.in(f.To) && own != nil {
+			a.startAs(w, f, d, *own)
+			d.own = nil
+		}
+	}
+}
+
+func (a *faults) startAs(w *World, f *Fault, d *Daemon, as identity) {
+	a.crash(w, f, d)
+	d.own = &identity{d.Name, d.disk}
+	as.disk.Faults = d.disk.Faults
+	d.Name, d.ran, d.disk = as.name, as.name, as.disk
+	a.restart(w, f, d)
 }
 
 // cannotStart is what becomes of a process that cannot read or write its disk:

@@ -85,8 +85,8 @@ const (
 	// of what has been retired before it starts again.
 	RetireDaemon
 	RetireRegion
-	// KeptRecord is RetireRegion by an operator that keeps the records, and
-	// gives no rights back.
+	// KeptRecord is RetireRegion, or RetireDaemon where From names daemons
+	// alone, by an operator that keeps the records, and gives no rights back.
 	KeptRecord
 	// LateStart keeps From from starting from the beginning. Later they are
 	// retired as by RetireDaemon, and start for the first time when it ends.
@@ -94,6 +94,16 @@ const (
 	// FirstStart is Amnesia, after which the operator states that From never
 	// ran before.
 	FirstStart
+	// ClonedDisk starts the processes of To again with a copy of the disk of a
+	// daemon of From in their region, and with its name. When it ends they
+	// start with what was theirs.
+	ClonedDisk
+	// WrongClock starts the processes of From again with wall clocks that are
+	// Offset ahead, and when it ends with the right ones.
+	WrongClock
+	// MixedLimits is NewRules that the other daemons do not get in the end: the
+	// placement of a key depends on the daemon.
+	MixedLimits
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -158,9 +168,12 @@ var faultKinds = [...]faultKind{
 	Leave:          {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	RetireDaemon:   {"retire_daemon", "{from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
 	RetireRegion:   {"retire_region", "regions of {from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
-	KeptRecord:     {"kept_record", "regions of {from} down, and retired with their records", (*faults).retire, (*faults).unretire, known},
+	KeptRecord:     {"kept_record", "{from} down, and retired with their records", (*faults).retire, (*faults).unretire, known},
 	LateStart:      {"late_start", "{from} retired before their first start", (*faults).retire, (*faults).unretire, known},
 	FirstStart:     {"first_start", "{from} down, disks lost, and started as if for the first time", ofEach((*faults).crash), ofEach((*faults).restart), known},
+	ClonedDisk:     {"cloned_disk", "{to} started as {from}, with copies of the disks", (*faults).clone, (*faults).unclone, known},
+	WrongClock:     {"wrong_clock", "{from} started with clocks {offset} ahead", ofEach((*faults).startWrong), ofEach((*faults).startRight), known},
+	MixedLimits:    {"mixed_limits", "other limits at {from}", (*faults).changeRules, nil, known},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
@@ -337,6 +350,23 @@ func clocks(offset time.Duration, drift int64) faultStep {
 			d.clock.drift(w.now, drift*f.PPM)
 		}
 	})
+}
+
+// startWrong starts a process again after a step of its clock, and startRight
+// after the step back.
+func (a *faults) startWrong(w *World, f *Fault, d *Daemon) { a.startAt(w, f, d, f.Offset) }
+
+func (a *faults) startRight(w *World, f *Fault, d *Daemon) {
+	a.startAt(w, f, d, -f.Offset)
+	d.stamp, d.stampAt = 0, w.now // the process does not know how far it was ahead
+}
+
+func (a *faults) startAt(w *World, f *Fault, d *Daemon, step time.Duration) {
+	a.crash(w, f, d)
+	w.auditors.stepped(d, nil, nil)
+	d.clock.step(w.now, step)
+	w.auditors.stepped(d, nil, nil)
+	a.restart(w, f, d)
 }
 
 // changeRules lets each daemon take the new set in force at a time of its own.

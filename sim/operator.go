@@ -138,9 +138,9 @@ func (a *faults) order(w *World, c *command) {
 // operator retire them while they are down: the statement that they admit
 // nothing any more is true.
 func (a *faults) retire(w *World, f *Fault, i int) {
-	if f.Kind == RetireDaemon || f.Kind == LateStart {
+	if w.retiresDaemons(f) {
 		ofEach(func(_ *faults, _ *World, _ *Fault, d *Daemon) {
-			if f.Kind == RetireDaemon {
+			if f.Kind != LateStart {
 				a.crash(w, f, d)
 			}
 			a.order(w, &command{
@@ -177,7 +177,7 @@ func (a *faults) unretire(w *World, f *Fault, i int) {
 		d.retired = false
 		a.restart(w, f, d)
 	}
-	if f.Kind == RetireDaemon || f.Kind == LateStart {
+	if w.retiresDaemons(f) {
 		ofEach(start)(a, w, f, i)
 		return
 	}
@@ -194,6 +194,14 @@ func (a *faults) unretire(w *World, f *Fault, i int) {
 			})
 		}
 	}
+}
+
+// retiresDaemons reports whether a fault retires single daemons, and not their
+// regions.
+func (w *World) retiresDaemons(f *Fault) bool {
+	isRegion := func(place string) bool { return slices.Contains(w.regions, place) }
+	return f.Kind == RetireDaemon || f.Kind == LateStart ||
+		f.Kind == KeptRecord && len(f.From) > 0 && !slices.ContainsFunc(f.From, isRegion)
 }
 
 // regionsOf returns the numbers of the regions that a fault is in.

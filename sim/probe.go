@@ -245,6 +245,8 @@ func (r *recovery) complete(owners bool) bool {
 			return !owners
 		case RetireDaemon, RetireRegion:
 			return true
+		case WrongClock:
+			return false
 		}
 		return f.Rename || f.Kind.Known()
 	})

@@ -56,7 +56,7 @@ func record(f *Fault, end time.Duration) FaultRecord {
 	if f.For > 0 {
 		to = min(end, f.At+f.For)
 	}
-	if f.Kind == NewRules {
+	if f.Rules != nil {
 		to = f.At + f.For
 	}
 	return FaultRecord{From: f.At.Seconds(), To: to.Seconds(), Text: f.String()}

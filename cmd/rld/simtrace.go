@@ -70,11 +70,8 @@ func (o *traceOptions) of(p process, cfg *sim.Config) (*tracer, error) {
 	if o.span == "" {
 		return nil, nil
 	}
-	for _, name := range o.daemons {
-		if places := cfg.Places(); !slices.Contains(places, name) {
-			return nil, fmt.Errorf("--trace-daemons: no region or daemon %q: %s", name,
-				suggest.Hint(name, places, "the places are "+suggest.List(places)))
-		}
+	if err := checkPlaces(o.daemons, cfg); err != nil {
+		return nil, err
 	}
 	switch most := cfg.Duration + cfg.Settle + cfg.Liveness; {
 	case cfg.Grid != nil:
@@ -85,6 +82,19 @@ func (o *traceOptions) of(p process, cfg *sim.Config) (*tracer, error) {
 	t := &tracer{span: o.span, out: bufio.NewWriter(p.out)}
 	t.Trace = sim.Trace{From: o.from, To: o.to, Daemons: o.daemons, States: true, Line: t.write}
 	return t, nil
+}
+
+// checkPlaces returns an error for the first of --trace-daemons that a run does
+// not have.
+func checkPlaces(names []string, cfg *sim.Config) error {
+	places := cfg.Places()
+	for _, name := range names {
+		if !slices.Contains(places, name) {
+			return fmt.Errorf("--trace-daemons: no region or daemon %q: %s", name,
+				suggest.Hint(name, places, "the places are "+suggest.List(places)))
+		}
+	}
+	return nil
 }
 
 // selection returns the settings of a trace for a run, nil for no trace.
@@ -142,6 +152,7 @@ func drawHash(cfg *sim.Config) string {
 type diffOptions struct {
 	draw    swarmOptions
 	context int
+	daemons []string
 }
 
 func newSimDiff(p process) *cobra.Command {
@@ -154,7 +165,7 @@ func newSimDiff(p process) *cobra.Command {
 			"scenario with another seed. The exit code is 0 for equal runs, 1 for a difference, and 2 for\n" +
 			"runs that cannot be played.",
 		Example: "  rld sim diff region-loss region-loss@7\n" +
-			"  rld sim diff before.yaml after.yaml --context 20\n" +
+			"  rld sim diff before.yaml after.yaml --context 20 --trace-daemons eu-0\n" +
 			"  rld sim diff 57 57   # does a run depend on more than its seed?",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
@@ -166,6 +177,7 @@ func newSimDiff(p process) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&o.context, "context", 5, "lines of each run from the first difference on, and before it")
+	f.StringSliceVar(&o.daemons, "trace-daemons", nil, "compare the lines of these `daemons` and regions alone")
 	f.BoolVar(&o.draw.known, "known", false, "of seeds: as they are drawn by rld sim swarm --known")
 	return cmd
 }
@@ -180,6 +192,14 @@ type player struct {
 
 // open reads a run.
 func (o *diffOptions) open(p process, name string) (*player, error) {
+	r, err := o.read(p, name)
+	if err != nil {
+		return nil, err
+	}
+	return r, checkPlaces(o.daemons, r.cfg)
+}
+
+func (o *diffOptions) read(p process, name string) (*player, error) {
 	if seed, err := strconv.ParseUint(name, 10, 64); err == nil {
 		return &player{name: name, cfg: o.draw.of(seed)}, nil
 	}
@@ -203,10 +223,10 @@ func (o *diffOptions) open(p process, name string) (*player, error) {
 }
 
 // lines plays the run, and yields the lines of its trace.
-func (r *player) lines() iter.Seq[string] {
+func (r *player) lines(daemons []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		stopped := false
-		all := &sim.Trace{From: math.MinInt64, To: math.MaxInt64, Line: func(line string) {
+		all := &sim.Trace{From: math.MinInt64, To: math.MaxInt64, Daemons: daemons, Line: func(line string) {
 			if stopped = stopped || !yield(line); stopped {
 				panic("the comparison is over") // ends the run, which returns it as an error
 			}
@@ -238,9 +258,9 @@ func (o *diffOptions) run(p process, names []string) error {
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	nextA, stopA := iter.Pull(a.lines())
+	nextA, stopA := iter.Pull(a.lines(o.daemons))
 	defer stopA()
-	nextB, stopB := iter.Pull(b.lines())
+	nextB, stopB := iter.Pull(b.lines(o.daemons))
 	defer stopB()
 	var common []string // the last equal lines
 	for equal := uint64(0); ; equal++ {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/node"
@@ -33,6 +34,7 @@ import (
 type admittedAuditor struct {
 	finding
 	policy sim.Policy
+	mixed  bool // placements depend on the daemon, and rights bind nevertheless
 	rules  perRule[exceeded]
 }
 
@@ -54,7 +56,9 @@ type exceeded struct {
 }
 
 func admitted(a *sim.Auditor, t *truth) {
-	x := &admittedAuditor{finding: finding{a, t}, policy: t.world.Config().Policy, rules: newPerRule[exceeded]()}
+	cfg := t.world.Config()
+	x := &admittedAuditor{finding: finding{a, t}, policy: cfg.Policy, rules: newPerRule[exceeded]()}
+	x.mixed = slices.ContainsFunc(cfg.Faults, func(f sim.Fault) bool { return f.Kind == sim.MixedLimits })
 	a.Decided, a.Refunded, a.Fill = x.decided, x.refunded, x.fill
 }
 
@@ -116,7 +120,7 @@ func (a *admittedAuditor) total(d *sim.Decided, k *spent) (total float64, ok boo
 	}
 	for _, set := range a.world.Sets()[from:] {
 		r := set.Find(d.Rule.ID)
-		if r == nil || r.Limit == nil || !bounded(r.Limit) || !alike(r.Limit, d.Limit) || r.Limit.Shadow {
+		if r == nil || r.Limit == nil || !bounded(r.Limit) || !a.alike(r.Limit, d.Limit) || r.Limit.Shadow {
 			return 0, false
 		}
 		total = max(total, float64(a.totalOf(r.Limit)))
@@ -154,9 +158,10 @@ func bounded(l *rules.Limit) bool { return l.HasRights() || l.Homed() }
 
 // alike reports whether two limits divide the same rights, but for their
 // number.
-func alike(a, b *rules.Limit) bool {
-	return a.Grid() == b.Grid() && a.Scope == b.Scope && a.Homed() == b.Homed() &&
-		(!a.Homed() || a.HomeInRegion() == b.HomeInRegion() && a.OnFailure == b.OnFailure && a.ReserveShare == b.ReserveShare)
+func (a *admittedAuditor) alike(l, m *rules.Limit) bool {
+	placed := a.mixed || l.Homed() == m.Homed() && (!l.Homed() || l.HomeInRegion() == m.HomeInRegion())
+	return placed && l.Grid() == m.Grid() && l.Scope == m.Scope &&
+		(!l.Homed() || !m.Homed() || l.OnFailure == m.OnFailure && l.ReserveShare == m.ReserveShare)
 }
 
 // used returns the rights used with the latest decision, and the most that may

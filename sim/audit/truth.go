@@ -116,7 +116,7 @@ func newTruth(w *sim.World) *truth {
 		t.quickest.Interval, t.quickest.WANInterval = min(t.quickest.Interval, g.Interval), min(t.quickest.WANInterval, g.WANInterval)
 		t.cramped = t.cramped || s.Gossip.MaxCells < gossip.DefaultMaxCells || s.MaxKeys < fewKeys
 	}
-	t.rescopes = slices.ContainsFunc(cfg.Faults, func(f sim.Fault) bool { return f.Kind == sim.NewRules })
+	t.rescopes = slices.ContainsFunc(cfg.Faults, func(f sim.Fault) bool { return f.Rules != nil })
 	for i := range cfg.Workloads { // a limit of a call is of all daemons
 		t.rescopes = t.rescopes || cfg.Workloads[i].Override.Share > 0
 	}

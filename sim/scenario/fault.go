@@ -101,7 +101,7 @@ func (s *scenario) addFault(n *yamlpos.Node, f sim.Fault, kind int, every time.D
 	}
 	if kind < len(sim.FaultKinds()) {
 		f.Kind = sim.FaultKind(kind)
-		if f.Kind == sim.NewRules {
+		if f.Kind == sim.NewRules || f.Kind == sim.MixedLimits {
 			if f.Rules == nil {
 				f.Rules, f.Limits = s.next, s.nextText
 			}

@@ -368,7 +368,7 @@ func faultNode(x *sim.Fault) (*yamlpos.Node, error) {
 	f.time("delay", x.Delay, 0)
 	f.share("share", x.Share, 0)
 	switch x.Kind {
-	case sim.ClockStep:
+	case sim.ClockStep, sim.WrongClock:
 		f.time("offset", x.Offset, defaultFault.Offset)
 	case sim.ClockDrift:
 		f.number("ppm", x.PPM, defaultFault.PPM)
@@ -378,7 +378,7 @@ func faultNode(x *sim.Fault) (*yamlpos.Node, error) {
 			*p = math.MaxUint32
 		}
 		f.group("link", linkFields(&x.Link, &none))
-	case sim.NewRules:
+	case sim.NewRules, sim.MixedLimits:
 		limits, err := limitsNode(x.Limits)
 		if err != nil {
 			return nil, err

@@ -1,7 +1,6 @@
 package swarm
 
 import (
-	"slices"
 	"time"
 
 	"github.com/georld/rld/rules"
@@ -81,46 +80,6 @@ func (d *draw) survives() rules.PPM {
 	return rules.PPM([]int{0, 50, d.between(0, 100), 100}[d.IntN(4)]) * rules.Percent
 }
 
-// knownFaults draws a kind of faults whose violations are known.
-func (d *draw) knownFaults() {
-	var kinds []sim.FaultKind
-	for _, kind := range sim.FaultKinds() {
-		if kind.Known() {
-			kinds = append(kinds, kind)
-		}
-	}
-	kind := kinds[d.IntN(len(kinds))]
-	if kind == sim.LateStart || kind == sim.KeptRecord {
-		if d.rights && len(d.cfg.Regions) > 1 {
-			d.lateReturn(kind)
-			return
-		}
-		kind = sim.FirstStart
-	}
-	for range 1 + d.IntN(4) {
-		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
-	}
-}
-
-// lateReturn draws a retirement in a run that is long enough for others to hold
-// its rights. A region comes back partitioned from the others.
-func (d *draw) lateReturn(kind sim.FaultKind) {
-	c := &d.cfg
-	c.Duration = max(c.Duration, d.time(25*time.Second, 35*time.Second))
-	region := c.Regions[d.IntN(len(c.Regions))]
-	f := sim.Fault{Kind: kind, At: d.time(0, 3*time.Second), For: d.time(14*time.Second, 18*time.Second)}
-	if kind == sim.KeptRecord {
-		region = slices.MaxFunc(c.Regions, func(a, b sim.Region) int { return a.Daemons - b.Daemons })
-		f.From = []string{region.Name}
-		back := f.At + f.For
-		c.Faults = append(c.Faults, sim.Fault{Kind: sim.Cut, At: back - time.Second, For: d.time(6*time.Second, 12*time.Second), From: f.From})
-		c.Rights.Weights = nil
-	} else {
-		f.From = []string{region.Daemon(d.IntN(region.Daemons))}
-	}
-	c.Faults = append(c.Faults, f)
-}
-
 // operators draws commands of operators in runs with rights that are long
 // enough for others to hold the retired rights, and for the return.
 func (d *draw) operators() {
@@ -155,7 +114,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.Leave:
 		f.For = d.wild(100*time.Millisecond, 6*time.Second)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
-	case sim.RetireDaemon, sim.RetireRegion, sim.KeptRecord, sim.LateStart, sim.FirstStart:
+	case sim.RetireDaemon, sim.RetireRegion, sim.FirstStart:
 		f.At, f.For = d.time(0, c.Duration/2), d.time(0, c.Duration/2)
 	case sim.Cut:
 		f.To, f.OneWay = d.somewhere(), d.chance(0.5)

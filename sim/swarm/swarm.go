@@ -43,9 +43,19 @@ const maxKeys = 6
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
 // of it wild. It is always valid, and the same for ever for one seed and one
-// version of this package. With known it is the same run with one more kind of
-// faults, which breaks promises in ways that are known.
+// version of this package. With known it is that run with one more kind of
+// faults, or a small one with these alone: they break promises in ways that are
+// known.
 func Draw(seed uint64, known bool) *sim.Config {
+	d := draws(seed)
+	if known {
+		d.known()
+	}
+	return &d.cfg
+}
+
+// draws draws the run of a seed.
+func draws(seed uint64) *draw {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, streamDraw)), cfg: sim.Default()}
 	c := &d.cfg
 	c.Name, c.Seed = "swarm", seed
@@ -86,10 +96,7 @@ func Draw(seed uint64, known bool) *sim.Config {
 		c.Settle = 0
 	}
 	d.liveness()
-	if known {
-		d.knownFaults()
-	}
-	return c
+	return d
 }
 
 // share returns a fraction of 1 in parts per million.

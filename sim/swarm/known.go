@@ -1,0 +1,177 @@
+package swarm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sim"
+	"github.com/georld/rld/sim/load"
+)
+
+// violation draws faults after which rld breaks a promise in a way that is
+// known, mostly in a small run of their own.
+type violation struct {
+	name string // of the kind of faults
+	draw func(d *draw)
+}
+
+var violations = []violation{
+	{"old_disk", func(d *draw) { stored(d, sim.OldDisk) }},
+	{"truncated_file", func(d *draw) { stored(d, sim.TruncatedFile) }},
+	{"first_start", func(d *draw) { stored(d, sim.FirstStart) }},
+	{"kept_record", keptRecord},
+	{"late_start", lateStart},
+	{"cloned_disk", clonedDisk},
+	{"wrong_clock, amnesia", lostAhead},
+	{"wrong_clock, layout_change", endedAhead},
+	{"layout_change, layout_change", layouts},
+	{"mixed_limits", mixedLimits},
+}
+
+// known draws one of the violations.
+func (d *draw) known() { violations[d.IntN(len(violations))].draw(d) }
+
+// stored draws faults of a kind that changes disks.
+func stored(d *draw, kind sim.FaultKind) {
+	if !d.rights && !d.strict || d.chance(0.5) {
+		d.small(d.between(2, 4), consistency(d))
+	}
+	for range d.between(1, 4) {
+		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
+	}
+}
+
+// consistency draws which promises a limit has.
+func consistency(d *draw) string {
+	return []string{"consistency: strict", "consistency: partition"}[d.IntN(2)]
+}
+
+// keptRecord draws a region, or all of its daemons but one, that return while
+// they are partitioned from the others.
+func keptRecord(d *draw) {
+	d.small(d.between(2, 4), "consistency: partition")
+	f := sim.Fault{Kind: sim.KeptRecord, At: d.time(0, 3*time.Second), For: d.time(14*time.Second, 18*time.Second), From: []string{"a"}}
+	if n := d.cfg.Regions[0].Daemons; n > 2 && d.chance(0.5) {
+		f.From = nil
+		for i := range n - 1 {
+			f.From = append(f.From, d.cfg.Regions[0].Daemon(i))
+		}
+	}
+	cut := sim.Fault{Kind: sim.Cut, At: f.At + f.For - time.Second, For: d.time(6*time.Second, 12*time.Second), From: f.From}
+	if cut.To = []string{"b"}; len(f.From) > 1 {
+		cut.To = append(cut.To, d.cfg.Regions[0].Daemon(d.cfg.Regions[0].Daemons-1))
+	}
+	d.cfg.Faults = []sim.Fault{f, cut}
+}
+
+// lateStart draws a daemon that starts for the first time after others got its
+// rights, now and then while it is partitioned from them.
+func lateStart(d *draw) {
+	d.small(d.between(2, 4), "consistency: partition")
+	c := &d.cfg
+	late := c.Regions[0].Daemon(d.IntN(c.Regions[0].Daemons))
+	f := sim.Fault{Kind: sim.LateStart, At: d.time(0, 3*time.Second), For: d.time(30*time.Second, time.Minute), From: []string{late}}
+	c.Faults, c.Duration = []sim.Fault{f}, f.At+f.For+20*time.Second
+	if d.chance(0.5) {
+		c.Faults = append(c.Faults, sim.Fault{Kind: sim.Cut, At: f.At + f.For - time.Second, For: 10 * time.Second, From: f.From})
+	}
+}
+
+// small makes a run without other faults: two regions, a and b, whose clients
+// ask for twice as much of a few keys as a limit admits.
+func (d *draw) small(daemons int, limit string) {
+	c := sim.Default()
+	c.Name, c.Title, c.Seed, c.Liveness = d.cfg.Name, d.cfg.Title, d.cfg.Seed, time.Minute
+	c.Regions = []sim.Region{{Name: "a", Daemons: daemons}, {Name: "b", Daemons: d.between(2, 3)}}
+	d.cfg = c
+	keys := d.between(1, 6)
+	d.cfg.Rules, d.cfg.Limits = d.only(limit)
+	d.cfg.Workloads = []load.Workload{{
+		Domain: "edge", Descriptors: [][]rules.Entry{{{Key: "p", Value: "*"}}}, Hits: 1, Keys: keys, Rate: float64(d.between(20, 25) * keys),
+	}}
+}
+
+// only returns a set of one limit, of 10 requests a second.
+func (d *draw) only(limit string) (*rules.Set, string) {
+	text := fmt.Sprintf("domain: edge\ndescriptors:\n- key: p\n  rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: 100, %s}\n", limit)
+	set, diags := d.cfg.ParseLimits(limits.File{Name: "drawn", Data: []byte(text)})
+	if err := diags.Err(); err != nil {
+		panic(fmt.Sprintf("sim: drawn limits: %v", err)) // of our own making
+	}
+	return set, text
+}
+
+// clonedDisk draws a machine that is started as another one, while a network
+// partition keeps both apart, each with some of the other daemons.
+func clonedDisk(d *draw) {
+	d.small(4, consistency(d))
+	c, own := &d.cfg, d.Perm(3)
+	name := func(i int) string { return c.Regions[0].Daemon(own[i]) }
+	clone := c.Regions[0].Daemon(3)
+	f := sim.Fault{Kind: sim.ClonedDisk, At: d.time(time.Second, 6*time.Second), For: d.time(time.Minute, 90*time.Second)}
+	f.From, f.To = []string{name(0)}, []string{clone}
+	cut := sim.Fault{Kind: sim.Cut, At: f.At + time.Second, For: f.For - d.time(time.Second, 10*time.Second)}
+	cut.From, cut.To = []string{name(0), name(1)}, []string{clone, name(2), "b"}
+	c.Faults, c.Duration = []sim.Fault{f, cut}, f.At+f.For+20*time.Second
+}
+
+// ahead draws a daemon that runs with a wrong clock for a while.
+func ahead(d *draw, offset time.Duration) sim.Fault {
+	return sim.Fault{
+		Kind: sim.WrongClock, At: d.time(time.Second, 6*time.Second), For: d.time(10*time.Second, 20*time.Second), Offset: offset,
+		From: []string{d.cfg.Regions[0].Daemon(d.IntN(d.cfg.Regions[0].Daemons))},
+	}
+}
+
+// lostAhead draws a daemon that loses its disk when its clock is set right.
+func lostAhead(d *draw) {
+	d.small(d.between(2, 4), "consistency: partition")
+	f := ahead(d, d.time(10*time.Second, time.Minute))
+	lost := sim.Fault{Kind: sim.Amnesia, At: f.At + f.For - 100*time.Millisecond, For: time.Second, From: f.From}
+	d.cfg.Faults, d.cfg.Duration = []sim.Fault{f, lost}, f.At+f.For+f.Offset+20*time.Second
+}
+
+// endedAhead draws a voter whose watermarks end by a wrong clock, before other
+// voters copy them.
+func endedAhead(d *draw) {
+	d.small(d.between(3, 5), "consistency: strict")
+	f := ahead(d, d.time(time.Hour, 48*time.Hour))
+	d.cfg.Faults = []sim.Fault{f}
+	changes(d, f.At+f.For+5*time.Second, nil, nil)
+}
+
+// layouts draws two changes of a layout by daemons that a network partition
+// keeps apart.
+func layouts(d *draw) {
+	d.small(5, "consistency: strict")
+	c := &d.cfg
+	var sides [2][]string
+	for i, k := range d.Perm(5) {
+		sides[i%2] = append(sides[i%2], c.Regions[0].Daemon(k))
+	}
+	at := d.time(5*time.Second, 10*time.Second)
+	cut := sim.Fault{Kind: sim.Cut, At: at - 100*time.Millisecond, For: d.time(200*time.Millisecond, 3*time.Second)}
+	cut.From, cut.To = sides[0], append(sides[1], "b")
+	c.Faults = []sim.Fault{cut}
+	changes(d, at, sides[0], sides[1])
+}
+
+// changes lets daemons of two places change the layout, and gives the run time
+// to show what is left.
+func changes(d *draw, at time.Duration, where ...[]string) {
+	for _, places := range where {
+		d.cfg.Faults = append(d.cfg.Faults, sim.Fault{Kind: sim.LayoutChange, At: at, From: places})
+		at += d.time(0, 50*time.Millisecond)
+	}
+	d.cfg.Duration = at + 40*time.Second
+}
+
+// mixedLimits draws another placement of a limit at some of the daemons.
+func mixedLimits(d *draw) {
+	d.small(d.between(2, 4), "consistency: partition")
+	f := sim.Fault{Kind: sim.MixedLimits, At: d.time(0, 10*time.Second), For: d.time(time.Millisecond, time.Second), From: d.somewhere()}
+	f.Rules, f.Limits = d.only("consistency: partition, placement: " + []string{"owner", "region"}[d.IntN(2)])
+	d.cfg.Faults = []sim.Fault{f}
+}
