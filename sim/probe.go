@@ -255,7 +255,9 @@ func (r *recovery) complete(owners bool) bool {
 }
 
 // unsettled returns an epoch that some daemon has not settled, "" for none or
-// where an operator would have to act.
+// where an operator would have to act. An epoch needs all daemons of its table:
+// those of the region, or of all regions. It is settled only if none of them
+// refuses another one.
 func (r *recovery) unsettled() string {
 	w := r.world
 	if !r.complete(false) || apart(w) {
@@ -266,7 +268,10 @@ func (r *recovery) unsettled() string {
 			continue
 		}
 		s := d.agent.Agent.Status()
-		for _, table := range [][]agent.EpochStatus{s.Regions, s.Daemons} {
+		for local, table := range [][]agent.EpochStatus{s.Regions, s.Daemons} {
+			if slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return d.refuses(o) && (local == 0 || o.Region == d.Region) }) {
+				continue
+			}
 			for i := range table {
 				if e := &table[i]; !e.Settled {
 					return fmt.Sprintf("%s: epoch %s is not settled, %v have not acknowledged it, %v not voted", d.Name, e.ID, e.Missing, e.NoVote)
