@@ -234,10 +234,14 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	return ""
 }
 
-// readings returns the least and the greatest of the core's hybrid clocks, in
-// Unix milliseconds, as their messages showed them.
+// Clocks returns the least and the greatest of the core's hybrid clocks, in
+// Unix milliseconds, as their messages showed them. Daemons without a message
+// do not count.
 func (w *World) Clocks(core [][]*Daemon) (low, high int64) {
 	for _, d := range slices.Concat(core...) {
+		if d.stamp == 0 {
+			continue
+		}
 		at := d.stamp.Millis() + (w.now - d.stampAt).Milliseconds()
 		if low == 0 || at < low {
 			low = at
