@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/georld/rld/limits"
@@ -10,8 +11,8 @@ import (
 	"github.com/georld/rld/sim/load"
 )
 
-// violation draws faults after which rld breaks a promise in a way that is
-// known, mostly in a small run of their own.
+// violation draws a small run with faults after which rld breaks a promise in a
+// way that is known.
 type violation struct {
 	name string // of the kind of faults
 	draw func(d *draw)
@@ -30,16 +31,29 @@ var violations = []violation{
 	{"mixed_limits", mixedLimits},
 }
 
-// known draws one of the violations.
-func (d *draw) known() { violations[d.IntN(len(violations))].draw(d) }
+// streamKnown is the stream that violations are drawn from: what else a seed
+// draws may change without them.
+const streamKnown = streamFeatures + 1
+
+// violationOf returns the violation that a seed draws.
+func violationOf(seed uint64) *violation { return &violations[seed%uint64(len(violations))] }
+
+// known draws the violation of the seed.
+func (d *draw) known() {
+	seed := d.cfg.Seed
+	d.Rand = rand.New(rand.NewPCG(seed, streamKnown))
+	violationOf(seed).draw(d)
+}
 
 // stored draws faults of a kind that changes disks.
 func stored(d *draw, kind sim.FaultKind) {
-	if !d.rights && !d.strict || d.chance(0.5) {
-		d.small(d.between(2, 4), consistency(d))
-	}
-	for range d.between(1, 4) {
-		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
+	d.small(d.between(2, 4), consistency(d))
+	for range d.between(2, 6) {
+		f := d.fault(kind)
+		if kind == sim.FirstStart { // while windows last that it has used
+			f.For = d.wild(time.Millisecond, 5*time.Second)
+		}
+		d.cfg.Faults = append(d.cfg.Faults, f)
 	}
 }
 
@@ -171,7 +185,7 @@ func changes(d *draw, at time.Duration, where ...[]string) {
 // mixedLimits draws another placement of a limit at some of the daemons.
 func mixedLimits(d *draw) {
 	d.small(d.between(2, 4), "consistency: partition")
-	f := sim.Fault{Kind: sim.MixedLimits, At: d.time(0, 10*time.Second), For: d.time(time.Millisecond, time.Second), From: d.somewhere()}
+	f := sim.Fault{Kind: sim.MixedLimits, At: d.time(0, 10*time.Second), For: d.time(time.Millisecond, time.Second), From: []string{"b"}}
 	f.Rules, f.Limits = d.only("consistency: partition, placement: " + []string{"owner", "region"}[d.IntN(2)])
 	d.cfg.Faults = []sim.Fault{f}
 }

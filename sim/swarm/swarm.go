@@ -43,9 +43,8 @@ const maxKeys = 6
 
 // Draw returns the swarm run of a seed: everything about it is drawn, and most
 // of it wild. It is always valid, and the same for ever for one seed and one
-// version of this package. With known it is that run with one more kind of
-// faults, or a small one with these alone: they break promises in ways that are
-// known.
+// version of this package. With known it is a small run with faults that break
+// promises in ways that are known.
 func Draw(seed uint64, known bool) *sim.Config {
 	d := draws(seed)
 	if known {
