@@ -49,7 +49,7 @@ func (e *Engine) Links(now time.Duration) []Link {
 // Cells returns the cells that have not ended at wall (Unix milliseconds), in
 // their order.
 func (e *Engine) Cells(wall int64) []Cell {
-	var out []Cell
+	out := make([]Cell, 0, e.state.cells.used)
 	for i := range int32(e.state.cells.used) {
 		if c := e.state.cells.at(i); c.used {
 			out = append(out, c.Cell)

@@ -30,7 +30,7 @@ type stated struct {
 // has the busiest keys too, which cost as much as hundreds of decisions.
 const (
 	statusEvery = 500 * time.Millisecond
-	busyEvery   = 4
+	busyEvery   = 16
 )
 
 func status(a *sim.Auditor, t *truth) {
