@@ -25,6 +25,26 @@ descriptors:
 	}
 }
 
+// TestLargeBucketIsServed asks other daemons than the owner for a bucket that
+// refills in many windows: its leases are longer than a window.
+func TestLargeBucketIsServed(t *testing.T) {
+	w := newWorld(t, 1, `
+domain: d
+descriptors:
+  - key: user
+    rate_limit: {unit: second, requests_per_unit: 10, burst: 10000, algorithm: token_bucket, consistency: strict}
+`, 3)
+	x, _, _ := w.roles(descriptor("user", "bob", 1))
+	for range 30 {
+		w.ask(x, descriptor("user", "bob", 1))
+		w.pass(200 * time.Millisecond)
+	}
+	if w.failed > 0 || w.allowed < 30 {
+		t.Errorf("%d of 30 allowed, %d calls reached no owner", w.allowed, w.failed)
+	}
+	w.check(1)
+}
+
 // TestBucketRightsUsedLate uses the rights of a bucket at the end of the lease,
 // and all rights of the owner right after.
 func TestBucketRightsUsedLate(t *testing.T) {

@@ -237,7 +237,7 @@ func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
 			return false
 		}
 	}
-	if g.Until > end || g.Until-t.at.Millis > max(l.Window(), 4*maxWithin.Milliseconds())+t.env.MaxOffset {
+	if g.Until > end || g.Until-t.at.Millis > longestLease(l)+t.env.MaxOffset {
 		return false
 	}
 	if g.Window > x.window {
