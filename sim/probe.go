@@ -166,17 +166,21 @@ func apart(w *World) bool {
 }
 
 // intact reports whether nothing keeps rights and owners of a limit from
-// daemons: all of them ran when the window before began, every region has a
-// share, a window is longer than messages take, and owners reach a majority of
-// their voters.
+// daemons: all of them ran when the window before began, and before any hit
+// that counts, every region has a share, a window is longer than messages take,
+// and owners reach a majority of their voters.
 func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
 	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
+	_, history := quota.Of(l).RightsWindow(0)
 	for _, d := range w.daemons {
-		if w.now-d.started < 3*window+2*w.cfg.Rights.Ahead {
+		spare := w.now - d.started - 3*window - 2*w.cfg.Rights.Ahead
+		// Hits of an earlier run count for all the history of a limit.
+		earlier := w.rights && l.HasRights() && d.started > 0
+		if spare < 0 || earlier && spare.Milliseconds() < history {
 			return false
 		}
 	}
