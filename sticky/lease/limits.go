@@ -96,7 +96,8 @@ func leaseEnd(l *rules.Limit, now, within int64) int64 {
 
 // longestLease returns the longest time in milliseconds that rights to a limit
 // can be usable, by the clock of its owner. The owner may have a part of the
-// limit, with a step that is up to twice as long since its rate is rounded down.
+// limit, with a step that is up to twice as long since its rate is rounded
+// down.
 func longestLease(l *rules.Limit) int64 {
 	longest := l.Window()
 	if f := quota.Of(l); f.Drains() {
