@@ -61,6 +61,17 @@ func (b *bench) vote(i int, change func(*sticky.Accepted)) Outcome {
 	return b.k.Accepted(&v, b.view)
 }
 
+// newHolder returns a bench whose proposer holds some hits.
+func newHolder(t *testing.T, held uint64) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.want(0, held)
+	b.accepts(0)
+	b.vote(0, nil)
+	b.expect("held", b.vote(1, nil), Chosen)
+	return b
+}
+
 func (b *bench) expect(what string, got, want any) {
 	b.t.Helper()
 	if got != want {
@@ -101,11 +112,7 @@ func TestProposerAccepts(t *testing.T) {
 }
 
 func TestProposerLost(t *testing.T) {
-	b := newBench(t)
-	b.want(0, 20)
-	b.accepts(0)
-	b.vote(0, nil)
-	b.expect("raised", b.vote(1, nil), Chosen)
+	b := newHolder(t, 20)
 	b.want(10, 40)
 	b.accepts(time.Second)
 	b.expect("one no", b.vote(1, refuses(sticky.Outvoted, 7, 30)), Pending)
@@ -130,11 +137,7 @@ func TestProposerLost(t *testing.T) {
 // TestProposerLostToAnother: the voter that refuses has none of the watermarks,
 // and the owner counts what it held nevertheless.
 func TestProposerLostToAnother(t *testing.T) {
-	b := newBench(t)
-	b.want(0, 20)
-	b.accepts(0)
-	b.vote(0, nil)
-	b.expect("stored", b.vote(1, nil), Chosen)
+	b := newHolder(t, 20)
 	b.want(10, 40)
 	b.accepts(time.Second)
 	b.expect("one no", b.vote(2, refuses(sticky.Outvoted, 7, 0)), Pending)
@@ -183,11 +186,7 @@ func TestProposerGenerations(t *testing.T) {
 }
 
 func TestProposerLayout(t *testing.T) {
-	b := newBench(t)
-	b.want(0, 20)
-	b.accepts(0)
-	b.vote(0, nil)
-	b.vote(1, nil)
+	b := newHolder(t, 20)
 	b.want(20, 40)
 	b.accepts(time.Second)
 	b.vote(0, nil)
@@ -202,11 +201,7 @@ func TestProposerLayout(t *testing.T) {
 }
 
 func TestProposerEnded(t *testing.T) {
-	b := newBench(t)
-	b.want(0, 20)
-	b.accepts(0)
-	b.vote(0, nil)
-	b.vote(1, nil)
+	b := newHolder(t, 20)
 	next := sticky.Watermarks{{Window: 100, Amount: 30, End: 1_000}, {Window: 200, Amount: 5, End: 2_000}}
 	b.k.Want(1, 1_500, hits(20), next)
 	b.expect("the ended label is left out", len(b.k.flight.watermarks), 1)
