@@ -101,9 +101,13 @@ func (s *search) run(file []byte) error {
 	for s.better = s.play(root); s.better && !s.done(); {
 		s.better = false
 		s.cutTime()
+		s.latest()
 		s.lists(nil)
 		s.regions()
 		s.maps(nil)
+	}
+	if s.root != nil {
+		s.round(nil)
 	}
 	return nil
 }
@@ -158,6 +162,45 @@ func (s *search) cutTime() {
 			root = with(root, "faults", kept)
 		}
 		if s.try(root) {
+			return
+		}
+	}
+}
+
+// latest begins a run with limits that a fault brings into force.
+func (s *search) latest() {
+	faults := get(s.root, "faults")
+	if faults == nil {
+		return
+	}
+	for i, item := range faults.Items {
+		if limits := get(item, "limits"); limits != nil {
+			rest := yamlpos.NewList(slices.Delete(slices.Clone(faults.Items), i, i+1)...)
+			if s.try(with(with(s.root, "faults", rest), "limits", limits)) {
+				return // the next round tries the rest
+			}
+		}
+	}
+}
+
+// longText is how long a time is in a scenario, in characters, at most.
+const longText = 6
+
+// round makes the times below a path short to read.
+func (s *search) round(at path) {
+	n := nodeAt(s.root, at)
+	for i := range n.Pairs {
+		s.round(at.to(i))
+	}
+	for i := range n.Items {
+		s.round(at.to(i))
+	}
+	d, err := time.ParseDuration(n.Text)
+	if n.Kind != yamlpos.Scalar || err != nil || len(n.Text) <= longText {
+		return
+	}
+	for unit := 1000 * time.Second; unit > 1; unit /= 10 {
+		if short := d.Round(unit); short != 0 && s.play(replace(s.root, at, yamlpos.TextNode(short.String()))) {
 			return
 		}
 	}

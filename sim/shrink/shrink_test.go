@@ -2,9 +2,12 @@ package shrink
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/scenario"
 )
@@ -101,6 +104,37 @@ func TestShrinkWithoutRegions(t *testing.T) {
 	c, err := scenario.Parse("small", small)
 	if err != nil || c.Daemons() != 1 || len(c.Rules.Rules()) != 0 {
 		t.Errorf("%v\n%s\nof\n%s", err, small, file)
+	}
+}
+
+// TestShrinkToLaterLimits drops a fault that brings limits into force, if these
+// fail from the start, and rounds its times.
+func TestShrinkToLaterLimits(t *testing.T) {
+	const file = `version: 1
+seed: 1
+duration: 12.345678s
+regions: {a: 1}
+limits: {domain: edge, descriptors: [{key: p}]}
+workloads: []
+faults:
+  - {fault: new_rules, at: 5s, limits: {domain: edge, descriptors: [{key: q, rate_limit: {unit: minute}}]}}
+  - {fault: crash, at: 7.654321s, where: a}
+`
+	s := shrunk(t, file, func(c *sim.Config) bool {
+		limited := func(r *rules.Set) bool { return r != nil && len(r.Rules()) > 0 && r.Rules()[0].Limit != nil }
+		return slices.ContainsFunc(c.Faults, func(f sim.Fault) bool { return f.Kind == sim.Crash && f.At > 7*time.Second }) &&
+			(limited(c.Rules) || slices.ContainsFunc(c.Faults, func(f sim.Fault) bool { return limited(f.Rules) }))
+	}, never)
+	const want = `version: 1
+seed: 1
+duration: 7.716s
+regions: {a: 1}
+limits: {domain: edge, descriptors: [{key: q, rate_limit: {unit: minute}}]}
+workloads: []
+faults: [{fault: crash, at: 7.7s}]
+`
+	if string(s.file) != want {
+		t.Errorf("%swant\n%s", s.file, want)
 	}
 }
 
