@@ -22,6 +22,9 @@ type Link struct {
 	// Acked is the version that the peer acknowledged, Head the latest version,
 	// and Contiguous the version of the peer that was received without gaps.
 	Acked, Head, Contiguous uint64
+	// Base is where the versions of the latest resync begin, which sends all
+	// cells again: an acknowledgement up to there proves nothing.
+	Base uint64
 	// Silent: no message arrived for three lags.
 	Silent bool
 	// Rules is the hash of the peer's rules, 0 before the first message.
@@ -37,6 +40,7 @@ func (e *Engine) Links(now time.Duration) []Link {
 		d := Link{
 			Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.acked,
 			Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
+			Base: l.base,
 		}
 		if l.echoed != 0 {
 			d.Age, d.Unsent = l.age(now)-l.unsent, l.age(now)

@@ -15,7 +15,9 @@ const departureWait = 2 * time.Second
 // acknowledge its last counts, and then it ends. Before it the driver calls
 // Node.Leave on all shards and finishes the calls under way.
 type Departure struct {
-	heads []map[crdt.Incarnation]uint64 // by shard, the latest version for each peer
+	// heads is by shard, the latest version for each peer, counted from the
+	// beginning of a resync: another one may begin.
+	heads []map[crdt.Incarnation]uint64
 	until time.Duration
 }
 
@@ -26,7 +28,7 @@ func Depart(at time.Duration, shards int, links func(shard int) []node.Link) Dep
 	for i := range d.heads {
 		d.heads[i] = make(map[crdt.Incarnation]uint64)
 		for _, l := range links(i) {
-			d.heads[i][l.Peer.ID] = l.Head
+			d.heads[i][l.Peer.ID] = l.Head - l.Base
 		}
 	}
 	return d
@@ -43,7 +45,8 @@ func (d *Departure) Over(at time.Duration, links func(shard int) []node.Link) (o
 func (d *Departure) acknowledged(links func(shard int) []node.Link) bool {
 	for i, heads := range d.heads {
 		for _, l := range links(i) {
-			if !l.Silent && l.Age >= 0 && l.Acked < heads[l.Peer.ID] {
+			head, ok := heads[l.Peer.ID]
+			if ok && !l.Silent && l.Age >= 0 && l.Acked < l.Base+head {
 				return false
 			}
 		}

@@ -68,6 +68,25 @@ func TestDepartureIgnoresLaterCounts(t *testing.T) {
 	x.want(t, 0, true, true)
 }
 
+// TestDepartureWaitsForResyncs: a resync sends all cells again under later
+// versions, so that an acknowledgement of former ones proves nothing.
+func TestDepartureWaitsForResyncs(t *testing.T) {
+	x := leave(2)
+	for i := range x.links {
+		for k := range x.links[i] {
+			x.links[i][k].Acked = 5
+		}
+	}
+	x.want(t, 0, true, true)
+	resync := &x.links[1][0]
+	resync.Base, resync.Head = 5, 10
+	for resync.Acked < 10 {
+		x.want(t, 0, false, false)
+		resync.Acked++
+	}
+	x.want(t, 0, true, true)
+}
+
 // TestDepartureIsBounded: peers that are silent or were never in reach do not
 // delay the end, and others no longer than departureWait.
 func TestDepartureIsBounded(t *testing.T) {
