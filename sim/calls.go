@@ -62,7 +62,7 @@ func (w *World) decide(a *pendingCall) {
 	d, c := a.daemon, a.call
 	w.acting = d
 	at := d.Instant(w.now)
-	hits, touched := c.Hits(), a.touched()
+	hits, touched, first := c.Hits(), a.touched(), a.Ticket() == 0
 	for {
 		each(touched, func(s int) { d.Nodes[s].Probe(at, hits, c.Statuses) })
 		w.sets[a.set].front.Decide(c)
@@ -76,6 +76,9 @@ func (w *World) decide(a *pendingCall) {
 		if do == replica.Request {
 			each(shards, func(s int) { d.Nodes[s].RequestLease(at, hits, c.Statuses, a.Ticket()) })
 			d.process.Waiters.Requested(at.Mono, &a.StrictCall)
+			if first {
+				w.load.waits(w, a)
+			}
 			if w.traced(d) {
 				w.lines.add(d, "wait", "ticket=%d %s", a.Ticket(), entries(c, 0))
 			}
@@ -131,11 +134,39 @@ func each(set uint64, visit func(shard int)) {
 func (w *World) goOn(a *pendingCall) {
 	switch d := a.daemon; {
 	case !d.Up || d.member != a.member: // its process is gone, and the connection
+	case a.Ticket() == 0: // or its client
 	case d.Paused:
 		d.defers(evCall, w.woken.put(a))
 	default:
 		w.decide(a)
 	}
+}
+
+// giveUp ends a call that still waits, as its client does.
+func (w *World) giveUp(a *pendingCall) {
+	switch d := a.daemon; {
+	case !d.Up || d.member != a.member || a.Ticket() == 0:
+	case d.Paused:
+		d.defers(evGiveUp, w.woken.put(a))
+	default:
+		w.load.Unanswered++
+		if w.traced(d) {
+			w.lines.add(d, "unanswered", "ticket=%d", a.Ticket())
+		}
+		w.abandon(a)
+	}
+}
+
+// abandon ends a call whose client has left.
+func (w *World) abandon(a *pendingCall) {
+	d, touched := a.daemon, a.touched()
+	at := d.Instant(w.now)
+	w.acting = d
+	d.process.Waiters.Abandon(at.Mono, &a.StrictCall)
+	each(touched, func(s int) { d.Nodes[s].CancelLease(at, a.call.Hits(), a.Ticket()) })
+	d.process.Waiters.End(&a.StrictCall)
+	w.drain(d, touched)
+	w.calls = append(w.calls, a.call)
 }
 
 // account records the decision on a call and passes it to the auditors.

@@ -119,6 +119,16 @@ func (l *clients) request(w *World, a attempt) {
 	w.fail(w.ask(d, c, a))
 }
 
+// waits lets the client of a call that waits leave after its patience.
+func (l *clients) waits(w *World, p *pendingCall) {
+	if p.from.source < 0 {
+		return
+	}
+	if patience := l.sources[p.from.source].Work.Patience; patience > 0 {
+		w.events.push(w.now+patience, evGiveUp, w.woken.put(p))
+	}
+}
+
 // answered lets a client try again when it was denied, and refund hits when it
 // was not. Calls of a trace have neither attempts left nor tokens.
 func (l *clients) answered(w *World, p *pendingCall) {

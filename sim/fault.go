@@ -410,7 +410,8 @@ func (a *faults) changeLayout(w *World, f *Fault, _ int) {
 	case 1:
 		a.repin(w, &next, region.Name)
 	default:
-		region.Replicas = a.drawReplicas(w, region.Name)
+		change := route.Change{Region: region.Name, Replicas: a.drawReplicas(w, region.Name)}
+		next, _ = change.Of(next)
 	}
 	_ = d.acceptor.Acceptor.Propose(next) // an impossible change is dropped
 	d.turnAcceptor(w)
@@ -426,9 +427,7 @@ func (a *faults) drawReplicas(w *World, region string) []string {
 		}
 	}
 	a.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	all = all[:votersOf(min(1+a.rng.IntN(len(all)), route.MaxReplicas))]
-	slices.Sort(all)
-	return all
+	return all[:votersOf(min(1+a.rng.IntN(len(all)), route.MaxReplicas))]
 }
 
 // repin pins a rule that owners count to a region.

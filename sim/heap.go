@@ -22,6 +22,7 @@ const (
 	evSample                   // the series gets a row
 	evStored                   // a write reached a disk, or its process is notified; arg: write
 	evCall                     // a call goes on that was answered; arg: pendingCall
+	evGiveUp                   // a client waits no longer; arg: pendingCall
 	evRefund                   // a client sends a refund token; arg: refund
 	evSuspect                  // a fault takes others for dead; arg: fault
 	evLeave                    // a process that leaves may end; arg: process

@@ -223,12 +223,7 @@ func (v *virtualProcess) call(c *node.Call, noWait bool, decided func()) (leave 
 // leave ends a call whose caller has gone away.
 func (v *virtualProcess) leave(a *pendingCall) {
 	v.calls = slices.DeleteFunc(v.calls, func(c virtualCall) bool { return c.pending == a })
-	w, d, touched := v.world, v.daemon, a.touched()
-	at := d.Instant(w.now)
-	d.process.Waiters.Abandon(at.Mono, &a.StrictCall)
-	each(touched, func(s int) { d.Nodes[s].CancelLease(at, a.call.Hits(), a.Ticket()) })
-	d.process.Waiters.End(&a.StrictCall)
-	w.drain(d, touched)
+	v.world.abandon(a)
 }
 
 func (v *virtualProcess) post(m sticky.Message) {

@@ -24,7 +24,7 @@ type Result struct {
 	Denied         uint64  `json:"denied"`   // hits
 	Refunded       uint64  `json:"refunded"` // hits
 	// Degraded counts the descriptors with a degraded answer, Unanswered the
-	// requests for which no daemon was up.
+	// requests for which no daemon was up, or whose client waited no longer.
 	Degraded   uint64 `json:"degraded"`
 	Unanswered uint64 `json:"unanswered"`
 

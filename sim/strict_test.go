@@ -43,6 +43,27 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	}
 }
 
+// TestClientsThatLeaveOpenBreakers partitions a region from the owner of its
+// key. Clients that wait less long than its daemons get no answer, and their
+// calls are over; the breakers open all the same.
+func TestClientsThatLeaveOpenBreakers(t *testing.T) {
+	cfg := homed(t, "unit: second, requests_per_unit: 1000, consistency: strict, home: eu")
+	cfg.Duration = 10 * time.Second
+	cfg.Strict.Breaker = breaker.Config{Calls: 4, Window: time.Second, Open: time.Second}
+	cfg.Workloads[0].Patience = 150 * time.Millisecond
+	cfg.Faults = []Fault{{Kind: Cut, At: 3 * time.Second, For: 5 * time.Second, From: []string{"us"}, To: []string{"eu"}}}
+	r, err := Run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Unanswered == 0 || r.Unanswered > r.Decisions/10 || r.Seen["breaker_open"] == 0 {
+		t.Errorf("%d calls without an answer, %d decisions, breakers opened %d times", r.Unanswered, r.Decisions, r.Seen["breaker_open"])
+	}
+	if r.Code() != ExitFine {
+		t.Errorf("%+v", r.Auditors)
+	}
+}
+
 // TestStrictHoldsWhileALimitChanges changes limits while leases of them are
 // out: the greatest limit in force anywhere bounds a window, under every
 // algorithm.

@@ -244,6 +244,7 @@ var eventKinds = [...]struct {
 	evSample:  {"sample", func(w *World, _ int32) { w.series.sample(w) }},
 	evStored:  {"stored", (*World).stored},
 	evCall:    {"call", func(w *World, arg int32) { w.goOn(w.woken.take(arg)) }},
+	evGiveUp:  {"give_up", func(w *World, arg int32) { w.giveUp(w.woken.take(arg)) }},
 	evRefund:  {"refund", func(w *World, arg int32) { w.load.refund(w, arg) }},
 	evSuspect: {"suspect", func(w *World, arg int32) { w.faults.turn(w, int(arg)) }},
 	evLeave:   {"leave", (*World).depart},

@@ -59,6 +59,9 @@ type Workload struct {
 	Retry    *Retry
 	Override override
 	Refund   refund
+	// Patience is how long a client waits for an answer before it leaves, 0 for
+	// ever.
+	Patience time.Duration
 	Failover bool // ask the next region that is up when no daemon is up here
 	// Pinned lets all calls for a key come to one daemon of each region, the
 	// same as long as the same are up, instead of any.
@@ -132,6 +135,8 @@ func (l *Workload) Validate() error {
 		return fmt.Errorf("a limit without a unit")
 	case l.Refund.Share > 0 && l.Refund.After <= 0:
 		return fmt.Errorf("refunds after %v: want more than 0", l.Refund.After)
+	case l.Patience < 0:
+		return fmt.Errorf("patience %v: want 0 or more", l.Patience)
 	case l.Bursts != nil && (l.Bursts.On <= 0 || l.Bursts.Off < 0):
 		return fmt.Errorf("bursts on %v, off %v: want more than 0, and 0 or more", l.Bursts.On, l.Bursts.Off)
 	}

@@ -282,6 +282,7 @@ func workloadNode(c *sim.Config, l *load.Workload) *yamlpos.Node {
 	f.share("hot", ppmOf(l.Hot), 0)
 	f.patterns(l)
 	f.asks(l)
+	f.time("patience", l.Patience, 0)
 	f.flag("failover", l.Failover)
 	f.flag("pinned", l.Pinned)
 	return yamlpos.NewMap(f...)

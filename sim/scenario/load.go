@@ -54,6 +54,7 @@ func (s *scenario) workload(n *yamlpos.Node) bool {
 		field{"pulse", s.pulse(&l.Pulse)},
 		field{"moving", s.moving(&l.Moving)},
 		field{"retry", s.retry(&l.Retry)},
+		field{"patience", s.Duration(&l.Patience, 0, sim.MaxDuration)},
 		field{"failover", s.Bool(&l.Failover)},
 		field{"pinned", s.Bool(&l.Pinned)},
 	)
