@@ -41,6 +41,7 @@ func (d *draw) aimed() {
 		}
 	}
 	d.promises()
+	d.readmitted()
 }
 
 // aim lets a fault wait for an event.
@@ -100,5 +101,39 @@ func (d *draw) promises() {
 		end.From = failing.From
 		end.When.Event, end.When.Where, end.When.Count = failing.Kind.String()+"_ended", slices.Clone(failing.From), 1
 		c.Faults = append(c.Faults, failing, end)
+	}
+}
+
+// readmitted draws a daemon that alone has the rights of its region, and loses
+// power while it promises others a part of them: those that were retired before
+// and came back. It starts again beside none that knows what it promised.
+// Little else goes wrong, so that it comes to that.
+func (d *draw) readmitted() {
+	c := &d.cfg
+	region := c.Regions[d.IntN(len(c.Regions))]
+	if !d.readmits || region.Daemons < 2 {
+		return
+	}
+	all := d.Perm(region.Daemons)
+	one, rest := []string{region.Daemon(all[0])}, []string(nil)
+	for _, i := range all[1:] {
+		rest = append(rest, region.Daemon(i))
+	}
+	retired := sim.Fault{Kind: sim.RetireDaemon, At: d.time(0, 2*time.Second), From: rest, For: d.time(14*time.Second, 17*time.Second)}
+	loss := sim.Fault{Kind: sim.PowerLoss, At: retired.At + retired.For, From: one, For: d.wild(time.Millisecond, 300*time.Millisecond)}
+	loss.When.Event = []string{"rights_settled", "rights_settled", "rights_proposed", "sent_acknowledgements"}[d.IntN(4)]
+	loss.When.Where = slices.Clone(one)
+	cut := loss
+	cut.Kind, cut.To, cut.For = sim.Cut, rest, d.time(8*time.Second, 16*time.Second)
+	cut.When.After = d.wild(time.Millisecond, time.Second) // its last messages arrive
+	slow := sim.Fault{Kind: sim.SlowDisk, At: loss.At, From: one, Delay: d.wild(20*time.Millisecond, 500*time.Millisecond)}
+	c.Faults = append(c.Faults[:min(len(c.Faults), d.IntN(3))], retired, slow, loss, cut)
+	if d.chance(0.7) { // otherwise those that are cut off hold nothing
+		c.Rights.DaemonHorizon = 0
+	}
+	c.Network.Region = sim.Link{Delay: d.wild(50*time.Microsecond, 2*time.Millisecond), Jitter: d.wild(10*time.Microsecond, time.Millisecond)}
+	c.Duration = max(c.Duration, loss.At+d.time(12*time.Second, 18*time.Second))
+	for i := range c.Workloads {
+		c.Workloads[i].Rate /= 2
 	}
 }

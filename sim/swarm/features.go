@@ -191,6 +191,9 @@ func (d *draw) client(l *load.Workload, most uint64) {
 			o.Requests = uint32(min(d.Uint64N(most+2), 1<<32-1))
 			o.Unit = []rules.Unit{rules.Second, rules.Minute, rules.Hour}[d.IntN(3)]
 		}
+		if d.strict && d.chance(0.2) {
+			l.Patience = d.wild(2*time.Millisecond, 500*time.Millisecond)
+		}
 		if r := &l.Refund; d.chance(0.6) {
 			r.Share, r.After = d.fraction(), d.wild(time.Millisecond, 10*time.Second)
 			maybe(d, 0.5, &r.Part, d.ratio, 0, 1)

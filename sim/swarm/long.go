@@ -59,6 +59,10 @@ func (d *draw) stretch() {
 	if d.days {
 		c.Duration = d.time(24*time.Hour, longMost)
 	}
+	if d.shifting = d.rights && !d.days && len(c.Regions) > 1 && d.chance(0.5); d.shifting {
+		c.Rights.Period = d.time(5*time.Second, 8*time.Second).Round(time.Second)
+		c.Duration = c.Rights.Period * time.Duration(d.between(100, 150))
+	}
 	affordable := time.Duration(idleEvents / d.idleRate() * float64(time.Second))
 	c.Duration = max(longLeast, min(c.Duration, affordable)).Round(time.Millisecond)
 }
@@ -90,6 +94,9 @@ func (d *draw) idleRate() float64 {
 // longWindow draws the unit of a limit and its multiplier for a long run, in
 // which its windows roll many times, or once.
 func (d *draw) longWindow() (unit string, multiplier int) {
+	if d.shifting {
+		return "second", d.between(1, 3)
+	}
 	length := d.scaled(max(time.Second, d.cfg.Duration/200), max(2*time.Second, d.cfg.Duration))
 	units := []struct {
 		name   string
@@ -111,6 +118,10 @@ func (d *draw) seldom(l *load.Workload) {
 		calls = 500 // leases have timers
 	}
 	l.Rate = float64(d.between(50, calls)) / length.Seconds()
+	if d.shifting {
+		l.Rate, l.Bursts, l.Pulse = float64(calls)/length.Seconds(), nil, nil
+		l.Moving = &load.Moving{Share: 1}
+	}
 	switch {
 	case l.Bursts != nil:
 		b := &load.Bursts{On: d.scaled(time.Second, length/20), Off: d.scaled(time.Second, length/4)}
@@ -120,6 +131,9 @@ func (d *draw) seldom(l *load.Workload) {
 		l.Pulse.Within = d.scaled(time.Millisecond, min(time.Minute, l.Pulse.Every))
 	case l.Moving != nil:
 		l.Moving.Every = (length / time.Duration(d.between(2, 30))).Round(time.Millisecond)
+		if d.shifting {
+			l.Moving.Every = 3 * d.cfg.Rights.Period
+		}
 	}
 	if r := l.Retry; r != nil && r.Backoff > 0 {
 		r.Backoff = d.scaled(time.Second, length/20)

@@ -18,6 +18,7 @@ func (d *draw) budgets() {
 	}
 	c := &d.cfg
 	d.rights = true
+	d.readmits = !d.long && !d.large && d.chance(0.12)
 	if d.chance(0.5) {
 		c.Policy = sim.Partitioned
 	}

@@ -15,7 +15,7 @@ import (
 // taken for dead half of the time; replicas that lose their disks, one or most
 // of them, or power; layouts that change.
 func (d *draw) owners() {
-	if !d.chance(0.5) {
+	if d.readmits || !d.chance(0.5) {
 		return
 	}
 	c := &d.cfg

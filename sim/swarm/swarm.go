@@ -29,6 +29,8 @@ type draw struct {
 	large    bool // there are many regions and daemons
 	long     bool // the run has minutes to hours
 	days     bool // or days
+	readmits bool // see readmitted
+	shifting bool // its demand moves from region to region, and rights with it
 }
 
 // ask is entries of a descriptor, and the greatest capacity of the limits that
@@ -298,7 +300,7 @@ func (d *draw) limit() (text string, most uint64) {
 	}
 	if d.long {
 		requests = d.longLimit(f)
-	} else if d.chance(0.4) { // windows in which all of a run falls
+	} else if !d.readmits && d.chance(0.4) { // windows in which all of a run falls
 		f[0] = "unit: " + []string{"minute", "minute", "hour", "day"}[d.IntN(4)]
 	}
 	least := requests
