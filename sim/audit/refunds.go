@@ -201,9 +201,11 @@ func (a *refundAuditor) refunded(d *sim.Daemon, token, asked uint64, done node.R
 		a.Pass(1)
 		return
 	}
-	// A bucket of a daemon alone is dropped when it has drained.
-	drained := quota.Of(c.limit).Drains() && c.limit.Scope == rules.NodeLocal
-	a.check(clock >= end || c.counter.rescoped || drained, "%s refunded nothing of %d hits of token %d at %d (expired: %v), which count until %d",
+	// A key that counts at its daemon alone is dropped when a bucket has
+	// drained, or when a window ended without a debt.
+	_, length, _ := intervalOf(c.limit, c.window)
+	dropped := c.limit.Scope == rules.NodeLocal && (quota.Of(c.limit).Drains() || c.limit.CarryDebt && clock >= c.window+length)
+	a.check(clock >= end || c.counter.rescoped || dropped, "%s refunded nothing of %d hits of token %d at %d (expired: %v), which count until %d",
 		d.Name, c.hits, token, clock, done.Expired, end)
 }
 
