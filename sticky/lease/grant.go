@@ -107,7 +107,7 @@ func (t *Table) serve(e *entry, r *rules.Rule, v *route.Routing) {
 	}
 	o.roll(l, t.at.Millis)
 	local := t.serveWaiters(e, l)
-	remote, until := t.serveQueue(e, l)
+	remote, until := t.serveQueue(e, r, l)
 	if v.Live() < v.Majority() {
 		t.dismiss(e, sticky.NoMajority)
 		return
@@ -159,9 +159,10 @@ func (t *Table) serveWaiters(e *entry, l *rules.Limit) (lack uint64) {
 	return lack
 }
 
-// serveQueue answers queued requests. It returns how many rights that are left
-// lack a watermark, and until when these may be used.
-func (t *Table) serveQueue(e *entry, l *rules.Limit) (lack uint64, until int64) {
+// serveQueue answers queued requests under a rule and its limit for the entry.
+// It returns how many rights that are left lack a watermark, and until when
+// these may be used.
+func (t *Table) serveQueue(e *entry, r *rules.Rule, l *rules.Limit) (lack uint64, until int64) {
 	o := e.owner
 	kept := o.queue[:0]
 	for i := range o.queue {
@@ -172,6 +173,9 @@ func (t *Table) serveQueue(e *entry, l *rules.Limit) (lack uint64, until int64) 
 		}
 		end := leaseEnd(l, t.at.Millis, min(int64(q.request.Within), maxWithin.Milliseconds()))
 		if g := o.grantee(q.request.Lessee, t.at.Millis); g != nil && !quota.Of(l).Windowed() {
+			if endsLate(r.Limit, t.at.Millis, g.until) { // as its lessee sees it
+				g.window, g.until, g.total, g.returned = 0, 0, 0, 0
+			}
 			end = max(end, g.window) // it has rights until then
 		}
 		if missing, ok := t.grant(e, l, &q.request, end); !ok {

@@ -14,6 +14,7 @@ import (
 type lease struct {
 	window   int64 // of buckets and logs the instant at which they end
 	until    int64 // the rights end then, in Unix milliseconds
+	former   int64 // the window before
 	sources  []source
 	used     uint64
 	reserved uint64 // of the rights left, set aside for waiters
@@ -90,7 +91,7 @@ func (x *lease) left(l *rules.Limit, now int64) uint64 {
 
 // begin moves the lease to a later window, without any rights.
 func (x *lease) begin(window, until int64) {
-	x.window, x.until = window, until
+	x.former, x.window, x.until = x.window, window, until
 	x.sources, x.used, x.reserved = x.sources[:0], 0, 0
 	x.answered, x.denied, x.keep, x.prefetched, x.resends = 0, 0, 0, false, 0
 }

@@ -94,16 +94,16 @@ func leaseEnd(l *rules.Limit, now, within int64) int64 {
 	return at - at%step + step
 }
 
-// longestLease returns the longest time in milliseconds that rights to a limit
-// can be usable, by the clock of its owner. The owner may have a part of the
-// limit, with a step that is up to twice as long since its rate is rounded
-// down.
-func longestLease(l *rules.Limit) int64 {
+// endsLate reports whether grants that end at until end later than any that an
+// owner makes now: they were made under other limits. The owner may have a part
+// of the limit, with a step that is up to twice as long since its rate is
+// rounded down.
+func endsLate(l *rules.Limit, now, until int64) bool {
 	longest := l.Window()
 	if f := quota.Of(l); f.Drains() {
-		longest = max(longest, 2*f.Step())
+		longest = 2 * f.Step()
 	}
-	return longest + 4*maxWithin.Milliseconds()
+	return until-now > longest+4*maxWithin.Milliseconds()
 }
 
 // leaseWindow returns the window that names grants which end at until: of

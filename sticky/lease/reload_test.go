@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -148,4 +149,45 @@ func (w *world) believeDead(dead ...*daemon) {
 		}
 	}
 	w.members()
+}
+
+// TestBucketGetsShorterSteps makes a bucket smaller, and then refill faster:
+// the leases of before, which end much later, do not keep their lessees from
+// new ones, in whatever order the daemons read the limits.
+func TestBucketGetsShorterSteps(t *testing.T) {
+	large := bucketRule(10, 10_000)
+	for name, next := range map[string]string{"smaller": bucketRule(10, 20), "faster": bucketRule(10_000, 10_000)} {
+		for _, first := range []string{"lessee", "owner"} {
+			t.Run(name+" at the "+first+" first", func(t *testing.T) {
+				w := newWorld(t, 1, large, 3)
+				x, owner, _ := w.roles(descriptor("user", "bob", 1))
+				ask := func(n int) {
+					for range n {
+						w.ask(x, descriptor("user", "bob", 1))
+						w.pass(200 * time.Millisecond)
+					}
+				}
+				ask(5)
+				early := map[string]*daemon{"lessee": x, "owner": owner}[first]
+				w.reload(next, early)
+				ask(5)
+				w.reload(next)
+				ask(5)
+				w.pass(2 * time.Second)
+				w.allowed, w.failed = 0, 0
+				if ask(20); w.allowed < 20 || w.failed > 0 {
+					t.Errorf("%d of 20 allowed, %d calls reached no owner", w.allowed, w.failed)
+				}
+			})
+		}
+	}
+}
+
+func bucketRule(rate, burst int) string {
+	return fmt.Sprintf(`
+domain: d
+descriptors:
+  - key: user
+    rate_limit: {unit: second, requests_per_unit: %d, burst: %d, algorithm: token_bucket, consistency: strict}
+`, rate, burst)
 }

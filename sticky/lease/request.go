@@ -237,19 +237,19 @@ func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
 			return false
 		}
 	}
-	if g.Until > end || g.Until-t.at.Millis > longestLease(l)+t.env.MaxOffset {
+	latest := t.at.Millis + t.env.MaxOffset // now, by the clock of the owner
+	if g.Until > end || endsLate(l, latest, g.Until) {
 		return false
+	}
+	if endsLate(l, latest, x.until) {
+		e.revoke()
 	}
 	if g.Window > x.window {
 		t.returnLeft(e, l, 0)
-		for i := range e.waiters {
-			if w := &e.waiters[i]; w.state == granted && !w.byOwner {
-				w.state, w.request = waiting, 0
-			}
-		}
+		e.wait()
 		x.begin(g.Window, g.Until)
 	}
-	if g.Window < x.window {
+	if g.Window < x.window || g.Window <= x.former {
 		return true // its waiters request again
 	}
 	x.until = max(x.until, g.Until)
@@ -259,6 +259,27 @@ func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
 	x.answered, x.keep = max(t.at.Mono, 1), g.Keep
 	x.report = quota.Report{Remaining: g.Remaining, Reset: max(g.Reset, 0), Retry: max(g.Retry, 0), Never: g.Never}
 	return true
+}
+
+// revoke ends a lease that would keep grants under the limits in force out,
+// since these end earlier. The windows before it stay over: the totals of their
+// grants have rights that were used.
+func (e *entry) revoke() {
+	x := &e.lease
+	former := x.former
+	e.wait()
+	x.begin(former, former)
+	x.former = former
+}
+
+// wait lets the calls wait again whose rights were set aside in a lease that is
+// over.
+func (e *entry) wait() {
+	for i := range e.waiters {
+		if w := &e.waiters[i]; w.state == granted && !w.byOwner {
+			w.state, w.request = waiting, 0
+		}
+	}
 }
 
 // unanswered ends the wait of the calls that a request covered which the owner
