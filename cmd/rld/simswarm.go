@@ -51,8 +51,8 @@ func newSimSwarm(p process) *cobra.Command {
 			"from the seed. Each is run twice, and both runs must be equal. The first seed with a\n" +
 			"finding ends the swarm and is printed with the command that runs it; with --keep-going\n" +
 			"it goes on and lists them.\n\n" +
-			"--known adds faults of which it is known that promises do not hold: a disk that is put\n" +
-			"back from a copy, and a file that is cut.\n\n" +
+			"--known draws small clusters with faults after which promises are known not to hold, such\n" +
+			"as a disk that is put back from a copy, or a daemon that ran with a wrong clock.\n\n" +
 			"--corpus keeps the seeds that were the first to reach an event, an auditor, or one of them\n" +
 			"under a kind of faults, and plays them first the next time.\n\n" +
 			"In half of the runs limits have rights. --naive plays these once more by merged counts\n" +
@@ -86,7 +86,7 @@ func newSimSwarm(p process) *cobra.Command {
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
 	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
-	f.BoolVar(&o.known, "known", false, "also draw faults that break promises in ways that are known")
+	f.BoolVar(&o.known, "known", false, "draw faults that break promises in ways that are known")
 	f.BoolVar(&o.all, "keep-going", false, "go on after a seed with a finding, and list all of them")
 	f.StringVar(&o.corpus, "corpus", "", "play the seeds of this `folder` first, and add those that reach something new")
 	o.hashFlag(f)
