@@ -138,11 +138,13 @@ func (a *Agent) fillSection(l *link, table int, s *Section, room *int) (news boo
 		return false
 	}
 	t, peer := a.table(table), &l.tables[table]
-	if base := t.At(0); peer.settled.Before(base.Epoch.ID) &&
-		l.send(a.at, a.origins, itemPrint(printClaim, uint64(table), base.Epoch.ID, 0)) {
-		c := t.Claim()
-		s.Claim, news = &c, true
-		*room -= epochBytes(&base.Epoch)
+	if i := claimable(t, peer); i >= 0 {
+		k := t.At(i)
+		if l.send(a.at, a.origins, itemPrint(printClaim, uint64(table), k.Epoch.ID, 0)) {
+			c := t.Claim(i)
+			s.Claim, news = &c, true
+			*room -= epochBytes(&k.Epoch)
+		}
 	}
 	for i := 1; i < t.Len(); i++ {
 		k := t.At(i)
@@ -167,6 +169,23 @@ func (a *Agent) fillSection(l *link, table int, s *Section, room *int) (news boo
 		}
 	}
 	return news
+}
+
+// claimable returns the place of the settled epoch that a peer cannot settle by
+// itself, since one of them has pruned the predecessor; -1 for none.
+func claimable(t *epoch.Table, peer *known) int {
+	if peer.settled.Before(t.At(0).Epoch.ID) {
+		return 0
+	}
+	for i := t.Len() - 1; i > 0; i-- {
+		if k := t.At(i); k.Settled {
+			if peer.settled.Before(k.Epoch.ID) && k.Epoch.Pred.Before(peer.base) {
+				return i
+			}
+			break
+		}
+	}
+	return -1
 }
 
 // fillVotes adds the votes that the peer lacks.

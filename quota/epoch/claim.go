@@ -14,9 +14,9 @@ type Claim struct {
 	Held []ID  // Dependencies of those that acknowledged it.
 }
 
-// Claim returns the claim about the oldest epoch the table keeps.
-func (t *Table) Claim() Claim {
-	e := &t.entries[0]
+// Claim returns the claim about the epoch at place i, which is settled.
+func (t *Table) Claim(i int) Claim {
+	e := &t.entries[i]
 	return Claim{Base: e.Epoch, From: e.from, Held: slices.Clone(e.held)}
 }
 

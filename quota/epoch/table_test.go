@@ -36,7 +36,7 @@ func exchange(t testing.TB, tables ...*Table) {
 // pass gives a table all that another knows. Stale items are refused.
 func pass(t testing.TB, from, to *Table) {
 	t.Helper()
-	if err := to.TakeClaim(from.Claim()); err != nil {
+	if err := to.TakeClaim(from.Claim(0)); err != nil {
 		t.Fatal(err)
 	}
 	for i := range from.Len() {

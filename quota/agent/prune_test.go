@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/quota/epoch"
+)
+
+// TestPrunedPredecessor: a daemon prunes the predecessor of an epoch before it
+// has the last acknowledgement. It settles the epoch by a claim of another one.
+func TestPrunedPredecessor(t *testing.T) {
+	r := newRig(t, 1, 3, 1)
+	r.boot()
+	r.run(3 * time.Second)
+	a, b := r.find("a1"), r.find("a2")
+	var ids []epoch.ID
+	for range 2 { // learned and acknowledged together
+
+		top := newest(b.local)
+		if err := b.propose(daemonTable, successor(&top), "as the test says"); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, newest(b.local).Epoch.ID)
+	}
+	r.mangle = func(m *Message) {
+		late := func(ack epoch.Ack) bool { return ack.ID == ids[1] }
+		if m.Daemons.Acks = slices.Clone(m.Daemons.Acks); m.To == a.self {
+			m.Daemons.Acks = slices.DeleteFunc(m.Daemons.Acks, late)
+		}
+	}
+	r.until(5*time.Second, "settled by the others", func() bool { return settledID(b.local) == ids[1] })
+	r.until(5*time.Second, "the first settled", func() bool { return settledID(a.local) == ids[0] })
+	a.local.Prune(newest(b.local).From)
+	r.mangle = nil
+	r.until(20*time.Second, "settled by a claim", func() bool { return settledID(a.local) == ids[1] })
+	r.safe()
+}
