@@ -103,6 +103,7 @@ func (s *search) run(file []byte) error {
 		s.cutTime()
 		s.latest()
 		s.lists(nil)
+		s.few()
 		s.regions()
 		s.maps(nil)
 	}
@@ -245,6 +246,26 @@ func (s *search) maps(at path) {
 	}
 	for i := range n.Items {
 		s.maps(at.to(i))
+	}
+}
+
+// few leaves the largest region alone, with one to three daemons.
+func (s *search) few() {
+	r := slices.MaxFunc(s.cfg.Regions, func(a, b sim.Region) int { return a.Daemons - b.Daemons })
+	for n := 1; n <= 3 && n < s.cfg.Daemons(); n++ {
+		root := s.root
+		for _, o := range s.cfg.Regions {
+			if o.Name != r.Name {
+				root = without(root, o.Name)
+			}
+		}
+		for k := n; k < r.Daemons; k++ {
+			root = without(root, r.Daemon(k))
+		}
+		only := with(yamlpos.NewMap(), r.Name, yamlpos.TextNode(strconv.Itoa(n)))
+		if s.try(with(root, "regions", only)) {
+			return
+		}
 	}
 }
 
