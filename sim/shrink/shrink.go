@@ -249,8 +249,10 @@ func (s *search) maps(at path) {
 	}
 }
 
-// few leaves the largest region alone, with one to three daemons.
+// few leaves the largest region alone, with one to three daemons, and tries it
+// with as many calls as before for each of them, too.
 func (s *search) few() {
+	all := s.cfg.Daemons()
 	r := slices.MaxFunc(s.cfg.Regions, func(a, b sim.Region) int { return a.Daemons - b.Daemons })
 	for n := 1; n <= 3 && n < s.cfg.Daemons(); n++ {
 		root := s.root
@@ -263,10 +265,24 @@ func (s *search) few() {
 			root = without(root, r.Daemon(k))
 		}
 		only := with(yamlpos.NewMap(), r.Name, yamlpos.TextNode(strconv.Itoa(n)))
-		if s.try(with(root, "regions", only)) {
+		root = with(root, "regions", only)
+		if s.try(root) || s.try(busier(root, all/n)) {
 			return
 		}
 	}
+}
+
+// busier returns a scenario whose clients call more often by a factor.
+func busier(root *yamlpos.Node, factor int) *yamlpos.Node {
+	at := slices.IndexFunc(root.Pairs, func(p yamlpos.Pair) bool { return p.Key.Text == "workloads" })
+	for i := 0; at >= 0 && i < len(root.Pairs[at].Value.Items); i++ {
+		item := root.Pairs[at].Value.Items[i]
+		if rate, err := strconv.ParseFloat(textOf(item, "rate"), 64); err == nil {
+			more := yamlpos.TextNode(strconv.FormatFloat(rate*float64(factor), 'f', -1, 64))
+			root = replace(root, path{at, i}, with(item, "rate", more))
+		}
+	}
+	return root
 }
 
 // regions drops regions and daemons.
