@@ -177,16 +177,24 @@ func (e *entry) uncertain(l *rules.Limit) bool {
 // rescope marks all counters of a key that is counted under a scope other than
 // the first.
 func (t *truth) rescope(c *counter, scope rules.Scope) {
-	first, ok := t.scopes[c.key]
-	if !ok {
-		t.scopes[c.key] = scope
+	x, ok := t.scopes[c.key]
+	switch {
+	case !ok:
+		t.scopes[c.key] = &keyScope{first: scope}
+	case x.changed: // before this counter came
+		c.rescoped = true
+	case x.first != scope:
+		x.changed = true
+		for _, o := range t.all {
+			o.rescoped = o.rescoped || o.key == c.key
+		}
 	}
-	if !ok || first == scope || c.rescoped {
-		return
-	}
-	for _, o := range t.all {
-		o.rescoped = o.rescoped || o.key == c.key
-	}
+}
+
+// keyScope is the first scope of a key, and whether another one followed.
+type keyScope struct {
+	first   rules.Scope
+	changed bool
 }
 
 // window returns the window of a start, nil for none.

@@ -41,7 +41,7 @@ type truth struct {
 	// cramped is true where replicas may lack room for keys or cells, rescopes
 	// where the scope of a rule may change.
 	cramped, rescopes bool
-	scopes            map[crdt.Key]rules.Scope // first one of each key
+	scopes            map[crdt.Key]*keyScope
 
 	// least and most are how far window clocks were ahead of virtual time, ms.
 	least, most int64
@@ -105,7 +105,7 @@ func newTruth(w *sim.World) *truth {
 		world: w, gossip: cfg.Node.Gossip.WithDefaults(), naive: cfg.Node.Naive || cfg.Policy == sim.Naive,
 		maxOffset: cmp.Or(cfg.Node.Clock.MaxOffset, hlc.DefaultMaxOffset), owners: cfg.HasOwners(),
 		byIncarnation: make(map[crdt.Incarnation]*process), up: make([]*process, len(w.Daemons())), starts: make([]int, len(w.Daemons())),
-		counters: make(map[counterKey]*counter), tokens: make(map[uint64]*charge), scopes: make(map[crdt.Key]rules.Scope), forgotten: math.MinInt64,
+		counters: make(map[counterKey]*counter), tokens: make(map[uint64]*charge), scopes: make(map[crdt.Key]*keyScope), forgotten: math.MinInt64,
 		least: math.MaxInt64, most: math.MinInt64, restored: make([]restore, len(w.Regions())),
 	}
 	t.quickest = t.gossip
