@@ -1,11 +1,9 @@
 package swarm
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
-	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/load"
@@ -109,12 +107,8 @@ func (d *draw) small(daemons int, limit string) {
 
 // only returns a set of one limit, of 10 requests a second.
 func (d *draw) only(limit string) (*rules.Set, string) {
-	text := fmt.Sprintf("domain: edge\ndescriptors:\n- key: p\n  rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: 100, %s}\n", limit)
-	set, diags := d.cfg.ParseLimits(limits.File{Name: "drawn", Data: []byte(text)})
-	if err := diags.Err(); err != nil {
-		panic(fmt.Sprintf("sim: drawn limits: %v", err)) // of our own making
-	}
-	return set, text
+	return parsed(&d.cfg, "domain: edge\ndescriptors:\n- key: p\n"+
+		"  rate_limit: {unit: second, unit_multiplier: 10, requests_per_unit: 100, "+limit+"}\n")
 }
 
 // clonedDisk draws a machine that is started as another one, while a network

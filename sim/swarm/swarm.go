@@ -271,11 +271,16 @@ func (d *draw) rules() (*rules.Set, string) {
 	for i := range d.between(1, maxKeys) {
 		d.asks = append(d.asks, d.descriptors(&b, i))
 	}
-	set, diags := d.cfg.ParseLimits(limits.File{Name: "drawn", Data: []byte(b.String())})
+	return parsed(&d.cfg, b.String())
+}
+
+// parsed returns drawn limits and their text.
+func parsed(c *sim.Config, text string) (*rules.Set, string) {
+	set, diags := c.ParseLimits(limits.File{Name: "drawn", Data: []byte(text)})
 	if err := diags.Err(); err != nil {
 		panic(fmt.Sprintf("sim: drawn limits: %v", err)) // of our own making
 	}
-	return set, b.String()
+	return set, text
 }
 
 // limit draws a limit, and returns how much of it fits at once.
