@@ -3,6 +3,7 @@ package swarm
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type features struct {
 	rng    *rand.Rand // nil for a run without
 	shapes []shape    // of the keys of the limits
+	quotas float64    // the part of them in quota mode
+	names  int        // that limits have
 }
 
 // shape is how the descriptors of a key look, in all rule sets of a run.
@@ -64,6 +67,10 @@ func (d *draw) drawFeatures(seed uint64) {
 			}
 			d.features.shapes = append(d.features.shapes, s)
 		}
+		// Quotas matter to calls with several of them, and names to limits whose
+		// names others replace.
+		d.features.quotas = []float64{0.1, 0.1, 0.1, 0.8}[d.IntN(4)]
+		d.features.names = d.between(2, maxKeys)
 		if d.chance(0.6) {
 			d.cfg.Epoch = int64(rolls - d.time(0, d.cfg.Duration))
 		}
@@ -133,10 +140,11 @@ func (d *draw) odd() (odd bool) {
 // mode draws the lines of a descriptor in shadow mode or quota mode.
 func (d *draw) mode(indent string) (lines string) {
 	d.extra(func() {
-		for _, name := range []string{"shadow_mode", "quota_mode"} {
-			if d.chance(0.15) {
-				lines += indent + name + ": true\n"
-			}
+		if d.chance(0.15) {
+			lines += indent + "shadow_mode: true\n"
+		}
+		if d.chance(d.features.quotas) {
+			lines += indent + "quota_mode: true\n"
 		}
 	})
 	return lines
@@ -147,10 +155,10 @@ func (d *draw) named(limit string) string {
 	d.extra(func() {
 		own := -1
 		if d.chance(0.4) {
-			own = d.IntN(maxKeys)
+			own = d.IntN(d.features.names)
 			limit += fmt.Sprintf(", name: l%d", own)
 		}
-		if other := d.IntN(maxKeys); other != own && d.chance(0.25) {
+		if other := d.IntN(d.features.names); other != own && d.chance(0.25) {
 			limit += fmt.Sprintf(", replaces: [{name: l%d}]", other)
 		}
 	})
@@ -183,8 +191,9 @@ func (d *draw) client(l *load.Workload, most uint64) {
 		if d.chance(0.3) {
 			l.Peek = d.fraction() / 2
 		}
-		if d.chance(0.1) { // matches nothing
-			l.Descriptors = append(l.Descriptors, []rules.Entry{{Key: "p", Value: "out"}, {Key: "n", Value: load.Drawn}})
+		if d.chance(0.2) { // mostly deeper than any limit
+			deeper := slices.Clone(d.asks[d.IntN(len(d.asks))][0].entries)
+			l.Descriptors = append(l.Descriptors, append(deeper, rules.Entry{Key: "n", Value: load.Drawn}))
 		}
 		if o := &l.Override; d.chance(0.2) {
 			o.Share, o.Descriptor = d.fraction(), d.IntN(len(l.Descriptors))
