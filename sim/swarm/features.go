@@ -67,8 +67,8 @@ func (d *draw) drawFeatures(seed uint64) {
 			}
 			d.features.shapes = append(d.features.shapes, s)
 		}
-		// Quotas matter to calls with several of them, and names to limits whose
-		// names others replace.
+		// Quotas matter to calls with several, and names where others replace
+		// them.
 		d.features.quotas = []float64{0.1, 0.1, 0.1, 0.8}[d.IntN(4)]
 		d.features.names = d.between(2, maxKeys)
 		if d.chance(0.6) {
