@@ -6,15 +6,14 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// settle checks the unsettled epochs again, lowest first, since each needs its
-// predecessor.
+// settle checks the epochs again, lowest first, since each needs its
+// predecessor. A settled one may be settled for earlier windows: a participant
+// whose horizon it waited for returned and acknowledged it.
 func (t *Table) settle() {
 	for i := range t.entries {
 		e := &t.entries[i]
-		if e.from != never {
-			continue
-		}
-		if e.from = t.settledFrom(e); e.from != never {
+		if from := t.settledFrom(e); from < e.from {
+			e.from = from
 			t.revision++
 			// The predecessor may have admitted members of e that had not
 			// learned its dependencies when they acknowledged e.
