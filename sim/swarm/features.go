@@ -20,6 +20,7 @@ type features struct {
 	shapes []shape    // of the keys of the limits
 	quotas float64    // the part of them in quota mode
 	names  int        // that limits have
+	named  float64    // the part of them that have one
 }
 
 // shape is how the descriptors of a key look, in all rule sets of a run.
@@ -71,6 +72,7 @@ func (d *draw) drawFeatures(seed uint64) {
 		// them.
 		d.features.quotas = []float64{0.1, 0.1, 0.1, 0.8}[d.IntN(4)]
 		d.features.names = d.between(2, maxKeys)
+		d.features.named = []float64{0.4, 0.4, 0.9}[d.IntN(3)]
 		if d.chance(0.6) {
 			d.cfg.Epoch = int64(rolls - d.time(0, d.cfg.Duration))
 		}
@@ -154,11 +156,11 @@ func (d *draw) mode(indent string) (lines string) {
 func (d *draw) named(limit string) string {
 	d.extra(func() {
 		own := -1
-		if d.chance(0.4) {
+		if d.chance(d.features.named) {
 			own = d.IntN(d.features.names)
 			limit += fmt.Sprintf(", name: l%d", own)
 		}
-		if other := d.IntN(d.features.names); other != own && d.chance(0.25) {
+		if other := d.IntN(d.features.names); other != own && d.chance(d.features.named*2/3) {
 			limit += fmt.Sprintf(", replaces: [{name: l%d}]", other)
 		}
 	})
