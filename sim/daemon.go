@@ -60,6 +60,8 @@ type Daemon struct {
 	writing    [diskFiles]func() error // on their way to the disk, nil for none
 	compacting bool                    // the log of the acceptor is rewritten
 	logFailed  bool                    // and the process can store nothing more in it
+	logDisk    int                     // the disk on which the log has entries, by disks
+	lostLog    bool                    // a process started without the entries of a former one
 	slow       time.Duration           // the most by which a write is late
 	damaged    bool                    // a fault damaged one of its files
 	refused    string                  // the file that the process before could not read

@@ -91,7 +91,9 @@ func (d *Daemon) writeLog(w *World, entries []quorum.Entry) {
 	d.write(w, w.cfg.Strict.Sync, journalFile, 0,
 		func() error { return d.log.Append(entries, d.acceptor) },
 		func(mono time.Duration, err error) {
-			d.logFailed = err != nil
+			if d.logFailed = err != nil; !d.logFailed {
+				d.logDisk = d.disks
+			}
 			d.serveAcceptor(w, d.acceptor.Stored(mono, d.time(w.now), err))
 			d.compact(w)
 		})
@@ -294,7 +296,7 @@ func (a *faults) startAs(w *World, f *Fault, d *Daemon, as identity) {
 	a.crash(w, f, d)
 	d.own = &identity{d.Name, d.disk}
 	as.disk.Faults = d.disk.Faults
-	d.Name, d.ran, d.disk = as.name, as.name, as.disk
+	d.Name, d.ran, d.disk, d.logDisk = as.name, as.name, as.disk, 0
 	a.restart(w, f, d)
 }
 
@@ -309,7 +311,7 @@ func (d *Daemon) cannotStart(w *World, file string, err error) error {
 			return err // it is refused although the file was removed
 		}
 		w.opened(d, file, err)
-		d.refused = file
+		d.refused, d.logDisk = file, 0
 		d.disk.Remove(file)
 	}
 	w.events.push(w.now+supervise, evStart, int32(d.Index))

@@ -145,12 +145,13 @@ func (r *recovery) answered(i int, c *node.Call) {
 func (r *recovery) served(p *probe, st *node.Status) bool {
 	w, l := r.world, st.Limit
 	admitted := !st.Over && st.Degraded == node.NotDegraded
+	unreachable := st.Degraded == node.OwnerUnreachable || st.Degraded == node.CircuitOpen
 	switch capacity := quota.Of(l).Capacity(); {
 	case st.Degraded == node.KeysFull, st.Degraded == node.CellsFull, w.cfg.Node.Gossip.MaxCells > 0:
 		return true // there is no room for a new key
 	case admitted, st.Rule == nil, l.Shadow, l.Unlimited, l.ChargeDenied, capacity < uint64(len(w.regions)), apart(w):
 		return true
-	case p.used && (l.CarryDebt || quota.Of(l).Drains() || 3*l.Window() > w.cfg.Liveness.Milliseconds()):
+	case p.used && !unreachable && (l.CarryDebt || quota.Of(l).Drains() || 3*l.Window() > w.cfg.Liveness.Milliseconds()):
 		return true // hits before may count for all of the phase
 	case !l.Homed() && !(w.rights && l.HasRights()):
 		return false
@@ -210,11 +211,12 @@ func (w *World) reachesOwners(d *Daemon) bool {
 	})
 }
 
-// lostVotes reports whether a daemon that lost its disk does not vote. It needs
-// the state of all other voters: where two lost their disks before one of them
-// had copied, neither votes again.
+// lostVotes reports whether a daemon that lost its disk, or the machine before
+// the first entry was on it, does not vote. It needs the state of all other
+// voters: where two lost their disks before one of them had copied, neither
+// votes again.
 func (d *Daemon) lostVotes() bool {
-	return (d.disks > 1 || d.damaged) && !d.acceptor.Acceptor.Status().Voting
+	return d.lostLog && !d.acceptor.Acceptor.Status().Voting
 }
 
 // unserved returns the first reason why a client is not served, "" for none.

@@ -88,6 +88,10 @@ func (d *Daemon) openAcceptor(w *World) error {
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	w.opened(d, found.File, found.Damage)
+	if found.Found != replica.Intact && found.Found != replica.NeverRan {
+		d.lostLog = true
+		w.storage.check(d.damaged || d.logDisk != d.disks, "at %v: %s does not find the entries of %s", w.now, d.Name, found.File)
+	}
 	return nil
 }
 
