@@ -102,6 +102,12 @@ func (p *strictPair) ask(n *Node, values ...string) *Call {
 	for _, v := range values {
 		c.Descriptors = append(c.Descriptors, rules.Descriptor{Entries: []rules.Entry{{Key: v, Value: "x"}}, Hits: 1})
 	}
+	return p.decide(n, c)
+}
+
+// decide is ask for a call with its descriptors.
+func (p *strictPair) decide(n *Node, c *Call) *Call {
+	p.t.Helper()
 	if err := p.matcher.Resolve(c); err != nil {
 		p.t.Fatal(err)
 	}
@@ -113,7 +119,7 @@ func (p *strictPair) ask(n *Node, values ...string) *Call {
 			break
 		}
 		if round == 3 {
-			p.t.Fatalf("%v waits forever", values)
+			p.t.Fatalf("%v waits forever", c.Descriptors)
 		}
 		n.RequestLease(p.at(), c.Hits(), c.Statuses, p.tickets)
 		p.drain()
@@ -153,6 +159,19 @@ func TestStrictCall(t *testing.T) {
 			t.Errorf("call %d: %+v", i, st)
 		}
 		p.now += 100 * time.Millisecond
+	}
+}
+
+// TestStrictPeek: a lessee asks the owner for the state of a key for a peek,
+// and the owner grants nothing.
+func TestStrictPeek(t *testing.T) {
+	p := newStrictPair(t, strictTen)
+	peek := &Call{Domain: "d", Peek: true, Descriptors: []rules.Descriptor{{Entries: []rules.Entry{{Key: "ten", Value: "x"}}, Hits: 1}}}
+	if st := &p.decide(p.lessee, peek).Statuses[0]; st.Over || st.Degraded != NotDegraded {
+		t.Errorf("peek: %+v", st)
+	}
+	if n := p.owner.LeaseStats().Granted; n > 0 {
+		t.Errorf("the owner granted %d hits for a peek", n)
 	}
 }
 
