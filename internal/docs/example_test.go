@@ -57,7 +57,7 @@ func TestExample(t *testing.T) {
 	for _, run := range []struct {
 		arg, want string
 		code      int
-	}{{"-overlay=" + overlay, "\nViolated: rights\n", 5}, {"-trimpath", "\nFine: ", 0}} {
+	}{{"-overlay=" + overlay, "\nViolated: rights, admitted\n", 5}, {"-trimpath", "\nFine: ", 0}} {
 		program := filepath.Join(folder, "rld")
 		if out, err := exec.Command("go", "build", run.arg, "-o", program, "../../cmd/rld").CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
