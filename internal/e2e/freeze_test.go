@@ -24,7 +24,24 @@ func TestFrozenDaemonDelaysNobody(t *testing.T) {
 	tr := c.traffic(100, aim{day, "user", 12}, aim{window, "spread", 3})
 	time.Sleep(time.Second) // until connections are warm
 
+	// A busy moment of the machine slows one round down, a delay slows all.
+	const rounds = 3
+	for round := 1; !freezeOnce(c, tr, victim, others, mates); round++ {
+		if round == rounds {
+			t.Errorf("p99 of the others rose in %d rounds", rounds)
+			break
+		}
+	}
+	tr.stop()
+	tr.served(victim)
+	tr.audit()
+}
+
+// freezeOnce freezes a daemon for a while, and reports whether the others
+// answered as fast as before and after.
+func freezeOnce(c *cluster, tr *traffic, victim *daemon, others, mates []*daemon) bool {
 	const slices = 3 // of each phase
+	t := c.t
 	begin := time.Now()
 	time.Sleep(slices * slice)
 	gap := c.apart(admitted.Daemon{Name: victim.name})
@@ -43,21 +60,21 @@ func TestFrozenDaemonDelaysNobody(t *testing.T) {
 	c.together(around, 5*time.Second)
 	thawed := time.Now()
 	time.Sleep(slices * slice)
-	tr.stop()
 
 	t.Logf("froze %s: out of its region's lists after %s, of all after %s; went on: whole again after %s",
 		victim.name, seconds(out), seconds(outRemote), seconds(healed))
 	before, after := tr.p99s(others, begin, slices), tr.p99s(others, thawed, slices)
-	sameSpeed(t, tr.p99s(others, froze, slices), append(before, after...))
-	tr.served(victim)
-	tr.audit()
+	return sameSpeed(t, tr.p99s(others, froze, slices), append(before, after...))
 }
 
 // p99s returns the time that 99 of 100 calls to some daemons took at most, for
 // slices of the time from begin on.
 func (tr *traffic) p99s(of []*daemon, begin time.Time, n int) []time.Duration {
+	tr.mu.Lock()
+	calls := slices.Clone(tr.took)
+	tr.mu.Unlock()
 	took := make([][]time.Duration, n)
-	for _, c := range tr.took {
+	for _, c := range calls {
 		i := int(c.sent.Sub(begin) / slice)
 		if !c.sent.Before(begin) && i < n &&
 			slices.ContainsFunc(of, func(d *daemon) bool { return d.name == c.by.Name }) {
@@ -75,19 +92,17 @@ func (tr *traffic) p99s(of []*daemon, begin time.Time, n int) []time.Duration {
 	return out
 }
 
-// sameSpeed fails the test when the median of a figure is above that of the
-// same figure in quiet times by more than a fifth and the noise, which is how
-// far those differ among themselves.
-func sameSpeed(t *testing.T, got, quiet []time.Duration) {
+// sameSpeed reports whether the median of a figure is above that of the same
+// figure in quiet times by at most a fifth and the noise, which is how far
+// those differ among themselves.
+func sameSpeed(t testing.TB, got, quiet []time.Duration) bool {
 	t.Helper()
 	slices.Sort(got)
 	slices.Sort(quiet)
 	was, is := quiet[len(quiet)/2], got[len(got)/2]
 	noise := (quiet[len(quiet)-1] - quiet[0]) / 2
 	allowed := was*12/10 + noise
-	t.Logf("p99 of the others: %v while one is frozen, %v without (ratio %.2f; noise %v)",
-		is, was, float64(is)/float64(was), noise)
-	if is > allowed {
-		t.Errorf("p99 of the others rose to %v, want at most %v", is, allowed)
-	}
+	t.Logf("p99 of the others: %v while one is frozen, %v without (ratio %.2f; noise %v): at most %v allowed",
+		is, was, float64(is)/float64(was), noise, allowed)
+	return is <= allowed
 }
