@@ -1,12 +1,14 @@
 package audit
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
 
@@ -132,7 +134,7 @@ func (a *cellAuditor) most(c *gossip.Cell) (crdt.PN, bool) {
 
 // charged returns the hits that the processes of a region, or only one of them,
 // counted and refunded in the window of a cell, under any scope. It returns
-// false when the ground truth has dropped the window.
+// false when the ground truth may have dropped the window.
 func (t *truth) charged(cell *gossip.Cell, region int, only *process) (crdt.PN, bool) {
 	n, found := crdt.PN{}, false
 	add := func(domain int) {
@@ -159,7 +161,16 @@ func (t *truth) charged(cell *gossip.Cell, region int, only *process) (crdt.PN, 
 			}
 		}
 	}
-	return n, found || cell.End(cell.Window) > t.forgotten
+	return n, found || t.forgotten == math.MinInt64 || cell.End(cell.Window) > t.forgotten && !t.owes(cell)
+}
+
+// owes reports whether a rule of a cell carries debt: the ground truth drops
+// its windows at their ends, and replicas keep them while there is a debt.
+func (t *truth) owes(cell *gossip.Cell) bool {
+	return slices.ContainsFunc(t.world.Sets(), func(s *rules.Set) bool {
+		r := s.FindShared(cell.Rule)
+		return r != nil && r.Limit.CarryDebt
+	})
 }
 
 // compare checks that no cell of a live window shrank or went.
