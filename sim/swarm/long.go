@@ -184,7 +184,8 @@ func (d *draw) liveness() {
 	c := &d.cfg
 	c.Liveness = time.Minute + 20*(c.Lag()+c.Network.Across.Jitter)
 	if d.rights {
-		c.Liveness += 10*max(c.Rights.Interval, c.Rights.WANInterval) + 2*c.Rights.Ahead
+		// The longest pause of an agent before it sends a lost message again.
+		c.Liveness += 32*max(4*c.Rights.Interval, 3*c.Rights.WANInterval) + 2*c.Rights.Ahead
 	}
 	if d.strict {
 		c.Liveness += c.Strict.Breaker.Open + 20*c.Strict.Sync
