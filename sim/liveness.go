@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -207,13 +208,14 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	low, high := w.Clocks(core)
 	moved := w.Rescoped()
-	sums := make([]map[windowOf]crdt.PN, len(core)) // of each region, by its own daemons
+	sums, mixed := make([]map[windowOf]crdt.PN, len(core)), make([]map[windowOf]bool, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	for r, local := range core {
 		for i, d := range local {
 			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionIncarnation(d.Region), low, high)
 			if i == 0 {
-				states[r], sums[r] = cells, ownSums(cells, moved)
+				states[r] = cells
+				sums[r], mixed[r] = ownSums(cells, moved)
 				continue
 			}
 			if c, differ := firstDifference(states[r], cells); differ {
@@ -226,7 +228,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 			if r == o {
 				continue
 			}
-			if reason := missingSum(states[o], sums[r], moved, gossip.RegionIncarnation(local[0].Region)); reason != "" {
+			if reason := missingSum(states[o], sums[r], mixed[r], moved, gossip.RegionIncarnation(local[0].Region)); reason != "" {
 				return fmt.Sprintf("shard %d: %s has of %s %s", shard, other[0].Region, local[0].Region, reason)
 			}
 		}
@@ -284,24 +286,34 @@ func (w *World) Rescoped() map[uint64]bool {
 	return moved
 }
 
-// ownSums adds up the cells of a region's own daemons that others get to see.
-func ownSums(cells []gossip.Cell, moved map[uint64]bool) map[windowOf]crdt.PN {
-	sums := make(map[windowOf]crdt.PN)
+// ownSums adds up the cells of a region's own daemons that others get to see:
+// not where one of them stays in the region, since limits of other scopes came
+// with calls. These windows are mixed.
+func ownSums(cells []gossip.Cell, moved map[uint64]bool) (sums map[windowOf]crdt.PN, mixed map[windowOf]bool) {
+	sums, mixed = make(map[windowOf]crdt.PN), make(map[windowOf]bool)
 	for i := range cells {
-		if c := &cells[i]; c.Kind == gossip.Daemon && !c.Regional && !moved[c.Rule] {
-			was := sums[windowOf{c.Key, c.Window}]
-			sums[windowOf{c.Key, c.Window}] = crdt.PN{P: was.P + c.Value.P, N: was.N + c.Value.N}
+		c := &cells[i]
+		w := windowOf{c.Key, c.Window}
+		switch {
+		case c.Kind != gossip.Daemon:
+		case c.Regional:
+			mixed[w] = true
+		case !moved[c.Rule]:
+			sums[w] = crdt.PN{P: sums[w].P + c.Value.P, N: sums[w].N + c.Value.N}
 		}
 	}
-	return sums
+	maps.DeleteFunc(sums, func(w windowOf, _ crdt.PN) bool { return mixed[w] })
+	return sums, mixed
 }
 
 // missingSum compares the sums of a region with what another one holds of it.
-func missingSum(cells []gossip.Cell, sums map[windowOf]crdt.PN, moved map[uint64]bool, region crdt.Incarnation) string {
+func missingSum(
+	cells []gossip.Cell, sums map[windowOf]crdt.PN, mixed map[windowOf]bool, moved map[uint64]bool, region crdt.Incarnation,
+) string {
 	found := 0
 	for i := range cells {
 		c := &cells[i]
-		if c.Kind != gossip.RegionSum || c.Incarnation != region || moved[c.Rule] {
+		if c.Kind != gossip.RegionSum || c.Incarnation != region || moved[c.Rule] || mixed[windowOf{c.Key, c.Window}] {
 			continue
 		}
 		found++
