@@ -235,13 +235,16 @@ func (e *Engine) restore(now time.Duration) {
 	}
 }
 
-// idleFor is the longest time between two Ticks. Cells that end meanwhile wait
-// for the next one.
-const idleFor = 10 * time.Second
+// idleFor is the longest time between two Ticks, and busyFor that while messages
+// are due. Cells that end meanwhile wait for the next one.
+const (
+	idleFor = 10 * time.Second
+	busyFor = time.Second
+)
 
 // Wake returns when Tick has work next.
 func (e *Engine) Wake(now time.Duration) time.Duration {
-	at := now + idleFor
+	at := e.expired + idleFor
 	for _, l := range e.links {
 		at = min(at, l.dueAt())
 	}
@@ -256,6 +259,9 @@ func (e *Engine) Wake(now time.Duration) time.Duration {
 	}
 	if !e.synced && e.started >= 0 {
 		at = min(at, e.started+e.cfg.ReadyWithin)
+	}
+	if at < now+busyFor { // a message that arrives may send all that is due
+		at = min(at, e.expired+busyFor)
 	}
 	return max(at, now+time.Millisecond)
 }
