@@ -235,8 +235,8 @@ func (e *Engine) restore(now time.Duration) {
 	}
 }
 
-// idleFor is the longest time between two Ticks, and busyFor that while messages
-// are due. Cells that end meanwhile wait for the next one.
+// idleFor is the longest time between two Ticks, and busyFor that while
+// messages are due. Cells that end meanwhile wait for the next one.
 const (
 	idleFor = 10 * time.Second
 	busyFor = time.Second
