@@ -215,14 +215,14 @@ func (s *storm) check() {
 	for k, windows := range s.admitted {
 		for window, n := range windows {
 			if s.windowed() && n > s.bound[window] {
-				s.r.Fatalf("%s: %d admitted in label %d, want at most %d\n%s", k, n, window, s.bound[window], strings.Join(s.log, "\n"))
+				s.r.Fatalf("%s: %d admitted in window %d, want at most %d\n%s", k, n, window, s.bound[window], strings.Join(s.log, "\n"))
 			}
 			// Of sliding windows, as of now on the true clock.
 			now := scriptEpoch + s.now.Milliseconds()
 			if s.limit.algorithm == "sliding_window" && !s.bent && window > s.fixed && now-now%rightsWindow == window {
 				prev := windows[window-rightsWindow] * uint64(window+rightsWindow-now) / uint64(rightsWindow)
 				if n+prev > s.bound[window] {
-					s.r.Fatalf("%s: %d + %d admitted in label %d, want at most %d\n%s", k, n, prev, window, s.bound[window], strings.Join(s.log, "\n"))
+					s.r.Fatalf("%s: %d + %d admitted in window %d, want at most %d\n%s", k, n, prev, window, s.bound[window], strings.Join(s.log, "\n"))
 				}
 			}
 		}

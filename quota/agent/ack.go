@@ -145,6 +145,8 @@ const keptEpochs = 4
 const defaultLookback = 120_000
 
 // forget prunes epochs that no window needs, with their votes and dependencies.
+// An epoch that counts from later windows on needs its predecessors, while there
+// is room: an acknowledgement may still let it count at once.
 func (a *Agent) forget() {
 	lookback := int64(0)
 	for i := range a.cache.rules {
@@ -157,7 +159,7 @@ func (a *Agent) forget() {
 		}
 		t.Prune(oldest)
 		for i := t.Len() - keptEpochs; i > 0; i-- {
-			if k := t.At(i); k.Settled {
+			if k := t.At(i); k.Settled && (k.From <= a.now || i >= epoch.MaxEpochs/2) {
 				t.Prune(k.From)
 				break
 			}

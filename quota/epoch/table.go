@@ -222,7 +222,9 @@ func (t *Table) acknowledgeable(e *entry) error {
 	if pred.from == never && !pred.mine && pred.Has(t.owner) {
 		return fmt.Errorf("predecessor %s: want it acknowledged first", e.Pred)
 	}
-	if s, _ := t.Settled(); e.Pred.Before(s.ID) {
+	// A settled epoch is acknowledged by those that it leaves out: it then
+	// counts before their horizons end.
+	if s, _ := t.Settled(); e.Pred.Before(s.ID) && e.from == never {
 		return fmt.Errorf("predecessor %s: %w: want %s", e.Pred, ErrStale, s.ID)
 	}
 	pending, limit := 0, MaxPending

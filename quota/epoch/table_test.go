@@ -61,7 +61,7 @@ func acknowledge(t testing.TB, tb *Table, id ID, now int64) Ack {
 func wantShare(t testing.TB, tb *Table, x, carry int64, want uint64, wantWhy Reason) {
 	t.Helper()
 	if got, why := tb.Share(0, x, carry); got != want || why != wantWhy {
-		t.Errorf("share of %d in label %d, carry %d: %d (%v), want %d (%v)",
+		t.Errorf("share of %d in window %d, carry %d: %d (%v), want %d (%v)",
 			tb.Owner(), x, carry, got, why, want, wantWhy)
 	}
 }
@@ -157,6 +157,40 @@ func TestReclaim(t *testing.T) {
 	}
 	if late, ok := a.ExtendHorizon(3, 30_000); !ok || late.Under != e.ID.next() {
 		t.Errorf("grant after the acknowledgement: %+v, %v: want one above %v only", late, ok, e.ID)
+	}
+}
+
+// TestReturn: a participant comes back after an epoch without it was settled
+// for the time after its horizon. It acknowledges the epoch, which then counts
+// at once, and so does a later one that admits it again.
+func TestReturn(t *testing.T) {
+	g := genesis(30_000, 1, 10, 2, 10, 3, 10)
+	a, b, c := mustNew(t, 1, g), mustNew(t, 2, g), mustNew(t, 3, g)
+	without := Epoch{ID: at(20_000), Horizon: 30_000, Members: amounts(1, 15, 2, 15)}
+	again := Epoch{ID: at(21_000), Pred: without.ID, Horizon: 30_000, Members: amounts(1, 10, 2, 10, 3, 10)}
+	a.ExtendHorizon(3, 10_000)
+	b.ExtendHorizon(3, 12_000)
+	for _, e := range []Epoch{without, again} {
+		if err := a.Learn(e); err != nil {
+			t.Fatal(err)
+		}
+		exchange(t, a, b)
+		acknowledge(t, a, e.ID, e.ID.Stamp.Millis())
+		acknowledge(t, b, e.ID, e.ID.Stamp.Millis())
+		exchange(t, a, b)
+	}
+	exchange(t, a, b, c)
+	if s, from := c.Settled(); s.ID != without.ID || from != 42_001 {
+		t.Fatalf("settled %v from %d, want %v from 42001", s.ID, from, without.ID)
+	}
+	for _, id := range c.Pending() {
+		acknowledge(t, c, id, 22_000)
+	}
+	exchange(t, a, b, c)
+	for _, tb := range []*Table{a, b, c} {
+		if s, from := tb.Settled(); s.ID != again.ID || from != 22_001 {
+			t.Errorf("%d: settled %v from %d, want %v from 22001", tb.Owner(), s.ID, from, again.ID)
+		}
 	}
 }
 
