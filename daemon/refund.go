@@ -6,7 +6,7 @@ import (
 )
 
 // Refund gives back up to hits of the hits of a refund token of this engine.
-// See node.Node.Refund: the caller must not use a token twice.
+// See node.Node.Refund.
 func (e *Engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	return e.refundAt(e.Now(), r, hits)
 }

@@ -42,6 +42,8 @@ type Node struct {
 	transfers   TransferStats
 	swept       time.Duration // monotonic time of the latest sweep
 	busiest     busiestKeys
+	issued      uint64 // the number of the latest receipt
+	used        usedReceipts
 }
 
 // New returns a node without rules or keys. It draws its incarnation from rng.
@@ -62,6 +64,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		rules: ruleset{set: set},
 		gate:  rightsGate{source: cfg.Allotments},
 		stats: outcomes{tallies: make([]quota.Tally, 1), near: cfg.NearLimit},
+		used:  usedReceipts{max: max(1, maxRefunds/cfg.Shards)},
 	}
 	if cfg.Region != "" {
 		n.cfg.Gossip.HashSeed = rng.Uint64()

@@ -11,9 +11,11 @@ import (
 
 // Receipt is the charge of one descriptor of an admitted call, for a refund.
 // One without hits refunds nothing. A receipt is valid only at the node that
-// issued it, and once; the driver ensures both.
+// issued it, which the driver ensures, and once.
 type Receipt struct {
-	Key crdt.Key
+	// Number differs between the receipts of a node.
+	Number uint64
+	Key    crdt.Key
 	// ID is that of the rule, 0 for an override. Rule is its shared name.
 	ID   rules.ID
 	Rule uint64
@@ -34,6 +36,9 @@ type Refunded struct {
 	// Expired is set if the hits count no longer: their window is over, or
 	// their rule is gone or counts on another grid. None were refunded.
 	Expired bool
+	// Already is set if the receipt was used before, and Full if the node has
+	// no room to remember that it is used. None were refunded.
+	Already, Full bool
 }
 
 // Receipts writes the charges of an admitted call into to, which is as long as
@@ -54,7 +59,8 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 			continue
 		}
 		f := quota.Of(h[i].Limit)
-		r := Receipt{Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || f.Scope == rules.NodeLocal}
+		n.issued++
+		r := Receipt{Number: n.issued, Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || f.Scope == rules.NodeLocal}
 		r.Reserve = st.probed.homed && st.probed.lease.Reserve()
 		r.Window, r.Length, _ = f.Shared(&e.Cell, now)
 		r.Until = f.RefundEnd(r.Window)
@@ -65,7 +71,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	}
 }
 
-// Refund refunds up to hits of a receipt of this node, in the window that they
+// Refund refunds up to hits of a receipt of this node, once, in the window they
 // were counted in, and never more than were counted there. It subtracts them
 // from the key's cell, replicates that, and returns them to the rights of this
 // daemon.
@@ -79,6 +85,9 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	l, rule := n.rules.limitOfReceipt(r)
 	if l == nil || !n.keys.owns(r.Key) || !quota.Of(l).Refundable(now, r.Window) {
 		return Refunded{Expired: true}
+	}
+	if failed := n.used.enter(r, now); failed != (Refunded{}) {
+		return failed
 	}
 	hits = min(hits, r.Hits)
 	i := n.keys.live.Find(r.Key)

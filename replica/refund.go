@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"cmp"
-	"container/heap"
 	"crypto/subtle"
 	"encoding/binary"
 	"errors"
@@ -15,11 +13,10 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// RefundToken is the content of a refund token: a receipt, the incarnation that
-// issued it, and its number there.
+// RefundToken is the content of a refund token: a receipt, and the incarnation
+// that issued it.
 type RefundToken struct {
 	Incarnation crdt.Incarnation
-	Number      uint64
 	Receipt     node.Receipt
 }
 
@@ -47,7 +44,7 @@ func (s TokenSealer) Append(b []byte, t *RefundToken) []byte {
 	from, r := len(b), &t.Receipt
 	b = append(b, tokenVersion)
 	for _, v := range [...]uint64{
-		uint64(t.Incarnation), t.Number, r.Key.Hi, r.Key.Lo, uint64(r.ID), r.Rule,
+		uint64(t.Incarnation), r.Number, r.Key.Hi, r.Key.Lo, uint64(r.ID), r.Rule,
 		uint64(r.Window), uint64(r.Length), uint64(r.Until), r.Hits,
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -113,94 +110,11 @@ func readToken(text string) (t RefundToken, err error) {
 		return v
 	}
 	r := &t.Receipt
-	t.Incarnation, t.Number = crdt.Incarnation(next()), next()
+	t.Incarnation, r.Number = crdt.Incarnation(next()), next()
 	r.Key = crdt.Key{Hi: next(), Lo: next()}
 	r.ID, r.Rule = rules.ID(next()), next()
 	r.Window, r.Length, r.Until = int64(next()), int64(next()), int64(next())
 	r.Hits = next()
 	r.Alone, r.Reserve = b[0]&tokenAlone != 0, b[0]&tokenReserve != 0
 	return t, nil
-}
-
-// MaxRefunds bounds the refunds that a process remembers: some 50 MB of them. A
-// refund is remembered until its hits weigh nothing any more, so that with
-// windows of a minute 17,000 a second fit, and 290 with windows of an hour.
-const MaxRefunds = 1 << 20
-
-// RefundGrace is for how long a refund is remembered beyond that, in
-// milliseconds: the clock that windows are cut from may be behind.
-const RefundGrace = int64(60_000)
-
-// Refunds ensures that a token is refunded once. The zero value with a bound is
-// ready.
-//
-// It forgets only expired tokens, by the same clock that judges tokens, and
-// that clock never goes back: so no token counts twice, whatever wall clocks
-// do.
-type Refunds struct {
-	Max int // refunds that are remembered at a time
-
-	now  int64 // the latest instant, Unix milliseconds
-	seen map[uint64]struct{}
-	ends refundEnds
-}
-
-// RefundEntry is the outcome of entering a token.
-type RefundEntry uint8
-
-// The outcomes.
-const (
-	RefundEntered RefundEntry = iota // the first time: it is to be done
-	RefundAlready                    // it was entered before
-	RefundOver                       // its hits weigh nothing any more
-	RefundsFull                      // no room to remember it: it must not be done
-)
-
-// Enter records a token. now is the wall clock in Unix milliseconds.
-func (g *Refunds) Enter(t *RefundToken, now int64) RefundEntry {
-	g.now = max(g.now, now)
-	for len(g.ends) > 0 && g.ends[0].until < g.now-RefundGrace {
-		delete(g.seen, heap.Pop(&g.ends).(refundEnd).number)
-	}
-	switch _, known := g.seen[t.Number]; {
-	case t.Receipt.Until < g.now-RefundGrace:
-		return RefundOver
-	case known:
-		return RefundAlready
-	case len(g.seen) >= g.Max:
-		return RefundsFull
-	}
-	if g.seen == nil {
-		g.seen = map[uint64]struct{}{}
-	}
-	g.seen[t.Number] = struct{}{}
-	heap.Push(&g.ends, refundEnd{t.Receipt.Until, t.Number})
-	return RefundEntered
-}
-
-// refundEnd is when a number may be forgotten.
-type refundEnd struct {
-	until  int64
-	number uint64
-}
-
-// refundEnds is a heap, the earliest first.
-type refundEnds []refundEnd
-
-func (h refundEnds) Len() int { return len(h) }
-
-func (h refundEnds) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].until, h[j].until), cmp.Compare(h[i].number, h[j].number)) < 0
-}
-
-func (h refundEnds) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-
-// Push is heap's.
-func (h *refundEnds) Push(x any) { *h = append(*h, x.(refundEnd)) }
-
-// Pop is heap's.
-func (h *refundEnds) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }

@@ -216,23 +216,17 @@ func (w *World) refund(d *Daemon, text string, hits uint64) {
 		w.trace.flag(false)
 		return
 	}
-	var done node.Refunded
-	switch d.refunds.Enter(&t, at.Wall/int64(time.Millisecond)) {
-	case replica.RefundEntered:
-		shard := node.ShardOf(t.Receipt.Key, len(d.Nodes))
-		done = d.Nodes[shard].Refund(at, &t.Receipt, hits)
-		w.drain(d, 1<<shard)
-	case replica.RefundOver:
-		done.Expired = true
-	case replica.RefundAlready, replica.RefundsFull:
-	}
+	shard := node.ShardOf(t.Receipt.Key, len(d.Nodes))
+	done := d.Nodes[shard].Refund(at, &t.Receipt, hits)
+	w.drain(d, 1<<shard)
+	number := t.Receipt.Number
 	if w.traced(d) {
-		w.lines.add(d, "refund", "token=%d key=%s hits=%d refunded=%d expired=%t", t.Number, keyText(t.Receipt.Key), hits, done.Hits,
+		w.lines.add(d, "refund", "token=%d key=%s hits=%d refunded=%d expired=%t", number, keyText(t.Receipt.Key), hits, done.Hits,
 			done.Expired)
 	}
-	w.trace.word(t.Number)
+	w.trace.word(number)
 	w.trace.word(done.Hits)
 	w.trace.flag(done.Expired)
 	w.load.refunded += done.Hits
-	w.auditors.refunded(d, t.Number, hits, done)
+	w.auditors.refunded(d, number, hits, done)
 }

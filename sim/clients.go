@@ -161,7 +161,8 @@ func (l *clients) keepTokens(w *World, p *pendingCall) {
 		if !ok || l.refunds.len() >= maxWaiting {
 			continue
 		}
-		token := replica.RefundToken{Incarnation: p.daemon.incarnations[0], Number: p.token(i), Receipt: *r}
+		token := replica.RefundToken{Incarnation: p.daemon.incarnations[0], Receipt: *r}
+		token.Receipt.Number = p.token(i) // the auditors tell tokens of all daemons apart
 		text := string(p.daemon.sealer.Append(nil, &token))
 		w.events.push(w.now+after, evRefund, l.refunds.put(refund{p.from.source, p.daemon, text, hits, false}))
 	}

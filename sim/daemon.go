@@ -70,8 +70,7 @@ type Daemon struct {
 	own        *identity               // of ClonedDisk, nil for none
 	retired    bool                    // its rights went to others
 
-	sealer  replica.TokenSealer
-	refunds replica.Refunds
+	sealer replica.TokenSealer
 
 	agent *replica.RightsLoop // nil when no rule has rights
 
@@ -207,7 +206,7 @@ func (d *Daemon) newTokens(w *World, stream uint64) {
 	for i := range key {
 		key[i] = byte(rng.Uint32())
 	}
-	d.sealer, d.refunds = replica.NewTokenSealer(key), replica.Refunds{Max: replica.MaxRefunds}
+	d.sealer = replica.NewTokenSealer(key)
 }
 
 // setRules puts a rule set in force at all parts of a process.

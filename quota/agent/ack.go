@@ -145,8 +145,8 @@ const keptEpochs = 4
 const defaultLookback = 120_000
 
 // forget prunes epochs that no window needs, with their votes and dependencies.
-// An epoch that counts from later windows on needs its predecessors, while there
-// is room: an acknowledgement may still let it count at once.
+// An epoch that counts from later windows on needs its predecessors, while
+// there is room: an acknowledgement may still let it count at once.
 func (a *Agent) forget() {
 	lookback := int64(0)
 	for i := range a.cache.rules {

@@ -83,7 +83,7 @@ func appendFault(b []byte, id uint64, st *status.Status) []byte {
 // appendToken appends the token of a receipt.
 func (s *Service) appendToken(b []byte, r *node.Receipt) []byte {
 	b, at := message.Open(b, statusRefund)
-	b = s.sealer.Append(b, &replica.RefundToken{Incarnation: s.engine.Incarnation(), Number: s.issued.Add(1), Receipt: *r})
+	b = s.sealer.Append(b, &replica.RefundToken{Incarnation: s.engine.Incarnation(), Receipt: *r})
 	return message.Close(b, at)
 }
 

@@ -39,8 +39,8 @@ type engine struct {
 	waits   func(ctx context.Context, c *node.Call) error
 
 	incarnation crdt.Incarnation
-	now, until  int64 // Unix milliseconds
 	refunds     []uint64
+	refunded    node.Refunded // the answer to refunds beside hits
 }
 
 func (e *engine) Check(ctx context.Context, c *node.Call) error {
@@ -60,7 +60,7 @@ func (e *engine) Check(ctx context.Context, c *node.Call) error {
 	c.Decision = node.Decision{Allowed: true, Refused: -1}
 	for i := range c.Descriptors { // refund tokens for all hits, under the ID 7
 		if c.Refundable && !c.Peek {
-			c.Receipts = append(c.Receipts, node.Receipt{ID: 7, Hits: c.Descriptors[i].Hits, Until: e.until})
+			c.Receipts = append(c.Receipts, node.Receipt{Number: uint64(len(e.calls)), ID: 7, Hits: c.Descriptors[i].Hits})
 		}
 	}
 	if e.check != nil {
@@ -78,11 +78,14 @@ func (e *engine) TryCheck(c *node.Call) (bool, error) {
 	return true, e.Check(context.Background(), c)
 }
 
-// Refund refunds all hits of the request.
+// Refund refunds all hits of the request, unless it is told another answer.
 func (e *engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.refunds = append(e.refunds, hits)
+	if e.refunded != (node.Refunded{}) {
+		return e.refunded
+	}
 	return node.Refunded{Hits: hits}
 }
 
@@ -93,12 +96,6 @@ func (*engine) Whose(incarnation crdt.Incarnation) string {
 		return "b1 in b"
 	}
 	return ""
-}
-
-func (e *engine) Now() node.Instant {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return node.Instant{Wall: e.now * int64(time.Millisecond)}
 }
 
 // asks returns the calls of the engine so far.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -23,16 +22,14 @@ type Engine interface {
 	// TryCheck is Check for a call that waits for no owner. It returns false,
 	// and has charged nothing, for one that has to: then it is for Check.
 	TryCheck(c *node.Call) (decided bool, err error)
-	// Refund returns up to hits of a receipt of this engine to its window. The
-	// caller ensures that a receipt is used once.
+	// Refund returns up to hits of a receipt of this engine to its window,
+	// once.
 	Refund(r *node.Receipt, hits uint64) node.Refunded
 	// Incarnation is the incarnation that charges.
 	Incarnation() crdt.Incarnation
 	// Whose returns the name of the live daemon that an incarnation is of, ""
 	// for one that is not known.
 	Whose(incarnation crdt.Incarnation) string
-	// Now reads the clocks.
-	Now() node.Instant
 }
 
 // The fields of RefundRequest and RefundResponse.
@@ -80,26 +77,14 @@ func (s *Service) refund(_ context.Context, g *refundCall) ([]byte, error) {
 	if g.some {
 		hits = g.hits
 	}
-	var done node.Refunded
-	known := false
-	s.refunding.Lock()
-	entry := s.refunds.Enter(&t, s.engine.Now().Wall/int64(time.Millisecond))
-	s.refunding.Unlock()
-	switch entry {
-	case replica.RefundEntered:
-		done = s.engine.Refund(&t.Receipt, hits)
-	case replica.RefundOver:
-		done.Expired = true
-	case replica.RefundAlready:
-		known = true
-	case replica.RefundsFull:
-		return nil, status.Errorf(codes.ResourceExhausted,
-			"%d refunds are remembered until their windows are over, and there is no room for more: try again later",
-			s.refunds.Max)
+	done := s.engine.Refund(&t.Receipt, hits)
+	if done.Full {
+		return nil, status.Error(codes.ResourceExhausted,
+			"too many refunds are remembered until their windows are over: try again later")
 	}
 	b := message.AppendUint(nil, refundedHits, done.Hits)
 	b = message.AppendBool(b, refundedExpired, done.Expired)
-	return message.AppendBool(b, refundedAlready, known), nil
+	return message.AppendBool(b, refundedAlready, done.Already), nil
 }
 
 // redeem returns the token of a request that may be refunded here, or why not.

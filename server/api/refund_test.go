@@ -3,7 +3,6 @@ package api_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +16,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
-	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/api"
 )
@@ -43,43 +41,40 @@ func statuses(n int) []node.Status { return make([]node.Status, n) }
 
 func TestRefund(t *testing.T) {
 	e := answers(statuses(3)...)
-	e.incarnation, e.now, e.until = 1, 1_000, 2_000
+	e.incarnation = 1
 	client := rldv1.NewRateLimiterClient(dial(t, api.New(e, server.DefaultSettings(), nil)))
 	all := tokens(t, client, 5, 0, 7)
 	if all[1] != nil {
 		t.Error("what charged nothing carries a token")
 	}
-	give := func(token []byte, hits *uint64) *rldv1.RefundResponse {
-		t.Helper()
-		out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: token, Hits: hits})
+	for _, tt := range []struct {
+		name     string
+		token    []byte
+		hits     *uint64
+		refunded node.Refunded
+		want     *rldv1.RefundResponse
+	}{
+		{"all", all[0], nil, node.Refunded{}, &rldv1.RefundResponse{Refunded: 5}},
+		{"some", all[2], proto.Uint64(3), node.Refunded{}, &rldv1.RefundResponse{Refunded: 3}},
+		{"twice", all[0], nil, node.Refunded{Already: true}, &rldv1.RefundResponse{Already: true}},
+		{"late", all[0], nil, node.Refunded{Expired: true}, &rldv1.RefundResponse{Expired: true}},
+	} {
+		e.refunded = tt.refunded
+		got, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: tt.token, Hits: tt.hits})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return out
-	}
-	for _, tt := range []struct {
-		name string
-		got  *rldv1.RefundResponse
-		want *rldv1.RefundResponse
-	}{
-		{"all", give(all[0], nil), &rldv1.RefundResponse{Refunded: 5}},
-		{"twice", give(all[0], nil), &rldv1.RefundResponse{Already: true}},
-		{"some", give(all[2], proto.Uint64(3)), &rldv1.RefundResponse{Refunded: 3}},
-		{"the rest", give(all[2], proto.Uint64(4)), &rldv1.RefundResponse{Already: true}},
-	} {
-		if diff := cmp.Diff(tt.want, tt.got, protocmp.Transform()); diff != "" {
+		if diff := cmp.Diff(tt.want, got, protocmp.Transform()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	if want := []uint64{5, 3}; !slices.Equal(e.refunds, want) {
-		t.Errorf("the engine gave back %v, want %v", e.refunds, want)
+	if want := []uint64{5, 3, 5, 5}; !slices.Equal(e.refunds, want) {
+		t.Errorf("the engine refunded %v, want %v", e.refunds, want)
 	}
-	late := tokens(t, client, 1, 1, 1)[0]
-	e.mu.Lock()
-	e.now = 1_000_000
-	e.mu.Unlock()
-	if out := give(late, nil); !out.Expired || out.Refunded != 0 || len(e.refunds) != 2 {
-		t.Errorf("long after the label: %v", out)
+	e.refunded = node.Refunded{Full: true}
+	_, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: all[0]})
+	if want := "try again later"; status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), want) {
+		t.Errorf("no room to remember refunds: %v, want %q", err, want)
 	}
 }
 
@@ -181,42 +176,5 @@ func TestRefusedRefunds(t *testing.T) {
 	// After all that the token is still good.
 	if out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: token}); err != nil || out.Refunded != 5 {
 		t.Errorf("%v, %v", out, err)
-	}
-}
-
-// A full ledger refuses, loses nothing, and takes refunds again once others are
-// over.
-func TestFullLedger(t *testing.T) {
-	e := answers(statuses(1)...)
-	e.now, e.until = 1_000, 2_000
-	s := api.New(e, server.DefaultSettings(), nil)
-	api.SetMaxRefunded(s, 3)
-	client := rldv1.NewRateLimiterClient(dial(t, s))
-	var last []byte
-	for i := range 4 {
-		last = tokens(t, client, 1)[0]
-		_, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: last})
-		want := codes.OK
-		if i == 3 {
-			want = codes.ResourceExhausted
-		}
-		if status.Code(err) != want || want != codes.OK && !strings.Contains(err.Error(), "try again later") {
-			t.Fatalf("refund %d: %v, want %v", i+1, err, want)
-		}
-	}
-	e.mu.Lock()
-	e.until = 100_000
-	e.now = 2_000 + replica.RefundGrace + 1
-	e.mu.Unlock()
-	out, err := client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: last})
-	if err != nil || !out.Expired {
-		t.Errorf("the refused one, after its label: %v, %v", out, err)
-	}
-	out, err = client.Refund(context.Background(), &rldv1.RefundRequest{RefundToken: tokens(t, client, 1)[0]})
-	if err != nil || out.Refunded != 1 {
-		t.Errorf("a new one: %v, %v", out, err)
-	}
-	if got := fmt.Sprint(e.refunds); got != "[1 1 1 1]" {
-		t.Errorf("the engine gave back %s", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,10 +28,7 @@ type Service struct {
 	questions sync.Pool       // of *question
 	buffers   message.Buffers // of answers on streams
 
-	sealer    replica.TokenSealer
-	issued    atomic.Uint64 // the number of the last token
-	refunding sync.Mutex
-	refunds   replica.Refunds // guarded by refunding
+	sealer replica.TokenSealer
 
 	drain    chan struct{} // closed by Drain
 	draining sync.Once
@@ -46,7 +42,7 @@ func New(engine Engine, settings server.Settings, recorder server.Recorder) *Ser
 	rand.Read(key[:]) // never fails
 	return &Service{
 		engine: engine, settings: settings, recorder: recorder, drain: make(chan struct{}),
-		sealer: replica.NewTokenSealer(key), refunds: replica.Refunds{Max: replica.MaxRefunds},
+		sealer: replica.NewTokenSealer(key),
 	}
 }
 
