@@ -65,8 +65,8 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 }
 
 // Tick checks the clock against those of the peers, and reports changes to e. A
-// jump of the wall clock is adopted if a majority has it too, and at once
-// without peers. A clock that more than half of the cluster contradicts is an
+// jump of the wall clock is adopted if a majority of the cluster has it, with
+// this daemon: at once without peers. A clock that more than half of the cluster contradicts is an
 // outlier.
 func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 	c.checkJump(now, clock, e)
@@ -103,7 +103,7 @@ func (c *Clocks) checkJump(now time.Duration, clock *hlc.Clock, e *Engine) {
 		c.held = false
 		return
 	}
-	with := 0
+	with := 1 // this clock
 	for _, p := range c.peers {
 		if p.high != math.MaxInt64 && p.high > jump.Milliseconds()/2 {
 			with++
@@ -111,7 +111,7 @@ func (c *Clocks) checkJump(now time.Duration, clock *hlc.Clock, e *Engine) {
 	}
 	amount := uint64(jump.Milliseconds())
 	switch {
-	case 2*with > len(c.peers) || len(c.peers) == 0:
+	case 2*with > len(c.peers)+1:
 		clock.AdoptJump()
 		c.held = false
 		e.event(now, JumpAdopted, 0, 0, amount)

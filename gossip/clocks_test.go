@@ -29,7 +29,10 @@ func TestJumpNeedsMajority(t *testing.T) {
 	}{
 		{"alone", clocksOf(), true},
 		{"none of two", clocksOf(0, 0), false},
-		{"one of two", clocksOf(0, hour), false},
+		{"one of one", clocksOf(hour), true},
+		{"none of one", clocksOf(0), false},
+		{"one of two", clocksOf(0, hour), true},
+		{"one of three", clocksOf(0, hour, 0), false},
 		{"two of three", clocksOf(hour, 0, hour), true},
 		{"unknown", Clocks{maxOffset: 250, peers: map[crdt.Incarnation]peerClock{1: {high: math.MaxInt64}}}, false},
 	} {
