@@ -33,8 +33,9 @@ type Receipt struct {
 type Refunded struct {
 	// Hits is the number of refunded hits.
 	Hits uint64
-	// Expired is set if the hits count no longer: their window is over, or
-	// their rule is gone or counts on another grid. None were refunded.
+	// Expired is set if the hits count no longer: their window is over, it
+	// ended without a debt to carry, or their rule is gone or counts on another
+	// grid. None were refunded.
 	Expired bool
 	// Already is set if the receipt was used before, and Full if the node has
 	// no room to remember that it is used. None were refunded.
@@ -95,14 +96,13 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	if n.replica != nil {
 		eng = n.replica.engine
 	}
-	switch {
-	case !r.Alone && eng != nil:
+	if !r.Alone && eng != nil {
 		hits = eng.Refund(n.at.Mono, r.Key, r.Window, hits)
-	case i < 0: // the charge has drained, or the key was dropped
-		return Refunded{Expired: true}
+	} else if i < 0 { // the charge has drained, or the key was dropped
+		hits = 0
 	}
 	if i < 0 || hits == 0 {
-		return Refunded{Hits: hits}
+		return Refunded{Hits: hits, Expired: hits == 0}
 	}
 	e := n.keys.live.At(i)
 	n.keys.withdraw(eng, e, l, r.Window, hits, now)
