@@ -212,7 +212,13 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	states := make([][]gossip.Cell, len(core))
 	for r, local := range core {
 		for i, d := range local {
-			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionIncarnation(d.Region), low, high)
+			cells := d.Nodes[shard].Cells(d.Instant(w.now))
+			if len(w.sets) > 1 { // each keeps cells as its latest decision needs
+				for i := range cells {
+					cells[i].Carry = 0
+				}
+			}
+			cells = shared(cells, gossip.RegionIncarnation(d.Region), low, high)
 			if i == 0 {
 				states[r] = cells
 				sums[r], mixed[r] = ownSums(cells, moved)
