@@ -47,7 +47,7 @@ type Daemon struct {
 	wakes        []time.Duration // monotonic, one a node, then otherWakes
 	waking       time.Duration   // virtual time of the first evWake under way
 	inbox        []int32         // flights that arrived during a pause
-	stamp        hlc.Timestamp   // the greatest it sent
+	stamp        hlc.Timestamp   // the greatest its process sent
 	stampAt      time.Duration   // when
 	downs        int             // crash faults in force
 	pauses       int             // pause faults in force
@@ -189,6 +189,7 @@ func (w *World) start(d *Daemon) error {
 	d.wakes = slices.Repeat([]time.Duration{never}, d.settings.Shards+otherWakes)
 	d.waking = never
 	d.known, d.ready, d.inbox, d.leaving = nil, nil, nil, nil
+	d.stamp, d.stampAt = 0, w.now
 	d.setRules(w, w.newest())
 	w.auditors.restarted(d)
 	if w.traced(d) {

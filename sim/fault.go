@@ -356,10 +356,7 @@ func clocks(offset time.Duration, drift int64) faultStep {
 // after the step back.
 func (a *faults) startWrong(w *World, f *Fault, d *Daemon) { a.startAt(w, f, d, f.Offset) }
 
-func (a *faults) startRight(w *World, f *Fault, d *Daemon) {
-	a.startAt(w, f, d, -f.Offset)
-	d.stamp, d.stampAt = 0, w.now // the process does not know how far it was ahead
-}
+func (a *faults) startRight(w *World, f *Fault, d *Daemon) { a.startAt(w, f, d, -f.Offset) }
 
 func (a *faults) startAt(w *World, f *Fault, d *Daemon, step time.Duration) {
 	a.crash(w, f, d)
