@@ -210,15 +210,13 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	moved := w.Rescoped()
 	sums, mixed := make([]map[windowOf]crdt.PN, len(core)), make([]map[windowOf]bool, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
+	reloaded := len(w.sets) > 1 && !apart(w)
 	for r, local := range core {
 		for i, d := range local {
-			cells := d.Nodes[shard].Cells(d.Instant(w.now))
-			if len(w.sets) > 1 { // each keeps cells as its latest decision needs
-				for i := range cells {
-					cells[i].Carry = 0
-				}
+			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionIncarnation(d.Region), low, high)
+			if reloaded {
+				cells = withoutCarry(cells, high)
 			}
-			cells = shared(cells, gossip.RegionIncarnation(d.Region), low, high)
 			if i == 0 {
 				states[r] = cells
 				sums[r], mixed[r] = ownSums(cells, moved)
@@ -266,6 +264,17 @@ func shared(cells []gossip.Cell, own crdt.Incarnation, low, high int64) []gossip
 	return slices.DeleteFunc(gossip.Live(cells, high), func(c gossip.Cell) bool {
 		return !c.Kind.Counts() || c.Window > low || c.Kind == gossip.RegionSum && c.Incarnation == own
 	})
+}
+
+// withoutCarry leaves out how long cells count beyond their windows, and the
+// cells of windows that are over: after a reload, each daemon keeps them for as
+// long as the limit needs by which it decided last. Logs always keep theirs.
+func withoutCarry(cells []gossip.Cell, high int64) []gossip.Cell {
+	cells = slices.DeleteFunc(cells, func(c gossip.Cell) bool { return c.WindowLength > 1 && c.Window+c.WindowLength <= high })
+	for i := range cells {
+		cells[i].Carry = 0
+	}
+	return cells
 }
 
 // windowOf names a window of a key.

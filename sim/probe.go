@@ -147,7 +147,7 @@ func (r *recovery) served(p *probe, st *node.Status) bool {
 	admitted := !st.Over && st.Degraded == node.NotDegraded
 	unreachable := st.Degraded == node.OwnerUnreachable || st.Degraded == node.CircuitOpen
 	switch capacity := quota.Of(l).Capacity(); {
-	case st.Degraded == node.KeysFull, st.Degraded == node.CellsFull, w.cfg.Node.Gossip.MaxCells > 0:
+	case st.Degraded == node.KeysFull, st.Degraded == node.CellsFull:
 		return true // there is no room for a new key
 	case admitted, st.Rule == nil, l.Shadow, l.Unlimited, l.ChargeDenied, capacity < uint64(len(w.regions)), apart(w):
 		return true
@@ -242,13 +242,14 @@ func (r *recovery) unserved() string {
 }
 
 // complete reports whether all daemons run with their stored state. Voters of
-// owners recover lost state from other voters.
+// owners recover lost state from other voters, and regions reclaim the rights
+// of few daemons.
 func (r *recovery) complete(owners bool) bool {
 	w := r.world
 	lost := slices.ContainsFunc(w.cfg.Faults, func(f Fault) bool {
 		switch f.Kind {
 		case Amnesia, BitFlip:
-			return !owners
+			return !owners && !reclaims(w)
 		case RetireDaemon, RetireRegion:
 			return true
 		case WrongClock:
@@ -258,6 +259,20 @@ func (r *recovery) complete(owners bool) bool {
 	})
 	missing := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return !d.Up })
 	return !lost && !missing && len(w.cfg.Outside) == 0
+}
+
+// reclaims reports whether every region can reclaim the rights of its daemons
+// that lost their records: they are at most a third of it.
+func reclaims(w *World) bool {
+	return w.cfg.Rights.DaemonHorizon > 0 && !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
+		lost := 0
+		for _, d := range local {
+			if d.disks > 1 || d.damaged {
+				lost++
+			}
+		}
+		return lost > len(local)/3
+	})
 }
 
 // unsettled returns an epoch that some daemon has not settled, "" for none or
