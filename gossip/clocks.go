@@ -66,8 +66,8 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 
 // Tick checks the clock against those of the peers, and reports changes to e. A
 // jump of the wall clock is adopted if a majority of the cluster has it, with
-// this daemon: at once without peers. A clock that more than half of the cluster contradicts is an
-// outlier.
+// this daemon: at once without peers. A clock that more than half of the
+// cluster contradicts is an outlier.
 func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 	c.checkJump(now, clock, e)
 	limit := c.maxOffset * 4 / 5

@@ -93,12 +93,18 @@ func draws(seed uint64) *draw {
 	// With no room for all cells there is no state to agree on.
 	if c.Node.Gossip.MaxCells == 0 && !slices.ContainsFunc(c.Settings, func(s sim.Settings) bool { return s.MaxCells > 0 }) {
 		c.Settle = 20*time.Second + 2*c.Members.Leave + 10*c.Lag() + 3*g.DigestEvery + 2*g.ReadyWithin
+		if n := c.Node.Gossip.FrameCells; n > 0 { // a resync takes many frames
+			c.Settle += time.Duration(resyncCells/n) * c.Lag() / 8
+		}
 	} else {
 		c.Settle = 0
 	}
 	d.liveness()
 	return d
 }
+
+// resyncCells is how many cells most runs have at one time.
+const resyncCells = 500
 
 // share returns a fraction of 1 in parts per million.
 func share(f float64) rules.PPM {
