@@ -9,39 +9,30 @@ import (
 
 // TestSmallBucketIsServed asks for a bucket of few tokens with slow disks.
 func TestSmallBucketIsServed(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 20, burst: 10, algorithm: token_bucket, consistency: strict}
-`, 3)
+	w := newUserWorld(t, "unit: second, requests_per_unit: 20, burst: 10, algorithm: token_bucket, consistency: strict", 3)
 	w.fsync = 5 * time.Millisecond
-	for i := range 30 {
-		w.ask(w.daemons[i%3], descriptor("user", "bob", 1))
+	w.serves(30, w.daemons...)
+}
+
+// serves asks daemons by turns every 200 ms for a hit, and expects that all are
+// allowed.
+func (w *world) serves(n int, by ...*daemon) {
+	w.t.Helper()
+	for i := range n {
+		w.ask(by[i%len(by)], descriptor("user", "bob", 1))
 		w.pass(200 * time.Millisecond)
 	}
-	if w.failed > 0 || w.allowed < 30 {
-		t.Errorf("%d of 30 allowed, %d calls reached no owner", w.allowed, w.failed)
+	if w.failed > 0 || w.allowed < n {
+		w.t.Errorf("%d of %d allowed, %d calls reached no owner", w.allowed, n, w.failed)
 	}
 }
 
 // TestLargeBucketIsServed asks other daemons than the owner for a bucket that
 // refills in many windows: its leases are longer than a window.
 func TestLargeBucketIsServed(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 10, burst: 10000, algorithm: token_bucket, consistency: strict}
-`, 3)
+	w := newUserWorld(t, "unit: second, requests_per_unit: 10, burst: 10000, algorithm: token_bucket, consistency: strict", 3)
 	x, _, _ := w.roles(descriptor("user", "bob", 1))
-	for range 30 {
-		w.ask(x, descriptor("user", "bob", 1))
-		w.pass(200 * time.Millisecond)
-	}
-	if w.failed > 0 || w.allowed < 30 {
-		t.Errorf("%d of 30 allowed, %d calls reached no owner", w.allowed, w.failed)
-	}
+	w.serves(30, x)
 	w.check(1)
 }
 
@@ -89,12 +80,7 @@ descriptors:
 // TestBucketReservedForLong sets rights of a bucket aside at the owner for 300
 // ms, uses them, and crashes the owner.
 func TestBucketReservedForLong(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 400, burst: 200, algorithm: token_bucket, consistency: strict}
-`, 3, 3)
+	w := newUserWorld(t, "unit: second, requests_per_unit: 400, burst: 200, algorithm: token_bucket, consistency: strict", 3, 3)
 	_, owner, h := w.roles(descriptor("user", "bob", 1))
 	w.ask(owner, descriptor("user", "bob", 150))
 	w.pass(1020 * time.Millisecond)
@@ -124,12 +110,7 @@ descriptors:
 // TestShorterReach has a lessee reach the owner faster: an earlier request
 // asked for rights of a longer time.
 func TestShorterReach(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 1000, burst: 400, algorithm: token_bucket, consistency: strict}
-`, 3)
+	w := newUserWorld(t, "unit: second, requests_per_unit: 1000, burst: 400, algorithm: token_bucket, consistency: strict", 3)
 	x, owner, _ := w.roles(descriptor("user", "bob", 1))
 	w.ask(owner, descriptor("user", "bob", 60))
 	w.pass(time.Second)
@@ -163,12 +144,7 @@ func (r *evenAllotment) RegionAllotment(_, total uint64, _, _ int64) (uint64, ep
 // TestBucketOfARegionWithoutRights has a region get its allotment late: daemons
 // that asked before are not locked out of a bucket.
 func TestBucketOfARegionWithoutRights(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: hour, requests_per_unit: 36000, burst: 60, algorithm: token_bucket, consistency: partition, placement: region}
-`, 3, 3)
+	w := newUserWorld(t, "unit: hour, requests_per_unit: 36000, burst: 60, algorithm: token_bucket, consistency: partition, placement: region", 3, 3)
 	region := &evenAllotment{}
 	for _, d := range w.daemons {
 		d.table.env.Allotments = region
@@ -193,12 +169,7 @@ descriptors:
 // TestLogRightsUsedLate uses rights of a log at the very end of the lease, and
 // all rights of the owner a window later.
 func TestLogRightsUsedLate(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict}
-`, 3)
+	w := newUserWorld(t, "unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict", 3)
 	x, owner, h := w.roles(descriptor("user", "bob", 1))
 	w.ask(owner, descriptor("user", "bob", 1))
 	w.ask(x, descriptor("user", "bob", 1))

@@ -10,12 +10,7 @@ import (
 // TestSweptOwnerStillServes has an owner lose its ballot and be swept: when it
 // grants again, its totals go on from those that its lessees have.
 func TestSweptOwnerStillServes(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: day, requests_per_unit: 400, consistency: strict}
-`, 3)
+	w := newUserWorld(t, "unit: day, requests_per_unit: 400, consistency: strict", 3)
 	x, owner, h := w.roles(descriptor("user", "bob", 1))
 	for range 4 {
 		w.ask(x, descriptor("user", "bob", 25))
@@ -63,12 +58,7 @@ func (w *world) propose(d *daemon, change func(l *route.Layout)) {
 // merges the watermarks of all regions, leaves the limits of each region as
 // they are.
 func TestLayoutChangeAndRegionalLimits(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: day, requests_per_unit: 20, consistency: strict, scope: region}
-`, 3, 3)
+	w := newUserWorld(t, "unit: day, requests_per_unit: 20, consistency: strict, scope: region", 3, 3)
 	w.pass(time.Second)
 	for range 10 {
 		w.ask(w.daemons[0], descriptor("user", "bob", 2))

@@ -59,12 +59,7 @@ func TestLostReturnIsResent(t *testing.T) {
 // TestRefundOfALog refunds hits of a log in a later step: they count until the
 // end of the step they were marked in.
 func TestRefundOfALog(t *testing.T) {
-	w := newWorld(t, 1, `
-domain: d
-descriptors:
-  - key: user
-    rate_limit: {unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict}
-`, 3)
+	w := newUserWorld(t, "unit: second, requests_per_unit: 8, algorithm: sliding_log, consistency: strict", 3)
 	x, owner, h := w.roles(descriptor("user", "bob", 1))
 	call := func(n uint64) {
 		c := w.ask(x, descriptor("user", "bob", n))

@@ -94,6 +94,11 @@ func newWorld(t testing.TB, seed uint64, yaml string, sizes ...int) *world {
 	return w
 }
 
+// newUserWorld returns a world with one limit, of each user.
+func newUserWorld(t testing.TB, limit string, sizes ...int) *world {
+	return newWorld(t, 1, "domain: d\ndescriptors:\n  - key: user\n    rate_limit: {"+limit+"}\n", sizes...)
+}
+
 func (w *world) init(seed uint64, yaml string, sizes ...int) {
 	w.rng, w.regions = rand.New(rand.NewPCG(seed, 5)), len(sizes)
 	w.hits, w.limits = map[crdt.Key][]admitted{}, map[crdt.Key]*rules.Limit{}
