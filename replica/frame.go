@@ -1,10 +1,9 @@
 package replica
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
+	"sort"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
@@ -83,13 +82,21 @@ func reasonOf(err error) string {
 	return "format"
 }
 
+// byPeer orders messages without copies to compare them: they are large.
+type byPeer []gossip.Message
+
+// Len, Less and Swap are sort's.
+func (m byPeer) Len() int           { return len(m) }
+func (m byPeer) Less(i, j int) bool { return m[i].To < m[j].To }
+func (m byPeer) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
+
 // CountFrames encodes the counts that shards send, in the order of the shards,
 // and sorts them by peer: messages to one peer share a frame if they fit. e is
 // used for one call at a time. buffer returns memory for a frame, or nil. send
 // gets the messages of each frame, and the frame or why they cannot be encoded.
 // A message that is lost is sent again, because it is not acknowledged.
 func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte, err error)) {
-	slices.SortStableFunc(out, func(a, b gossip.Message) int { return cmp.Compare(a.To, b.To) })
+	sort.Stable(byPeer(out))
 	for len(out) > 0 {
 		n := 1
 		for n < len(out) && out[n].To == out[0].To && out[n].Shard > out[n-1].Shard {

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
 )
 
 func TestTokenRoundTrip(t *testing.T) {

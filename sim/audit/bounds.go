@@ -14,7 +14,7 @@ import (
 type boundAuditor struct {
 	finding
 	events []int // by Daemon.Index, since its latest input
-	rates  map[direction]*rate
+	rates  perDirection[rate]
 	count  uint64
 	frame  []byte
 }
@@ -41,7 +41,7 @@ const (
 )
 
 func bounds(a *sim.Auditor, t *truth) {
-	b := &boundAuditor{finding: finding{a, t}, events: make([]int, len(t.up)), rates: make(map[direction]*rate)}
+	b := &boundAuditor{finding: finding{a, t}, events: make([]int, len(t.up))}
 	a.Decided = func(d *sim.Decided) { b.input(d.Daemon) }
 	a.Stepped, a.Happened = b.stepped, b.happened
 }
@@ -96,7 +96,7 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 // pace checks how many messages a peer gets in a second of a sender with some
 // settings.
 func (a *boundAuditor) pace(k direction, m *gossip.Message, g gossip.Config) {
-	r := recordOf(a.rates, k)
+	r := a.rates.of(k)
 	if m.Nonce <= r.last {
 		return // a duplicate, or late
 	}

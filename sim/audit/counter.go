@@ -120,10 +120,15 @@ func intervalOf(l *rules.Limit, now int64) (start, length, carry int64) {
 func (t *truth) enter(d *sim.Decided) {
 	e := &t.entry
 	k := counterKey{d.Key, domainOf(d.Limit, d.Daemon)}
-	c := t.counters[k]
+	slot := &t.recent[k.key.Lo%uint64(len(t.recent))]
+	c := *slot
+	if c == nil || c.counterKey != k {
+		c = t.counters[k]
+		*slot = c
+	}
 	if c == nil {
 		c = &counter{counterKey: k, bucket: bucket{at: d.At}}
-		t.counters[k] = c
+		t.counters[k], *slot = c, c
 		t.all = append(t.all, c)
 	}
 	if isOverride(d) {
@@ -238,6 +243,9 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 		w.counts = slices.Grow(w.counts, 1)[:n+1]
 		c = &w.counts[n]
 		*c = count{process: process, steps: c.steps[:0], backs: c.backs[:0]}
+		if c.steps == nil {
+			c.steps = make([]step, 0, 8)
+		}
 	}
 	c.charged += charged
 	c.admitted += admitted
@@ -298,6 +306,7 @@ func (t *truth) sweep(slowest int64) {
 		if len(c.windows) == 0 {
 			t.close(c, &window{summary: c.log})
 			delete(t.counters, c.counterKey)
+			t.recent[c.key.Lo%uint64(len(t.recent))] = nil
 		} else {
 			kept = append(kept, c)
 		}

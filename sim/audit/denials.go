@@ -31,13 +31,13 @@ type denialAuditor struct {
 	finding
 	ages   []time.Duration // of views, by pair of regions
 	agesAt time.Duration
-	late   time.Duration            // the greatest of all so far
-	linked map[[2]int]time.Duration // when the first process last had a link to the second
+	late   time.Duration               // the greatest of all so far
+	linked perDirection[time.Duration] // when the first process last had a link to the second
 }
 
 func denials(a *sim.Auditor, t *truth) {
 	n := len(t.world.Regions())
-	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n), linked: make(map[[2]int]time.Duration)}
+	d := &denialAuditor{finding: finding{a, t}, agesAt: unknown, ages: make([]time.Duration, n*n)}
 	a.Decided = d.decided
 	a.Restarted = func(o *sim.Daemon) {
 		if t.starts[o.Index] > 1 {
@@ -149,7 +149,7 @@ func (a *denialAuditor) look() {
 				if o == nil {
 					continue
 				}
-				a.linked[[2]int{p.index, o.index}] = now
+				*a.linked.of(direction{p.index, o.index, 0}) = now
 				age := time.Duration(math.MaxInt64)
 				if l.Unsent >= 0 {
 					age = l.Unsent + max(0, l.RTT)
@@ -175,7 +175,7 @@ func (a *denialAuditor) unlinked(now time.Duration) {
 	for _, p := range a.up {
 		for _, o := range a.up {
 			if p != nil && o != nil && p != o {
-				since := max(a.linked[[2]int{p.index, o.index}], p.born, o.born)
+				since := max(*a.linked.of(direction{p.index, o.index, 0}), p.born, o.born)
 				a.late = max(a.late, 2*(now-since+lookEvery))
 			}
 		}

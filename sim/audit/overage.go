@@ -32,7 +32,7 @@ type overageAuditor struct {
 	finding
 	rules perRule[ruleOverage]
 	// heard is when the first process last accepted a message of the second.
-	heard map[[2]int]time.Duration
+	heard perDirection[time.Duration]
 	// disturbed is when a process last started or ended, or first received
 	// from another after more than patience: the time in which the fastest
 	// bucket fills.
@@ -51,7 +51,7 @@ type ruleOverage struct {
 
 func overage(a *sim.Auditor, t *truth) {
 	o := &overageAuditor{
-		finding: finding{a, t}, rules: newPerRule[ruleOverage](), heard: make(map[[2]int]time.Duration),
+		finding: finding{a, t}, rules: newPerRule[ruleOverage](),
 		disturbed: unknown, patience: math.MaxInt64,
 	}
 	t.closed = append(t.closed, o.close)
@@ -65,13 +65,13 @@ func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		if a.silent(to, from) {
 			a.disturbed = a.world.Now()
 		}
-		a.heard[[2]int{to.index, from.index}] = a.world.Now()
+		*a.heard.of(direction{to.index, from.index, 0}) = a.world.Now()
 	}
 }
 
 // silent reports whether a process has not received from another one for long.
 func (a *overageAuditor) silent(to, from *process) bool {
-	return a.world.Now()-max(a.heard[[2]int{to.index, from.index}], to.born, from.born) > a.patience
+	return a.world.Now()-max(*a.heard.of(direction{to.index, from.index, 0}), to.born, from.born) > a.patience
 }
 
 // quiet reports whether no process was disturbed since a time.

@@ -31,7 +31,8 @@ type truth struct {
 	starts        []int      // by Daemon.Index: processes so far
 
 	counters map[counterKey]*counter
-	all      []*counter // in the order in which they came
+	recent   [1024]*counter // some of counters, by the hash of the key
+	all      []*counter     // in the order in which they came
 	free     []*window
 	opened   int // windows since the last sweep
 	// forgotten is the end of the latest window that was dropped, Unix ms.

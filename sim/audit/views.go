@@ -16,12 +16,9 @@ import (
 //     had received when it sent its latest complete message.
 type viewAuditor struct {
 	finding
-	views map[direction]*view
+	views perDirection[view]
 	count uint64
 }
-
-// direction is a shard's stream of messages from one process to another.
-type direction struct{ to, from, shard int }
 
 // view is what arrived of a stream.
 type view struct {
@@ -45,18 +42,18 @@ const (
 )
 
 func views(a *sim.Auditor, t *truth) {
-	v := &viewAuditor{finding: finding{a, t}, views: make(map[direction]*view)}
+	v := &viewAuditor{finding: finding{a, t}}
 	a.Stepped, a.Happened = v.stepped, v.happened
 	a.Decided = func(d *sim.Decided) { v.look(d.Daemon) }
 }
 
 // of returns the view of a direction.
 func (a *viewAuditor) of(k direction) *view {
-	v := a.views[k]
-	if v == nil {
-		v = &view{sent: unknown, until: unknown, echoed: unknown}
-		a.views[k] = v
+	if v := a.views.find(k); v != nil {
+		return v
 	}
+	v := a.views.of(k)
+	*v = view{sent: unknown, until: unknown, echoed: unknown}
 	return v
 }
 
@@ -137,7 +134,7 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 		if from == nil {
 			continue
 		}
-		v := a.views[direction{to.index, from.index, shard}]
+		v := a.views.find(direction{to.index, from.index, shard})
 		if l.Age < 0 {
 			if !a.ok(v == nil || v.echoed == unknown || a.noRoom) {
 				a.fail("%s states that it has no view of %s, whose message of %v ago answered one of its own",
