@@ -19,7 +19,7 @@ import (
 type probe struct {
 	domain  string
 	entries []rules.Entry
-	used    bool      // clients asked for the key before
+	used    bool      // hits of the key count already
 	daemons []*Daemon // of the region, none of which refuses another one
 	tries   int
 	due     time.Duration // of the next try
@@ -134,6 +134,7 @@ func (r *recovery) answered(i int, c *node.Call) {
 	for i := range c.Statuses {
 		if st := &c.Statuses[i]; st.Limit != nil && !r.served(p, st) {
 			p.done = false
+			p.used = p.used || !st.Over // by this probe, and it asks again
 			p.why = fmt.Sprintf("%s denied %s, %v", p.asked.Name, RuleName(st.Rule), st.Degraded)
 		}
 	}

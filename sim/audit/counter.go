@@ -120,15 +120,15 @@ func intervalOf(l *rules.Limit, now int64) (start, length, carry int64) {
 func (t *truth) enter(d *sim.Decided) {
 	e := &t.entry
 	k := counterKey{d.Key, domainOf(d.Limit, d.Daemon)}
-	slot := &t.recent[k.key.Lo%uint64(len(t.recent))]
-	c := *slot
+	place := &t.recent[k.key.Lo%uint64(len(t.recent))]
+	c := *place
 	if c == nil || c.counterKey != k {
 		c = t.counters[k]
-		*slot = c
+		*place = c
 	}
 	if c == nil {
 		c = &counter{counterKey: k, bucket: bucket{at: d.At}}
-		t.counters[k], *slot = c, c
+		t.counters[k], *place = c, c
 		t.all = append(t.all, c)
 	}
 	if isOverride(d) {
