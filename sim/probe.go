@@ -262,13 +262,14 @@ func (r *recovery) complete(owners bool) bool {
 	return !lost && !missing && len(w.cfg.Outside) == 0
 }
 
-// reclaims reports whether every region can reclaim the rights of its daemons
-// that lost their records: they are at most a third of it.
+// reclaims reports whether every region can reclaim the rights that its daemons
+// held in records that they lost: those of at most a third of it, and each of
+// them once.
 func reclaims(w *World) bool {
 	return w.cfg.Rights.DaemonHorizon > 0 && !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
 		lost := 0
 		for _, d := range local {
-			if d.disks > 1 || d.damaged {
+			if lost += d.disks - 1; d.damaged {
 				lost++
 			}
 		}

@@ -31,11 +31,10 @@ import (
 type overageAuditor struct {
 	finding
 	rules perRule[ruleOverage]
-	// heard is when the first process last accepted a message of the second.
-	heard perDirection[time.Duration]
-	// disturbed is when a process last started or ended, or first received
-	// from another after more than patience: the time in which the fastest
-	// bucket fills.
+	heard perDirection[heard]
+	// disturbed is when a process last started or ended, or first received all
+	// counts of another after more than patience: the time in which the
+	// fastest bucket fills.
 	disturbed, patience time.Duration
 }
 
@@ -60,25 +59,42 @@ func overage(a *sim.Auditor, t *truth) {
 	a.Restarted, a.Down = disturb, disturb
 }
 
-func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
-	if from, to, ok := a.accepted(d, m, err); ok {
-		if a.silent(to, from) {
-			a.disturbed = a.world.Now()
-		}
-		*a.heard.of(direction{to.index, from.index, 0}) = a.world.Now()
-	}
+// heard is what a process received of another one: all versions up to
+// contiguous, and all counts up to a time.
+type heard struct {
+	contiguous uint64
+	until      time.Duration
 }
 
-// silent reports whether a process has not received from another one for long.
-func (a *overageAuditor) silent(to, from *process) bool {
-	return a.world.Now()-max(*a.heard.of(direction{to.index, from.index, 0}), to.born, from.born) > a.patience
+func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	from, to, ok := a.accepted(d, m, err)
+	if !ok {
+		return
+	}
+	h := a.heard.of(direction{to.index, from.index, m.Shard})
+	if m.Lo <= h.contiguous {
+		h.contiguous = max(h.contiguous, m.Hi)
+	}
+	if !m.Complete || m.Hi > h.contiguous {
+		return
+	}
+	if a.silent(to, from, m.Shard) {
+		a.disturbed = a.world.Now()
+	}
+	h.until = max(h.until, a.world.Now()-m.Unsent)
+}
+
+// silent reports whether a process has not received the counts of another one
+// for long.
+func (a *overageAuditor) silent(to, from *process, shard int) bool {
+	return a.world.Now()-max(a.heard.of(direction{to.index, from.index, shard}).until, to.born, from.born) > a.patience
 }
 
 // quiet reports whether no process was disturbed since a time.
 func (a *overageAuditor) quiet(since time.Duration) bool {
 	for _, to := range a.up {
 		for _, from := range a.up {
-			if to != nil && from != nil && to != from && a.silent(to, from) {
+			if to != nil && from != nil && to != from && a.silent(to, from, a.entry.shard) {
 				return false
 			}
 		}
