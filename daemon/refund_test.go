@@ -154,6 +154,7 @@ func TestClusterRefund(t *testing.T) {
 			t.Errorf("an unknown incarnation is %q", got)
 		}
 		time.Sleep(time.Minute)
+		to[0].Number++ // of another call
 		if got := us[0].engine.Refund(&to[0], 4); !got.Expired {
 			t.Errorf("a window later: %+v", got)
 		}

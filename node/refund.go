@@ -83,12 +83,13 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 // hits less the refunded ones.
 func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 	now := n.millis(at)
+	// One that expired is used, too: a reload may let its hits count again.
+	if failed := n.used.enter(r, now); failed != (Refunded{}) {
+		return failed
+	}
 	l, rule := n.rules.limitOfReceipt(r)
 	if l == nil || !n.keys.owns(r.Key) || !quota.Of(l).Refundable(now, r.Window) {
 		return Refunded{Expired: true}
-	}
-	if failed := n.used.enter(r, now); failed != (Refunded{}) {
-		return failed
 	}
 	hits = min(hits, r.Hits)
 	i := n.keys.live.Find(r.Key)
