@@ -204,10 +204,10 @@ func (a *refundAuditor) refunded(d *sim.Daemon, token, asked uint64, done node.R
 	// Hits are dropped when a window ended without a debt, and those of a key
 	// that counts at its daemon alone when a bucket has drained.
 	_, length, _ := intervalOf(c.limit, c.window)
-	w := c.counter.window(c.window)
-	dropped := c.limit.CarryDebt && clock >= c.window+length && (w == nil || w.net() <= w.limit)
+	over, w := c.limit.CarryDebt && clock >= c.window+length, c.counter.window(c.window)
+	dropped := over && (w == nil || w.net() <= w.limit)
 	if c.limit.Scope == rules.NodeLocal {
-		dropped = quota.Of(c.limit).Drains() || c.limit.CarryDebt && clock >= c.window+length
+		dropped = over || quota.Of(c.limit).Drains()
 	}
 	a.check(clock >= end || c.counter.rescoped || dropped, "%s refunded nothing of %d hits of token %d at %d (expired: %v), which count until %d",
 		d.Name, c.hits, token, clock, done.Expired, end)
