@@ -56,11 +56,12 @@ func (e *engine) Check(ctx context.Context, c *node.Call) error {
 	}
 	e.mu.Lock()
 	e.calls = append(e.calls, a)
+	number := uint64(len(e.calls))
 	e.mu.Unlock()
 	c.Decision = node.Decision{Allowed: true, Refused: -1}
 	for i := range c.Descriptors { // refund tokens for all hits, under the ID 7
 		if c.Refundable && !c.Peek {
-			c.Receipts = append(c.Receipts, node.Receipt{Number: uint64(len(e.calls)), ID: 7, Hits: c.Descriptors[i].Hits})
+			c.Receipts = append(c.Receipts, node.Receipt{Number: number, ID: 7, Hits: c.Descriptors[i].Hits})
 		}
 	}
 	if e.check != nil {
