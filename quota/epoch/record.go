@@ -114,7 +114,6 @@ func restore(owner uint64, r Record) (*Table, error) {
 	}
 	t.entries = []entry{{Epoch: r.Base, from: r.BaseFrom, held: slices.Clone(r.BaseHeld), kept: true}}
 	for _, e := range r.Epochs {
-		// Learn would refuse an epoch with a predecessor below the base.
 		if err := e.Validate(); err != nil {
 			return nil, err
 		}

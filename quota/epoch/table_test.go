@@ -194,6 +194,45 @@ func TestReturn(t *testing.T) {
 	}
 }
 
+// TestPredecessorPruned: a participant acknowledges an epoch whose predecessor
+// another one has pruned. That one needs the epoch all the same, to settle the
+// next one, which must cover it.
+func TestPredecessorPruned(t *testing.T) {
+	g := genesis(0, 1, 50, 2, 50)
+	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
+	first := Epoch{ID: at(10), Members: amounts(1, 60, 2, 40)}
+	stray := Epoch{ID: at(20), Members: amounts(1, 70, 2, 30)} // after the genesis
+	second := Epoch{ID: at(30), Pred: first.ID, Members: amounts(1, 80, 2, 20)}
+	if err := a.Learn(first); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, a, b)
+	acknowledge(t, a, first.ID, 10)
+	acknowledge(t, b, first.ID, 10)
+	pass(t, b, a)
+	if n := a.Prune(11); n != 1 {
+		t.Fatalf("pruned %d, want the genesis", n)
+	}
+	if err := b.Learn(stray); err != nil {
+		t.Fatal(err)
+	}
+	acknowledge(t, b, stray.ID, 20)
+	exchange(t, a, b)
+	if err := a.Learn(second); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, a, b)
+	for _, tb := range []*Table{a, b} {
+		acknowledge(t, tb, second.ID, 30)
+	}
+	exchange(t, a, b)
+	for _, tb := range []*Table{a, b} {
+		if s, from := tb.Settled(); s.ID != second.ID || from != 31 {
+			t.Errorf("%d: settled %v from %d, want %v from 31", tb.Owner(), s.ID, from, second.ID)
+		}
+	}
+}
+
 // TestRetire shows the effect of an operator's retirement without a horizon.
 func TestRetire(t *testing.T) {
 	g := genesis(0, 1, 10, 2, 10, 3, 10)
