@@ -55,6 +55,7 @@ type Daemon struct {
 
 	disk       *simdisk.Disk // of the machine
 	disks      int           // that the machine has had
+	unrecorded int           // starts that found no record of rights, but for the first
 	mount      *simdisk.Mount
 	storage    replica.Storage
 	writing    [diskFiles]func() error // on their way to the disk, nil for none

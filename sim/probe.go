@@ -249,8 +249,6 @@ func (r *recovery) complete(owners bool) bool {
 	w := r.world
 	lost := slices.ContainsFunc(w.cfg.Faults, func(f Fault) bool {
 		switch f.Kind {
-		case Amnesia, BitFlip:
-			return !owners && !reclaims(w)
 		case RetireDaemon, RetireRegion:
 			return true
 		case WrongClock:
@@ -259,21 +257,21 @@ func (r *recovery) complete(owners bool) bool {
 		return f.Rename || f.Kind.Known()
 	})
 	missing := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return !d.Up })
-	return !lost && !missing && len(w.cfg.Outside) == 0
+	return !lost && !missing && len(w.cfg.Outside) == 0 && (owners || reclaims(w))
 }
 
 // reclaims reports whether every region can reclaim the rights that its daemons
-// held in records that they lost: those of at most a third of it, and each of
-// them once.
+// held in records that they lost, or had not stored when they ended: those of
+// at most a third of it, and each of them once.
 func reclaims(w *World) bool {
-	return w.cfg.Rights.DaemonHorizon > 0 && !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
+	return !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
 		lost := 0
 		for _, d := range local {
-			if lost += d.disks - 1; d.damaged {
+			if lost += d.unrecorded; d.damaged {
 				lost++
 			}
 		}
-		return lost > len(local)/3
+		return lost > 0 && (lost > len(local)/3 || w.cfg.Rights.DaemonHorizon <= 0)
 	})
 }
 

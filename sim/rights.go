@@ -75,6 +75,9 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	w.opened(d, found.File, nil)
+	if found.Found == replica.Missing {
+		d.unrecorded++
+	}
 	a, err := agent.New(w.cfg.agentOf(d.RegionIndex, d.Name), start)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
