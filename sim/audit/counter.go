@@ -167,7 +167,7 @@ func (t *truth) enter(d *sim.Decided) {
 // counted under their key. An answer about something else, like a clock, hides
 // whether there was room.
 func (t *truth) unsure(d node.Degraded) bool {
-	return d == node.KeysFull || d == node.CellsFull || d != node.NotDegraded && t.cramped
+	return d == node.KeysFull || d == node.CellsFull || d != node.NotDegraded && (t.cramped || t.noRoom)
 }
 
 // uncertain reports whether the counts of a decision are not certain, because a
