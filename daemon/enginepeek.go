@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/hlc"
@@ -37,7 +38,7 @@ func (e *Engine) Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set
 func (e *Engine) Explain(h *node.Hit) (out node.Explained, links []node.Link, now int64) {
 	at := e.Now()
 	e.in(node.ShardOf(h.Key, len(e.shards)), func(n *node.Node) {
-		out, links, now = n.Explain(at, h), n.Links(at), n.Time(at).Millis()
+		out, links, now = n.Explain(at, h), slices.Collect(n.Links(at)), n.Time(at).Millis()
 	})
 	return out, links, now
 }

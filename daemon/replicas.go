@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -135,7 +136,7 @@ func older(a, b time.Duration) time.Duration {
 }
 
 func (e *Engine) linksOf(at node.Instant, shard int) (links []node.Link) {
-	e.in(shard, func(n *node.Node) { links = n.Links(at) })
+	e.in(shard, func(n *node.Node) { links = slices.Collect(n.Links(at)) })
 	return links
 }
 

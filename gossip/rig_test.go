@@ -135,6 +135,9 @@ func (r *rig) holder(incarnation crdt.Incarnation) *member {
 // mono is a daemon's monotonic clock.
 func (r *rig) mono(m *member) time.Duration { return r.now + m.ahead }
 
+// link is a daemon's connection to its first peer.
+func (r *rig) link(m *member) Link { return slices.Collect(m.Links(r.mono(m)))[0] }
+
 // wall returns a daemon's window clock.
 func (r *rig) wall(m *member) int64 { return epoch + r.now.Milliseconds() + m.skew }
 

@@ -64,14 +64,14 @@ func TestStalenessCoversUnsentCounts(t *testing.T) {
 		counted := r.now
 		other := r.members[1]
 		for r.total(other.name, 1) == 0 {
-			l := other.Links(r.mono(other))[0]
+			l := r.link(other)
 			if waits := r.now - counted; l.Unsent < waits-step {
 				t.Fatalf("%s: the view is said to lack at most %v, and lacks hits of %v ago", peer, l.Unsent, waits)
 			}
 			r.run(step)
 		}
 		r.run(2 * time.Second)
-		if l := other.Links(r.mono(other))[0]; l.Unsent > 2*maxQuietInterval {
+		if l := r.link(other); l.Unsent > 2*maxQuietInterval {
 			t.Errorf("%s: %v unsent where nothing waits", peer, l.Unsent)
 		}
 	}
@@ -96,7 +96,7 @@ func TestViewIsAsOldAsItsProof(t *testing.T) {
 	for range 100 {
 		r.add("a1", 1, 1)
 		r.run(step)
-		if l := a2.Links(r.mono(a2))[0]; l.Age < r.now-complete {
+		if l := r.link(a2); l.Age < r.now-complete {
 			t.Fatalf("a view of a peer whose changes of %v ago are lost is %v old", r.now-complete, l.Age)
 		}
 	}
@@ -106,7 +106,7 @@ func TestViewIsAsOldAsItsProof(t *testing.T) {
 	}
 	for range 100 {
 		r.run(step)
-		if l := a2.Links(r.mono(a2))[0]; l.Age < 2*step {
+		if l := r.link(a2); l.Age < 2*step {
 			t.Fatalf("a view is %v old, and a message and its answer take %v", l.Age, 2*step)
 		}
 	}

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"iter"
 	"slices"
 	"time"
 
@@ -33,21 +34,24 @@ type Link struct {
 	Differs bool
 }
 
-// Links returns the state of the connections to all peers, by their IDs.
-func (e *Engine) Links(now time.Duration) []Link {
-	out := make([]Link, 0, len(e.links))
-	for _, l := range e.links {
-		d := Link{
-			Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.acked,
-			Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
-			Base: l.base,
+// Links returns the state of the connections to all peers, by their IDs. The
+// engine must not change while they are read.
+func (e *Engine) Links(now time.Duration) iter.Seq[Link] {
+	return func(yield func(Link) bool) {
+		for _, l := range e.links {
+			d := Link{
+				Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.acked,
+				Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
+				Base: l.base,
+			}
+			if l.echoed != 0 {
+				d.Age, d.Unsent = l.age(now)-l.unsent, l.age(now)
+			}
+			if !yield(d) {
+				return
+			}
 		}
-		if l.echoed != 0 {
-			d.Age, d.Unsent = l.age(now)-l.unsent, l.age(now)
-		}
-		out = append(out, d)
 	}
-	return out
 }
 
 // Cells returns the cells that have not ended at wall (Unix milliseconds), in

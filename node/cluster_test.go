@@ -342,7 +342,7 @@ func (c *cluster) cells(d *daemon) string {
 
 func (c *cluster) links(d *daemon) string {
 	var b strings.Builder
-	for _, l := range d.node.Links(d.instant(c.now)) {
+	for l := range d.node.Links(d.instant(c.now)) {
 		fmt.Fprintf(&b, "%s: age %v, rtt %v, acked %d of %d, silent %v\n", l.Peer.Name, l.Age, l.RTT, l.Acked, l.Head, l.Silent)
 	}
 	return b.String()

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"errors"
+	"iter"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -279,12 +280,14 @@ func (n *Node) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 	return n.replica.clocks.Stamps()
 }
 
-// Links describes the peers, by their IDs.
-func (n *Node) Links(at Instant) []Link {
-	if n.replica == nil {
-		return nil
+// Links describes the peers, by their IDs. The node must not change while they
+// are read.
+func (n *Node) Links(at Instant) iter.Seq[Link] {
+	return func(yield func(Link) bool) {
+		if n.replica != nil {
+			n.replica.engine.Links(at.Mono)(yield)
+		}
 	}
-	return n.replica.engine.Links(at.Mono)
 }
 
 // Cells returns the replicated cells of windows that are not over, in their

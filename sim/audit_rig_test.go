@@ -66,7 +66,7 @@ func (r *rig) clean(name string) {
 func (r *rig) message(from, to *Daemon) *gossip.Message {
 	at := from.Instant(r.w.now)
 	hi := uint64(0)
-	for _, l := range to.Nodes[0].Links(to.Instant(r.w.now)) {
+	for l := range to.Nodes[0].Links(to.Instant(r.w.now)) {
 		if l.Peer.ID == from.Incarnations()[0] {
 			hi = l.Contiguous
 		}

@@ -39,7 +39,7 @@ func peers(daemon int) func(w *World) string {
 			return "down"
 		}
 		var names []string
-		for _, l := range d.Nodes[0].Links(d.Instant(w.now)) {
+		for l := range d.Nodes[0].Links(d.Instant(w.now)) {
 			name := l.Peer.Name
 			for i, m := range w.membership.all[:w.membership.byAddress[l.Peer.ID]] {
 				if m.daemon == w.membership.all[w.membership.byAddress[l.Peer.ID]].daemon && i >= 0 {

@@ -180,10 +180,8 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 			if !n.Synced() {
 				return fmt.Sprintf("%s, shard %d: not ready", d.Name, s)
 			}
-			links := n.Links(at)
 			met := 0
-			for i := range links {
-				l := &links[i]
+			for l := range n.Links(at) {
 				peer := in[l.Peer.ID]
 				if peer == nil {
 					continue

@@ -67,7 +67,7 @@ func (w *World) depart(process int32) {
 		return
 	}
 	l, acknowledged := d.leaving, false
-	links := func(shard int) []node.Link { return d.Nodes[shard].Links(d.Instant(w.now)) }
+	links := func(shard int) []node.Link { return slices.Collect(d.Nodes[shard].Links(d.Instant(w.now))) }
 	switch at := d.Instant(w.now).Mono; {
 	case d.Paused:
 	case l.departing:

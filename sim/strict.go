@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -127,7 +128,7 @@ func (d *Daemon) turnProcess(w *World) {
 		d.parts.Flush(to)
 	}
 	if r.Measure {
-		d.process.Reach.Measure(d.Nodes[0].Links(at))
+		d.process.Reach.Measure(slices.Collect(d.Nodes[0].Links(at)))
 	}
 	for _, c := range d.process.Reach.Changes() {
 		w.steps.transition(d, c)

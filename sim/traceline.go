@@ -151,7 +151,7 @@ func (l *lines) stateOfLinks(d *Daemon, at node.Instant) {
 	var peers []string
 	versions := make(map[string]string)
 	for _, n := range d.Nodes {
-		for _, k := range n.Links(at) {
+		for k := range n.Links(at) {
 			peer := fmt.Sprintf("link=%s age=%s silent=%t", l.nameOf(k.Peer.ID), ageText(k.Age), k.Silent)
 			if versions[peer] == "" {
 				peers = append(peers, peer)

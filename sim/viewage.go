@@ -49,7 +49,7 @@ func (v *views) sample(w *World) {
 			continue
 		}
 		at := d.Instant(w.now)
-		for _, l := range d.Nodes[0].Links(at) {
+		for l := range d.Nodes[0].Links(at) {
 			i, known := w.membership.byAddress[l.Peer.ID]
 			if l.Age < 0 || !known || !w.membership.all[i].up {
 				continue

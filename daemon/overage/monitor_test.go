@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,8 @@ func (e *engine) Now() node.Instant {
 }
 
 func (e *engine) Rules() *rules.Set { return e.set }
+
+func (e *engine) Links(at node.Instant) []node.Link { return slices.Collect(e.Node.Links(at)) }
 
 func (e *engine) Tallies(yield func(domain, rule string, t quota.Tally)) {
 	e.Node.Tallies(func(r *rules.Rule, t quota.Tally) {

@@ -207,7 +207,7 @@ func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
 	now := a.world.Now()
 	until := slices.Repeat([]time.Duration{unknown}, len(a.processes))
 	until[p.index] = now + 1
-	for _, l := range p.daemon.Nodes[shard].Links(p.daemon.Instant(now)) {
+	for l := range p.daemon.Nodes[shard].Links(p.daemon.Instant(now)) {
 		o := a.byIncarnation[l.Peer.ID]
 		if o != nil && o.region == p.region && l.Unsent >= 0 && !a.refused[[2]int{p.index, o.index}] {
 			until[o.index] = now - l.Unsent
@@ -224,7 +224,7 @@ func (a *cellAuditor) left(d *sim.Daemon, since time.Duration) {
 		return
 	}
 	p.left = since
-	for _, l := range d.Nodes[0].Links(d.Instant(now)) {
+	for l := range d.Nodes[0].Links(d.Instant(now)) {
 		o := a.byIncarnation[l.Peer.ID]
 		if o == nil || !o.up || o.region != p.region || a.refused[[2]int{o.index, p.index}] || !hears(d, l.Peer.ID, now) {
 			continue
@@ -241,9 +241,11 @@ func (a *cellAuditor) left(d *sim.Daemon, since time.Duration) {
 // hears reports whether all shards of a daemon receive from a peer.
 func hears(d *sim.Daemon, peer crdt.Incarnation, now time.Duration) bool {
 	for _, n := range d.Nodes {
-		links := n.Links(d.Instant(now))
-		i := slices.IndexFunc(links, func(l node.Link) bool { return l.Peer.ID == peer })
-		if i < 0 || links[i].Silent || links[i].Age < 0 {
+		heard := false
+		for l := range n.Links(d.Instant(now)) {
+			heard = heard || l.Peer.ID == peer && !l.Silent && l.Age >= 0
+		}
+		if !heard {
 			return false
 		}
 	}

@@ -144,7 +144,7 @@ func (a *denialAuditor) look() {
 			continue
 		}
 		for _, node := range p.daemon.Nodes {
-			for _, l := range node.Links(p.daemon.Instant(now)) {
+			for l := range node.Links(p.daemon.Instant(now)) {
 				o := a.byIncarnation[l.Peer.ID]
 				if o == nil {
 					continue

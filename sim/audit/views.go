@@ -129,7 +129,7 @@ func (a *viewAuditor) look(d *sim.Daemon) {
 // links checks the stated ages of a replica's views of all its peers.
 func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 	now := a.world.Now()
-	for _, l := range d.Nodes[shard].Links(d.Instant(now)) {
+	for l := range d.Nodes[shard].Links(d.Instant(now)) {
 		from := a.byIncarnation[l.Peer.ID]
 		if from == nil {
 			continue

@@ -427,7 +427,7 @@ func (e *explorer) factsOf(cells []gossip.Cell) []fact {
 func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
 	h.facts, h.ages = e.factsOf(p.node.Cells(at)), nil
-	for _, l := range p.node.Links(at) {
+	for l := range p.node.Links(at) {
 		if l.Age >= 0 {
 			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent})
 		}
