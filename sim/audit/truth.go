@@ -31,7 +31,7 @@ type truth struct {
 	starts        []int      // by Daemon.Index: processes so far
 
 	counters map[counterKey]*counter
-	recent   [1024]*counter // some of counters, by the hash of the key
+	recent   [8192]*counter // some of counters, by the hash of the key
 	all      []*counter     // in the order in which they came
 	free     []*window
 	opened   int // windows since the last sweep
