@@ -113,7 +113,11 @@ func notify[T any](all watchers, hook func(*Auditor) func(T), v T) {
 }
 
 func (all watchers) decided(d *Decided) {
-	notify(all, func(a *Auditor) func(*Decided) { return a.Decided }, d)
+	for _, a := range all {
+		if a.Decided != nil {
+			a.Decided(d)
+		}
+	}
 }
 
 func (all watchers) restarted(d *Daemon) {

@@ -136,7 +136,8 @@ func (d *Daemon) Synced() bool {
 }
 
 // Settings returns the configuration of its nodes together, with all defaults.
-func (d *Daemon) Settings() node.Config { return d.settings }
+// It is not the caller's to change.
+func (d *Daemon) Settings() *node.Config { return &d.settings }
 
 // refuses reports whether two daemons refuse each other at the handshake, as
 // those do that split keys into different numbers of shards. Neither is a peer

@@ -87,7 +87,7 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		a.fail("%s listed %d refusals, %d buckets, %d digests and %d regions",
 			from.name(), len(m.Refused), len(m.Repair), len(m.Digests), len(m.Staleness))
 	}
-	a.pace(direction{to.index, from.index, m.Shard}, m, from.daemon.Settings().Gossip)
+	a.pace(direction{to.index, from.index, m.Shard}, m, &from.daemon.Settings().Gossip)
 	if measure {
 		a.measure(m)
 	}
@@ -95,7 +95,7 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 
 // pace checks how many messages a peer gets in a second of a sender with some
 // settings.
-func (a *boundAuditor) pace(k direction, m *gossip.Message, g gossip.Config) {
+func (a *boundAuditor) pace(k direction, m *gossip.Message, g *gossip.Config) {
 	r := a.rates.of(k)
 	if m.Nonce <= r.last {
 		return // a duplicate, or late

@@ -81,26 +81,23 @@ func clocks(a *sim.Auditor, t *truth) {
 }
 
 func (a *clockAuditor) restarted(d *sim.Daemon) {
-	offset := a.offset(d)
 	a.last[d.Index] = make([]int64, len(d.Nodes))
-	a.walls[d.Index] = wall{shards: slices.Repeat([]shardWall{{latest: offset}}, len(d.Nodes))}
-	a.read(d)
+	w := &a.walls[d.Index]
+	*w = wall{}
+	w.shards = slices.Repeat([]shardWall{{latest: a.read(d)}}, len(d.Nodes))
 }
 
-func (a *clockAuditor) offset(d *sim.Daemon) int64 {
+// read notes the wall clock of a daemon, and returns it.
+func (a *clockAuditor) read(d *sim.Daemon) (offset int64) {
 	at := d.Instant(a.world.Now())
-	return at.Wall - int64(at.Mono)
-}
-
-// read notes the wall clock of a daemon.
-func (a *clockAuditor) read(d *sim.Daemon) {
-	a.walls[d.Index].reading.note(d.Instant(a.world.Now()).Mono, a.offset(d), a.slew)
+	offset = at.Wall - int64(at.Mono)
+	a.walls[d.Index].reading.note(at.Mono, offset, a.slew)
+	return offset
 }
 
 // leapt notes the wall clock that a shard saw, and reports whether it leapt.
-func (a *clockAuditor) leapt(d *sim.Daemon, shard int) bool {
-	a.read(d)
-	w, offset := &a.walls[d.Index].shards[shard], a.offset(d)
+func (a *clockAuditor) leapt(d *sim.Daemon, shard int, offset int64) bool {
+	w := &a.walls[d.Index].shards[shard]
 	w.leapt = w.leapt || offset-w.latest > int64(a.maxOffset)/4
 	w.latest = offset
 	return w.leapt
@@ -108,8 +105,8 @@ func (a *clockAuditor) leapt(d *sim.Daemon, shard int) bool {
 
 // setBack notes a wall clock that a shard may have seen: one that is set back
 // and forward again leaps where the shard read it between the two.
-func (a *clockAuditor) setBack(d *sim.Daemon) {
-	offset, shards := a.offset(d), a.walls[d.Index].shards
+func (a *clockAuditor) setBack(d *sim.Daemon, offset int64) {
+	shards := a.walls[d.Index].shards
 	for i := range shards {
 		shards[i].latest = min(shards[i].latest, offset)
 	}
@@ -122,15 +119,15 @@ func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
 }
 
 func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
-	a.read(d)
+	offset := a.read(d)
 	if m == nil {
-		a.setBack(d)
+		a.setBack(d, offset)
 	}
 	from, to, ok := a.accepted(d, m, err)
 	if !ok {
 		return
 	}
-	leapt := a.leapt(d, m.Shard)
+	leapt := a.leapt(d, m.Shard, offset)
 	if len(d.Nodes) == 1 {
 		a.order(from, m)
 		at := d.Instant(a.world.Now())
@@ -186,12 +183,12 @@ func (s *stamps) accept(t acceptedStamp) {
 
 // decided checks the clock of a decision, and the window that it shows.
 func (a *clockAuditor) decided(d *sim.Decided) {
-	a.read(d.Daemon)
+	offset := a.read(d.Daemon)
 	e := &a.entry
 	if e.process == nil || d.Limit == nil {
 		return
 	}
-	leapt := a.leapt(d.Daemon, e.shard)
+	leapt := a.leapt(d.Daemon, e.shard, offset)
 	last := &a.last[d.Daemon.Index][e.shard]
 	most := a.ceiling(d.Daemon, d.Instant.Mono)
 	name := d.Daemon.Name

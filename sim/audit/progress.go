@@ -69,8 +69,8 @@ func (a *progressAuditor) isWhole() bool {
 			}
 		}
 	}
-	clocks := a.ahead()
-	return slices.Max(clocks)-slices.Min(clocks) <= a.maxOffset.Milliseconds()
+	least, most := a.ahead()
+	return most-least <= a.maxOffset.Milliseconds()
 }
 
 func (a *progressAuditor) decided(d *sim.Decided) {

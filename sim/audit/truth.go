@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
@@ -194,24 +195,21 @@ func (t *truth) oldestSet(at time.Duration) int {
 func (t *truth) skew() time.Duration { return time.Duration(max(0, t.most-t.least)) * time.Millisecond }
 
 // ahead returns how far the window clocks of processes that are up are ahead of
-// virtual time, in ms.
-func (t *truth) ahead() []int64 {
-	var all []int64
+// virtual time at least and at most, in ms.
+func (t *truth) ahead() (least, most int64) {
+	least, most = math.MaxInt64, math.MinInt64
 	for _, p := range t.up {
 		if p != nil {
-			all = append(all, p.ahead...)
+			least, most = min(least, slices.Min(p.ahead)), max(most, slices.Max(p.ahead))
 		}
 	}
-	return all
+	return least, most
 }
 
 // slowest returns the least window clock of the processes that are up, Unix ms.
 func (t *truth) slowest() int64 {
-	all := t.ahead()
-	if len(all) == 0 {
-		return math.MaxInt64
-	}
-	return slices.Min(all) + t.world.Now().Milliseconds()
+	least, _ := t.ahead()
+	return sat.AddInt(least, t.world.Now().Milliseconds())
 }
 
 // sentAt returns the virtual time of a monotonic reading, in microseconds.
