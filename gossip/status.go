@@ -76,12 +76,13 @@ func Live(cells []Cell, wall int64) []Cell {
 		window int64
 	}
 	ended := func(c Cell) bool { return c.End(c.Window) <= wall }
+	if !slices.ContainsFunc(cells, ended) {
+		return cells
+	}
 	live := map[name]bool{}
-	if slices.ContainsFunc(cells, ended) {
-		for i := range cells {
-			if c := &cells[i]; c.Kind.Counts() && !ended(*c) {
-				live[name{c.Key, c.Window}] = true
-			}
+	for i := range cells {
+		if c := &cells[i]; c.Kind.Counts() && !ended(*c) {
+			live[name{c.Key, c.Window}] = true
 		}
 	}
 	return slices.DeleteFunc(cells, func(c Cell) bool {
