@@ -98,11 +98,11 @@ func (s CellMeta) End(window int64) int64 {
 
 // Cell is one cell in a message or in memory. P and N only grow.
 type Cell struct {
-	Value crdt.PN
+	CellMeta
 	// Rate is the observed growth of a forwarded RegionSum in hits per second,
 	// 0 for unknown or none. It is a measurement and no part of the lattice.
-	Rate uint32
-	CellMeta
+	Rate  uint32
+	Value crdt.PN
 	CellID
 }
 

@@ -2,9 +2,9 @@ package gossip
 
 // The lists that a cell may be in.
 const (
-	changeList = iota // changes, versions ascending
+	keyList    = iota // cells of one key, the newest first
+	changeList        // changes, versions ascending
 	delayList         // delayed increments, the oldest first
-	keyList           // cells of one key, the newest first
 	listKinds
 )
 

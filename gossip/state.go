@@ -11,19 +11,17 @@ import (
 const none = int32(-1)
 
 // cell is one cell in memory. Its Value only grows. Its version is 0 only if it
-// was never published. The fields that walks over changes and chains read lie
-// together, from the cell's name to its key.
+// was never published. It takes three cache lines: the middle one, from Value to
+// the place among the cells of its key, is all that most walks over those read.
 type cell struct {
-	Cell
 	version uint64           // of its last change, in the order of the list of changes
 	source  crdt.Incarnation // the peer that sent it, 0 if it changed here too
+	since   time.Duration    // when the oldest increment of its version was counted
+	Cell
 	at      [listKinds]place // in the lists that it is in
 	key     int32            // index of its key
 	delayed bool
 	used    bool
-
-	// since is when the oldest increment of its latest version was counted.
-	since time.Duration
 	growth
 	received time.Duration    // when its value was received
 	via      crdt.Incarnation // the peer whose messages give its slope
@@ -53,6 +51,7 @@ type state struct {
 	max   int
 
 	version uint64
+	ahead   uint64 // a use for what locate reads ahead
 	changes cellList
 	delays  cellList
 
@@ -82,7 +81,8 @@ func (s *state) find(id CellID) int32 {
 // locate appends the index of each cell of a message to found, none where the
 // cell must be searched with find. It reads the entries of all cells before the
 // first cell, and no cell depends on another one: a processor then waits for
-// the memory of many at once, and not for one after the other.
+// the memory of many at once, and not for one after the other. It reads all
+// that a merge of the cells will read or write.
 func (s *state) locate(found []int32, in []Cell) []int32 {
 	for i := range in {
 		found = append(found, s.byID.first(s.hash(&in[i].CellID)))
@@ -91,9 +91,22 @@ func (s *state) locate(found []int32, in []Cell) []int32 {
 		if at == none {
 			continue
 		}
-		// used is in the last line of a cell, which a merge needs too.
-		if c := s.cells.at(at); !c.used || !c.is(&in[i].CellID) {
+		c := s.cells.at(at)
+		s.ahead += c.version // in the first line of a cell, as used is in the last one
+		if !c.used || !c.is(&in[i].CellID) {
 			found[i] = none
+		}
+	}
+	for _, at := range found { // a change writes to the neighbors among the changes
+		if at == none {
+			continue
+		}
+		p := s.cells.at(at).at[changeList]
+		if p.prev != none {
+			s.ahead += uint64(s.cells.at(p.prev).key)
+		}
+		if p.next != none {
+			s.ahead += uint64(s.cells.at(p.next).key)
 		}
 	}
 	return found

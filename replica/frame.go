@@ -90,13 +90,24 @@ func (m byPeer) Len() int           { return len(m) }
 func (m byPeer) Less(i, j int) bool { return m[i].To < m[j].To }
 func (m byPeer) Swap(i, j int)      { m[i], m[j] = m[j], m[i] }
 
+// sortByPeer sorts messages by their receivers. Those of one shard are sorted
+// already, and sort.Stable would allocate.
+func sortByPeer(m byPeer) {
+	for i := 1; i < len(m); i++ {
+		if m.Less(i, i-1) {
+			sort.Stable(m)
+			return
+		}
+	}
+}
+
 // CountFrames encodes the counts that shards send, in the order of the shards,
 // and sorts them by peer: messages to one peer share a frame if they fit. e is
 // used for one call at a time. buffer returns memory for a frame, or nil. send
 // gets the messages of each frame, and the frame or why they cannot be encoded.
 // A message that is lost is sent again, because it is not acknowledged.
 func CountFrames(e *wire.Encoder, out []gossip.Message, buffer func() []byte, send func(msgs []gossip.Message, frame []byte, err error)) {
-	sort.Stable(byPeer(out))
+	sortByPeer(out)
 	for len(out) > 0 {
 		n := 1
 		for n < len(out) && out[n].To == out[0].To && out[n].Shard > out[n-1].Shard {
