@@ -228,7 +228,9 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 		return
 	}
 	l.measure(&e.state, e.links, m, i, was)
-	e.state.touch(i, now)
+	if c.version == 0 || e.passesOn(c) {
+		e.state.touch(i, now)
+	}
 	if m.Expedited {
 		e.forward(l, i)
 	}
@@ -239,6 +241,20 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 			Gain: sat.Add(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), Less: is.N - min(was.N, is.N),
 		})
 	}
+}
+
+// passesOn reports whether a peer may need the new value of a received cell from
+// this daemon. Otherwise the cell stays where it is among the changes, for a
+// resync: that is what follows when other daemons send or sum its key.
+func (e *Engine) passesOn(c *cell) bool {
+	winner := e.roles.cached(e.state.keys.at(c.key))
+	switch {
+	case winner == e.self.ID || c.Incarnation == e.restoration.lost:
+		return true
+	case c.Kind == Daemon && e.links.find(c.Incarnation) != nil: // its writer sends it to all
+		return false
+	}
+	return winner == 0 || c.source != winner // which has it, and sends it to all
 }
 
 // forward expedites a received cell to the peers that this daemon forwards it
