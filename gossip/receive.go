@@ -243,9 +243,9 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 	}
 }
 
-// passesOn reports whether a peer may need the new value of a received cell from
-// this daemon. Otherwise the cell stays where it is among the changes, for a
-// resync: that is what follows when other daemons send or sum its key.
+// passesOn reports whether a peer may need the new value of a received cell
+// from this daemon. Otherwise the cell stays where it is among the changes, for
+// a resync: that is what follows when others send or sum its key.
 func (e *Engine) passesOn(c *cell) bool {
 	winner := e.roles.cached(e.state.keys.at(c.key))
 	switch {

@@ -11,8 +11,9 @@ import (
 const none = int32(-1)
 
 // cell is one cell in memory. Its Value only grows. Its version is 0 only if it
-// was never published. It takes three cache lines: the middle one, from Value to
-// the place among the cells of its key, is all that most walks over those read.
+// was never published. It takes three cache lines: the middle one, from Value
+// to the place among the cells of its key, is all that most walks over those
+// read.
 type cell struct {
 	version uint64           // of its last change, in the order of the list of changes
 	source  crdt.Incarnation // the peer that sent it, 0 if it changed here too
