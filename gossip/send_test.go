@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/crdt"
 )
 
 // until runs the rig until a daemon knows n hits of a key, and returns how long
@@ -229,6 +231,42 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	r.run(2 * time.Second)
 	if got := r.total("a2", k); got != 9 {
 		t.Errorf("a2 knows %d of 9", got)
+	}
+}
+
+// A daemon that is not the aggregator of a key receives its sum from another
+// region, which knows other daemons. It sends each value to the aggregator.
+func TestSumsGoToTheAggregator(t *testing.T) {
+	e := New(Config{}, Peer{ID: 1, Name: "a2", Region: "a"}, 0, 1)
+	e.Peers(0, []Peer{{ID: 2, Name: "a1", Region: "a", Ready: true}, {ID: 3, Name: "b1", Region: "b", Ready: true}})
+	receive := func(now time.Duration, from crdt.Incarnation, p Part) {
+		t.Helper()
+		m := Message{From: from, To: 1, Shards: 1, Header: Header{Nonce: micros(now), Ready: true, Rules: 7}, Part: p}
+		if _, err := e.Receive(now, epoch, 250, 7, &m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive(time.Millisecond, 2, Part{Complete: true}) // now this daemon aggregates, too
+	n := 0
+	for e.Aggregator(testKey(n)) != 2 {
+		n++
+	}
+	for i := range uint64(3) {
+		now := time.Duration(i+1) * time.Second
+		sum := Cell{
+			CellID:   CellID{Key: testKey(n), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("b")},
+			CellMeta: CellMeta{WindowLength: 60_000}, Value: crdt.PN{P: 3 + i},
+		}
+		receive(now, 3, Part{Lo: i, Hi: i + 1, Complete: true, Cells: []Cell{sum}})
+		for _, m := range e.Messages(now+DefaultInterval, 0, 7) {
+			if m.To != 2 {
+				continue
+			}
+			if len(m.Cells) != 1 || m.Cells[0].Value != sum.Value {
+				t.Errorf("the aggregator receives %v, want %v", m.Cells, sum)
+			}
+			receive(now+2*DefaultInterval, 2, Part{Ack: m.Hi, Complete: true})
+		}
 	}
 }
 
