@@ -12,9 +12,10 @@
 //
 // # Acknowledgements
 //
-// Each change of a cell gets the next version, and a list holds the cells in
-// the order of their versions. A message covers the versions (Lo, Hi]. The
-// receiver acknowledges Hi once it has everything up to Lo. Cells without an
+// Each change of a cell that a peer may need from this daemon gets the next
+// version, as does each new cell, and a list holds the cells in the order of
+// their versions. A message covers the versions (Lo, Hi]. The receiver
+// acknowledges Hi once it has everything up to Lo. Cells without an
 // acknowledgement in time are sent again with their current values: there is no
 // buffer of deltas. A refused cell is listed in the reply and gets a new
 // version later. A peer that is new, or that lost its state, receives a resync.

@@ -66,6 +66,16 @@ func wantShare(t testing.TB, tb *Table, x, carry int64, want uint64, wantWhy Rea
 	}
 }
 
+// wantSettled checks which epoch is the last one settled, and from when.
+func wantSettled(t testing.TB, id ID, from int64, tables ...*Table) {
+	t.Helper()
+	for _, tb := range tables {
+		if s, since := tb.Settled(); s.ID != id || since != from {
+			t.Errorf("%d: settled %v from %d, want %v from %d", tb.Owner(), s.ID, since, id, from)
+		}
+	}
+}
+
 // TestMove follows one epoch: it decreases immediately, increases when all have
 // acknowledged, one carry later where history reaches back, and the older epoch
 // is pruned when no window needs it.
@@ -187,11 +197,7 @@ func TestReturn(t *testing.T) {
 		acknowledge(t, c, id, 22_000)
 	}
 	exchange(t, a, b, c)
-	for _, tb := range []*Table{a, b, c} {
-		if s, from := tb.Settled(); s.ID != again.ID || from != 22_001 {
-			t.Errorf("%d: settled %v from %d, want %v from 22001", tb.Owner(), s.ID, from, again.ID)
-		}
-	}
+	wantSettled(t, again.ID, 22_001, a, b, c)
 }
 
 // TestPredecessorPruned: a participant acknowledges an epoch whose predecessor
@@ -226,11 +232,7 @@ func TestPredecessorPruned(t *testing.T) {
 		acknowledge(t, tb, second.ID, 30)
 	}
 	exchange(t, a, b)
-	for _, tb := range []*Table{a, b} {
-		if s, from := tb.Settled(); s.ID != second.ID || from != 31 {
-			t.Errorf("%d: settled %v from %d, want %v from 31", tb.Owner(), s.ID, from, second.ID)
-		}
-	}
+	wantSettled(t, second.ID, 31, a, b)
 }
 
 // TestRetire shows the effect of an operator's retirement without a horizon.
