@@ -70,7 +70,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	e.changes = e.changes[:0]
 	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()
-	e.found = e.state.locate(e.found[:0], m.Cells)
+	e.found = e.state.locate(e.found[:0], m.Cells, e.self.ID, l.peer.ID)
 	for i := range m.Cells {
 		all = e.merge(now, l, m, i, floor, wall+ahead) && all
 	}

@@ -79,12 +79,12 @@ func (s *state) find(id CellID) int32 {
 	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells.at(i).is(&id) })
 }
 
-// locate appends the index of each cell of a message to found, none where the
-// cell must be searched with find. It reads the entries of all cells before the
-// first cell, and no cell depends on another one: a processor then waits for
-// the memory of many at once, and not for one after the other. It reads all
-// that a merge of the cells will read or write.
-func (s *state) locate(found []int32, in []Cell) []int32 {
+// locate appends the index of each cell of a message of a peer to found, none
+// where the cell must be searched with find. It reads the entries of all cells
+// before the first cell, and no cell depends on another one: a processor then
+// waits for the memory of many at once, and not for one after the other. It
+// reads all that a merge of the cells will read or write.
+func (s *state) locate(found []int32, in []Cell, self, from crdt.Incarnation) []int32 {
 	for i := range in {
 		found = append(found, s.byID.first(s.hash(&in[i].CellID)))
 	}
@@ -98,11 +98,22 @@ func (s *state) locate(found []int32, in []Cell) []int32 {
 			found[i] = none
 		}
 	}
-	for _, at := range found { // a change writes to the neighbors among the changes
+	for _, at := range found {
+		if at != none {
+			s.ahead += s.keys.at(s.cells.at(at).key).roles
+		}
+	}
+	for _, at := range found {
 		if at == none {
 			continue
 		}
-		p := s.cells.at(at).at[changeList]
+		c := s.cells.at(at)
+		// Most cells stay where they are among the changes (passesOn). Those
+		// that move write to their neighbors.
+		if winner := s.keys.at(c.key).aggregator; winner != self && (c.Kind == Daemon || winner == from) {
+			continue
+		}
+		p := c.at[changeList]
 		if p.prev != none {
 			s.ahead += uint64(s.cells.at(p.prev).key)
 		}
