@@ -56,15 +56,23 @@ func (a *CellID) is(b *CellID) bool {
 	return a.Key == b.Key && a.Window == b.Window && a.Incarnation == b.Incarnation && a.Kind == b.Kind
 }
 
+// Before reports whether a comes before b in frames. Mostly the first half of
+// the key decides.
+func (a *CellID) Before(b *CellID) bool {
+	return a.Key.Hi < b.Key.Hi && a.Incarnation == b.Incarnation && a.Kind == b.Kind || compare(a, b) < 0
+}
+
 // Compare orders cells as in frames: by kind, incarnation, key and window.
-func (a CellID) Compare(b CellID) int {
+func (a CellID) Compare(b CellID) int { return compare(&a, &b) }
+
+func compare(a, b *CellID) int {
 	switch {
 	case a.Kind != b.Kind:
 		return cmp.Compare(a.Kind, b.Kind)
 	case a.Incarnation != b.Incarnation:
 		return cmp.Compare(a.Incarnation, b.Incarnation)
 	}
-	return compareInIncarnation(&a, &b)
+	return compareInIncarnation(a, b)
 }
 
 // compareInIncarnation orders the cells of one incarnation.

@@ -160,7 +160,12 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	if len(picked) == 0 {
 		return
 	}
-	slices.SortFunc(picked, func(a, b pick) int { return s.state.compare(&a, &b) })
+	slices.SortFunc(picked, func(a, b pick) int {
+		if a.hi < b.hi && a.incarnation == b.incarnation && a.kind == b.kind { // as mostly
+			return -1
+		}
+		return s.state.compare(&a, &b)
+	})
 	m.Cells = room
 	for n, p := range picked {
 		c := s.state.cells.at(p.cell)

@@ -50,11 +50,11 @@ func extrapolated(slope uint32, over time.Duration) uint64 {
 // setRate sets the rate by which a cell is extrapolated.
 func (s *state) setRate(i int32, rate uint32) {
 	c := s.cells.at(i)
-	switch e := s.keys.at(c.key); {
+	switch {
 	case c.Rate == 0 && rate > 0:
-		e.rated++
+		s.keys.at(c.key).rated++
 	case c.Rate > 0 && rate == 0:
-		e.rated--
+		s.keys.at(c.key).rated--
 	}
 	c.Rate = rate
 }

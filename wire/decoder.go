@@ -30,6 +30,7 @@ type Decoder struct {
 	part int // number of the current part, -1 outside
 	err  error
 
+	parts    [][]byte         // of the latest frame
 	messages []gossip.Message // of the latest frame
 }
 
@@ -46,7 +47,7 @@ func (d *Decoder) reset(head gossip.Message) {
 	if cap(latest) > maxWalk {
 		latest = nil
 	}
-	*d = Decoder{head: head, incarnations: incarnations, metas: metas, latest: latest, part: -1, messages: msgs}
+	*d = Decoder{head: head, incarnations: incarnations, metas: metas, latest: latest, part: -1, parts: d.parts, messages: msgs}
 }
 
 // fail keeps the first fault.
@@ -83,25 +84,24 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	d.head.Nonce = r.uint(frameNonce)
 	d.head.Echo = r.uint(frameEcho)
 	d.head.Held = r.uint(frameHeld)
-	var parts [MaxShards][]byte
-	n := 0
+	parts := d.parts[:0]
 	for content := r.content(frameParts); content != nil; content = r.content(frameParts) {
-		if n == d.head.Shards {
-			r.fail("it has more parts than its %d shards", n)
+		if len(parts) == d.head.Shards {
+			r.fail("it has more parts than its %d shards", len(parts))
 			break
 		}
-		parts[n] = content
-		n++
+		parts = append(parts, content)
 	}
 	d.readIncarnations(&r)
 	d.readMetas(&r)
-	if r.end(); n == 0 {
+	d.parts = parts
+	if r.end(); len(parts) == 0 {
 		r.fail("it has no parts, want at least one")
 	}
 	if d.err != nil {
 		return nil
 	}
-	d.readParts(parts[:n])
+	d.readParts(parts)
 	return d.messages
 }
 

@@ -19,7 +19,7 @@ func (e *Encoder) allCells(m *gossip.Message) error {
 		switch {
 		case !knownKind(c.Kind):
 			return malformed("shard %d: cell of kind %d, want at most %d", m.Shard, c.Kind, gossip.MaxKind)
-		case i > 0 && c.CellID == cells[i-1].CellID:
+		case i > 0 && !cells[i-1].Before(&c.CellID):
 			return malformed("shard %d: cell %v is there twice", m.Shard, c)
 		}
 		if fault := cellFault(c); fault != "" {
@@ -40,7 +40,7 @@ func (e *Encoder) allCells(m *gossip.Message) error {
 // sorted returns the cells in order.
 func sorted(cells []gossip.Cell) []gossip.Cell {
 	for i := 1; i < len(cells); i++ {
-		if cells[i-1].CellID.Compare(cells[i].CellID) > 0 {
+		if !cells[i-1].Before(&cells[i].CellID) {
 			return slices.SortedFunc(slices.Values(cells), func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
 		}
 	}

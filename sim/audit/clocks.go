@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota"
@@ -31,7 +30,7 @@ import (
 // one shard.
 type clockAuditor struct {
 	finding
-	stamps map[crdt.Incarnation]*stamps
+	stamps []*stamps // by process
 	walls  []wall    // by Daemon.Index
 	slew   int64     // the line of readings loses one part in so many
 	last   [][]int64 // by Daemon.Index and shard: clock of the latest decision
@@ -73,9 +72,9 @@ const (
 
 func clocks(a *sim.Auditor, t *truth) {
 	c := &clockAuditor{
-		finding: finding{a, t}, stamps: make(map[crdt.Incarnation]*stamps),
-		slew:  cmp.Or(t.world.Config().Node.Clock.SlewDivisor, hlc.DefaultSlewDivisor),
-		walls: make([]wall, len(t.up)), last: make([][]int64, len(t.up)),
+		finding: finding{a, t},
+		slew:    cmp.Or(t.world.Config().Node.Clock.SlewDivisor, hlc.DefaultSlewDivisor),
+		walls:   make([]wall, len(t.up)), last: make([][]int64, len(t.up)),
 	}
 	a.Restarted, a.Stepped, a.Decided = c.restarted, c.stepped, c.decided
 }
@@ -133,7 +132,7 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		at := d.Instant(a.world.Now())
 		clock := to.ahead[m.Shard] + a.world.Now().Milliseconds()
 		if clock >= m.Stamp.Millis() {
-			recordOf(a.stamps, to.incarnation).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
+			a.stampsOf(to).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
 		} else {
 			near := at.Wall/int64(time.Millisecond) + a.maxOffset.Milliseconds() - clockSlack
 			if !a.ok(leapt || m.Stamp.Millis() > near) {
@@ -152,7 +151,7 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 
 // order checks a stamp against those before it.
 func (a *clockAuditor) order(from *process, m *gossip.Message) {
-	s := recordOf(a.stamps, from.incarnation)
+	s := a.stampsOf(from)
 	for i := len(s.accepted) - 1; i >= 0; i-- {
 		if s.accepted[i].mono < m.Nonce {
 			if !a.ok(m.Stamp > s.accepted[i].stamp) {
@@ -170,6 +169,14 @@ func (a *clockAuditor) order(from *process, m *gossip.Message) {
 	if m.Nonce > s.nonce {
 		s.nonce, s.stamp = m.Nonce, m.Stamp
 	}
+}
+
+// stampsOf returns the stamps of a process.
+func (a *clockAuditor) stampsOf(p *process) *stamps {
+	for len(a.stamps) <= p.index {
+		a.stamps = append(a.stamps, &stamps{})
+	}
+	return a.stamps[p.index]
 }
 
 func (s *stamps) accept(t acceptedStamp) {

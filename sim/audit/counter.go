@@ -62,6 +62,7 @@ type window struct {
 	free       uint64 // of those admitted, without an owner or by a limit of the call
 	requested  uint64
 	counts     []count // by process, in the order in which they came
+	processes  []int32 // theirs
 	unsure     bool    // hits may be counted elsewhere, or nowhere
 	summary    summary
 }
@@ -228,7 +229,7 @@ func (t *truth) open(c *counter, start, end int64) *window {
 		w = t.free[n-1]
 		t.free = t.free[:n-1]
 	}
-	*w = window{start: start, end: end, least: end, counts: w.counts[:0]}
+	*w = window{start: start, end: end, least: end, counts: w.counts[:0], processes: w.processes[:0]}
 	i, _ := c.search(start)
 	c.windows = slices.Insert(c.windows, i, w)
 	return w
@@ -242,6 +243,7 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 		n := len(w.counts)
 		w.counts = slices.Grow(w.counts, 1)[:n+1]
 		c = &w.counts[n]
+		w.processes = append(w.processes, int32(process))
 		*c = count{process: process, steps: c.steps[:0], backs: c.backs[:0]}
 		if c.steps == nil {
 			c.steps = make([]step, 0, 8)
@@ -254,10 +256,8 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 
 // count returns the count of a process in the window, nil for none.
 func (w *window) count(process int) *count {
-	for i := range w.counts {
-		if w.counts[i].process == process {
-			return &w.counts[i]
-		}
+	if i := slices.Index(w.processes, int32(process)); i >= 0 {
+		return &w.counts[i]
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int) string {
 	c, across := &m.Cells[i], from.region != d.RegionIndex
 	switch {
-	case i > 0 && !follows(&m.Cells[i-1], c):
+	case i > 0 && !m.Cells[i-1].Before(&c.CellID):
 		return "is out of order"
 	case c.Value.N > c.Value.P || c.WindowLength < 1 || c.Carry < 0:
 		return "is inconsistent"
@@ -72,12 +72,6 @@ func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, 
 		return "is of a daemon alone"
 	}
 	return ""
-}
-
-// follows reports whether b comes after a in messages. Mostly the first half of
-// the key decides.
-func follows(a, b *gossip.Cell) bool {
-	return a.Kind == b.Kind && a.Incarnation == b.Incarnation && a.Key.Hi < b.Key.Hi || a.Compare(b.CellID) < 0
 }
 
 // nodeLocal reports whether the rule of a cell had scope node in every set.
