@@ -47,7 +47,8 @@ func (d *Decoder) reset(head gossip.Message) {
 	if cap(latest) > maxWalk {
 		latest = nil
 	}
-	*d = Decoder{head: head, incarnations: incarnations, metas: metas, latest: latest, part: -1, parts: d.parts, messages: msgs}
+	d.head, d.incarnations, d.metas, d.latest, d.messages = head, incarnations, metas, latest, msgs
+	d.base, d.met, d.spent, d.cells, d.denied, d.part, d.err = 0, 0, 0, 0, 0, -1, nil
 }
 
 // fail keeps the first fault.

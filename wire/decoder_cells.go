@@ -36,7 +36,7 @@ func (d *Decoder) readCells(r reader, m *gossip.Message) {
 	id := d.owner(&r, cellsKind, cellsIncarnation, len(m.Cells) == 0, before)
 	keys, n := r.rows(cellsKeys, keySize)
 	in := columns{
-		more: r.column(cellsMore), metas: r.column(cellsMetas), windows: r.column(cellsWindows),
+		id: id, more: r.column(cellsMore), metas: r.column(cellsMetas), windows: r.column(cellsWindows),
 		admitted: r.column(cellsAdmitted), refunded: r.column(cellsRefunded), rates: r.column(cellsRates),
 	}
 	r.end()
@@ -55,18 +55,18 @@ func (d *Decoder) readCells(r reader, m *gossip.Message) {
 	rest := m.Cells[start:]
 	var last crdt.Key
 	for i := range n {
-		id.Key = readKey(keys[keySize*i:])
-		if i > 0 && id.Key.Compare(last) <= 0 {
+		in.id.Key = readKey(keys[keySize*i:])
+		if i > 0 && in.id.Key.Compare(last) <= 0 {
 			r.fail("keys of incarnation %v are not ascending at %d", id.Incarnation, i)
 			return
 		}
-		last = id.Key
+		last = in.id.Key
 		more := in.more.next()
 		if more >= uint64(len(rest)) {
 			r.fail("more cells of the keys of incarnation %v than its %d", id.Incarnation, count)
 			return
 		}
-		d.keyCells(&r, &in, id, rest[:more+1])
+		d.keyCells(&r, &in, rest[:more+1])
 		if d.err != nil {
 			return
 		}
@@ -81,11 +81,15 @@ func (d *Decoder) readCells(r reader, m *gossip.Message) {
 	}
 }
 
-// columns holds the columns of an incarnation's cells beside their keys.
-type columns struct{ more, metas, windows, admitted, refunded, rates column }
+// columns holds the columns of an incarnation's cells beside their keys, and
+// the name of the cell that is read.
+type columns struct {
+	id                                              gossip.CellID
+	more, metas, windows, admitted, refunded, rates column
+}
 
 // keyCells decodes the next cells, all of one key.
-func (d *Decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gossip.Cell) {
+func (d *Decoder) keyCells(r *reader, in *columns, cells []gossip.Cell) {
 	for i := range cells {
 		n, distance := in.metas.next(), in.windows.next()
 		if n >= uint64(d.spent) {
@@ -98,10 +102,10 @@ func (d *Decoder) keyCells(r *reader, in *columns, id gossip.CellID, cells []gos
 			}
 		}
 		d.latest[n] += unzigzag(distance)
-		id.Window = d.latest[n]
+		in.id.Window = d.latest[n]
 		rate := in.rates.next()
 		c := &cells[i]
-		c.CellID, c.CellMeta, c.Rate = id, d.metas.values[n], uint32(rate)
+		c.CellID, c.CellMeta, c.Rate = in.id, d.metas.values[n], uint32(rate)
 		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
 		switch {
 		case rate > math.MaxUint32:

@@ -13,14 +13,14 @@ func (e *Encoder) allCells(m *gossip.Message) error {
 	if e.cells += len(m.Cells); e.cells > MaxFrameCells {
 		return &SizeError{What: "cells", Got: e.cells, Max: MaxFrameCells}
 	}
-	cells := sorted(m.Cells)
+	cells, twice := sorted(m.Cells)
+	if twice != nil {
+		return malformed("shard %d: cell %v is there twice", m.Shard, twice)
+	}
 	for i := range cells {
 		c := &cells[i]
-		switch {
-		case !knownKind(c.Kind):
+		if !knownKind(c.Kind) {
 			return malformed("shard %d: cell of kind %d, want at most %d", m.Shard, c.Kind, gossip.MaxKind)
-		case i > 0 && !cells[i-1].Before(&c.CellID):
-			return malformed("shard %d: cell %v is there twice", m.Shard, c)
 		}
 		if fault := cellFault(c); fault != "" {
 			return malformed("shard %d: cell %v: %s", m.Shard, c, fault)
@@ -37,14 +37,26 @@ func (e *Encoder) allCells(m *gossip.Message) error {
 	return nil
 }
 
-// sorted returns the cells in order.
-func sorted(cells []gossip.Cell) []gossip.Cell {
-	for i := 1; i < len(cells); i++ {
-		if !cells[i-1].Before(&cells[i].CellID) {
-			return slices.SortedFunc(slices.Values(cells), func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
+// sorted returns the cells in order, and one that is there twice, nil for none.
+func sorted(cells []gossip.Cell) ([]gossip.Cell, *gossip.Cell) {
+	at := disorder(cells)
+	if at < len(cells) {
+		cells = slices.SortedFunc(slices.Values(cells), func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
+		if at = disorder(cells); at < len(cells) {
+			return nil, &cells[at]
 		}
 	}
-	return cells
+	return cells, nil
+}
+
+// disorder returns the first cell that does not come after the one before it.
+func disorder(cells []gossip.Cell) int {
+	for i := 1; i < len(cells); i++ {
+		if !cells[i-1].Before(&cells[i].CellID) {
+			return i
+		}
+	}
+	return len(cells)
 }
 
 // incarnationCells writes the cells of one incarnation.
@@ -54,36 +66,42 @@ func (e *Encoder) incarnationCells(cells []gossip.Cell) {
 	e.uint(cellsIncarnation, e.incarnation(cells[0].Incarnation))
 	e.cellKeys(cells)
 	e.cellWindows(cells)
-	column := e.numbers[:0]
+	column, refunded, rates := e.numbers[:0], false, false
 	for i := range cells {
-		column = append(column, cells[i].Value.P)
+		c := &cells[i]
+		column = append(column, c.Value.P)
+		refunded, rates = refunded || c.Value.N != 0, rates || c.Rate != 0
 	}
 	e.required(cellsAdmitted, column)
-	column = column[:0]
-	for i := range cells {
-		column = append(column, cells[i].Value.N)
+	if refunded {
+		for i := range cells {
+			column[i] = cells[i].Value.N
+		}
+		e.required(cellsRefunded, column)
 	}
-	e.column(cellsRefunded, column)
-	column = column[:0]
-	for i := range cells {
-		column = append(column, uint64(cells[i].Rate))
+	if rates {
+		for i := range cells {
+			column[i] = uint64(cells[i].Rate)
+		}
+		e.required(cellsRates, column)
 	}
-	e.column(cellsRates, column)
 	e.close(at)
 }
 
 // cellKeys writes each key once, and how many cells it has beyond one.
 func (e *Encoder) cellKeys(cells []gossip.Cell) {
 	at := e.open(cellsKeys)
-	more := slices.Grow(e.numbers[:0], len(cells))
+	more, b := slices.Grow(e.numbers[:0], len(cells)), slices.Grow(e.b, keySize*len(cells))
 	for i := range cells {
-		if i > 0 && cells[i].Key == cells[i-1].Key {
+		k := &cells[i].Key
+		if i > 0 && *k == cells[i-1].Key {
 			more[len(more)-1]++
 			continue
 		}
-		e.key(cells[i].Key)
+		b = appendKey(b, *k)
 		more = append(more, 0)
 	}
+	e.b = b
 	e.close(at)
 	e.column(cellsMore, more)
 	e.numbers = more
@@ -113,9 +131,8 @@ func (e *Encoder) cellWindows(cells []gossip.Cell) {
 	e.numbers, e.distances = metas, distances
 }
 
-func (e *Encoder) key(k crdt.Key) {
-	e.b = binary.BigEndian.AppendUint64(e.b, k.Hi)
-	e.b = binary.BigEndian.AppendUint64(e.b, k.Lo)
+func appendKey(b []byte, k crdt.Key) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, k.Hi), k.Lo)
 }
 
 // allRefused writes the refusals of a part, incarnation by incarnation.
@@ -168,7 +185,7 @@ func (e *Encoder) incarnationRefused(refused []gossip.Refusal) {
 	e.uint(refusedIncarnation, e.incarnation(refused[0].Incarnation))
 	keys := e.open(refusedKeys)
 	for i := range refused {
-		e.key(refused[i].Key)
+		e.b = appendKey(e.b, refused[i].Key)
 	}
 	e.close(keys)
 	column, before := e.numbers[:0], e.base

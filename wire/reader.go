@@ -54,6 +54,10 @@ func (r *reader) flag(t tag) bool {
 
 // varint reads a number. After a fault no bytes remain, and it returns 0.
 func (r *reader) varint() uint64 {
+	if b := r.b; len(b) > 0 && b[0] < 0x80 {
+		r.b = b[1:]
+		return uint64(b[0])
+	}
 	v, n := uvarint(r.b)
 	if n == 0 {
 		r.fail("number is cut, too large or longer than it must be")
@@ -81,9 +85,14 @@ func (r *reader) word(t tag, name string) uint64 {
 // content returns the content of a field with a length, nil only when the field
 // is absent.
 func (r *reader) content(t tag) []byte {
-	if !r.next(t) {
+	if len(r.b) == 0 || r.b[0] != byte(t) { // as most are
 		return nil
 	}
+	return r.present(t)
+}
+
+func (r *reader) present(t tag) []byte {
+	r.b = r.b[1:]
 	n := r.varint()
 	if n > uint64(len(r.b)) {
 		r.fail("field %d of %d bytes, want at most the %d that follow", t.number(), n, len(r.b))
@@ -107,7 +116,10 @@ func (r *reader) rows(t tag, size int) ([]byte, int) {
 
 // column returns a field of packed numbers.
 func (r *reader) column(t tag) column {
-	content, _ := r.rows(t, 1)
+	content := r.content(t)
+	if content != nil && len(content) == 0 {
+		r.fail("field %d is empty, want it left out", t.number())
+	}
 	return column{b: content, left: content == nil, field: t}
 }
 
@@ -140,6 +152,11 @@ func (c *column) next() uint64 {
 }
 
 func (c *column) read() uint64 {
+	if b := c.b; len(b) > 0 && b[0] < 0x80 {
+		c.b = b[1:]
+		c.any |= uint64(b[0])
+		return uint64(b[0])
+	}
 	v, n := uvarint(c.b)
 	if n == 0 {
 		c.b, c.bad = nil, true
@@ -152,10 +169,16 @@ func (c *column) read() uint64 {
 
 // ends fails unless c was read completely and was necessary.
 func (r *reader) ends(c *column) {
+	if !c.left {
+		r.read(c)
+	}
+}
+
+func (r *reader) read(c *column) {
 	switch {
 	case c.bad || len(c.b) > 0:
 		r.fail("field %d does not hold the numbers of the rows, as short as can be", c.field.number())
-	case !c.left && c.any == 0:
+	case c.any == 0:
 		r.fail("field %d is all 0, want it left out", c.field.number())
 	}
 }
@@ -163,9 +186,6 @@ func (r *reader) ends(c *column) {
 // uvarint returns the number that b starts with and its size, which is 0 when
 // b is cut, the number does not fit 64 bits, or it could be shorter.
 func uvarint(b []byte) (uint64, int) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), 1
-	}
 	v, n := binary.Uvarint(b)
 	if n <= 0 || n > 1 && b[n-1] == 0 {
 		return 0, 0

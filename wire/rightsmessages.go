@@ -15,7 +15,7 @@ func (e *Encoder) rightsMessages(m *gossip.Message) error {
 		at := e.open(partRightsMessages)
 		e.uint(rightsMessageKind, uint64(n.Kind))
 		key := e.open(rightsMessageKey)
-		e.key(n.Key)
+		e.b = appendKey(e.b, n.Key)
 		e.close(key)
 		e.uint(rightsMessageWindow, zigzag(n.Window-e.base))
 		e.word(rightsMessageRule, n.Rule)

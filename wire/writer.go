@@ -39,6 +39,10 @@ func (e *Encoder) open(t tag) int {
 // content when that needs more than the one byte reserved for it.
 func (e *Encoder) close(at int) {
 	size := len(e.b) - at
+	if size < 0x80 {
+		e.b[at-1] = byte(size)
+		return
+	}
 	if extra := varintSize(uint64(size)) - 1; extra > 0 {
 		e.b = slices.Grow(e.b, extra)[:len(e.b)+extra]
 		copy(e.b[at+extra:], e.b[at:at+size])
