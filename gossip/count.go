@@ -25,7 +25,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	c := e.state.cells.at(i)
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
-	e.state.set(i, v)
+	e.state.set(c, v)
 	unsent := v.P - c.refP
 	switch {
 	case unsent >= left/(2*uint64(e.roles.active)) && len(e.links) > 0 && unsent > 0:
@@ -59,7 +59,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 		return 0
 	}
 	v.N += n
-	e.state.set(i, v)
+	e.state.set(c, v)
 	if e.cfg.delays(c.WindowLength) {
 		e.state.delay(i, now)
 	} else {

@@ -34,7 +34,7 @@ type Engine struct {
 	expired   time.Duration // when cells were last checked for expiry
 	floor     int64         // cells that end until here (Unix milliseconds) were dropped
 	changes   []Change
-	found     []int32   // cells of the current message that are in memory
+	found     []located // cells of the current message
 	picked    []pick    // cells for the current message
 	out       []Message // of the latest call of Messages
 	room      cellRoom  // for their cells

@@ -172,13 +172,16 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		e.event(now, CellStale, l.peer.ID, 0, 1)
 		return true
 	}
-	id, i := in.CellID, e.found[at]
+	if c := e.found[at].cell; c != nil && in.Kind.Counts() {
+		e.merged++
+		e.mergeCount(now, l, m, e.found[at].at, c, in)
+		return true
+	}
+	id := in.CellID
 	if in.Kind == Given {
-		id.Kind, id.Incarnation, i = Received, l.peer.ID, none
+		id.Kind, id.Incarnation = Received, l.peer.ID
 	}
-	if i == none { // an earlier cell of the message may have made it
-		i = e.state.find(id)
-	}
+	i := e.state.find(id) // an earlier cell of the message may have made it
 	if i == none {
 		reason := NoRoom
 		if sat.AddInt(newest, in.WindowLength) < in.Window {
@@ -196,7 +199,7 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 	}
 	e.merged++
 	if id.Kind.Counts() {
-		e.mergeCount(now, l, m, i, in)
+		e.mergeCount(now, l, m, i, e.state.cells.at(i), in)
 	} else {
 		e.mergeRights(now, l, i, in)
 	}
@@ -204,8 +207,7 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 }
 
 // mergeCount merges a count into the cell at i.
-func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in *Cell) {
-	c := e.state.cells.at(i)
+func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, c *cell, in *Cell) {
 	was := c.Value
 	is := c.join(in)
 	longer := in.Carry > c.Carry
@@ -213,12 +215,12 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 	if c.Kind == RegionSum && l.local && is == in.Value && (c.via != l.peer.ID || c.Rate != in.Rate) &&
 		e.roles.cached(e.state.keys.at(c.key)) == l.peer.ID {
 		c.via = l.peer.ID
-		e.state.setRate(i, in.Rate)
+		e.state.setRate(c, in.Rate)
 	}
 	if is == was && !longer {
 		return
 	}
-	e.state.set(i, is)
+	e.state.set(c, is)
 	c.source, c.received = l.peer.ID, now
 	if c.Carry > in.Carry {
 		c.source = 0
@@ -227,7 +229,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 		e.restoration.check(c.CellID, now+e.cfg.settleTime())
 		return
 	}
-	l.measure(&e.state, e.links, m, i, was)
+	l.measure(&e.state, e.links, m, i, c, was)
 	if c.version == 0 || e.passesOn(c) {
 		e.state.touch(i, now)
 	}
@@ -235,11 +237,11 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, in 
 		e.forward(l, i)
 	}
 	if is != was {
-		e.changes = append(e.changes, Change{
-			Key: c.Key, Window: c.Window, Span: c.CellMeta, at: c.key,
-			// A sum of more hits may have fewer refunds.
-			Gain: sat.Add(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), Less: is.N - min(was.N, is.N),
-		})
+		e.changes = append(e.changes, Change{})
+		g := &e.changes[len(e.changes)-1]
+		g.Key, g.Window, g.Span, g.at = c.Key, c.Window, c.CellMeta, c.key
+		// A sum of more hits may have fewer refunds.
+		g.Gain, g.Less = sat.Add(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), is.N-min(was.N, is.N)
 	}
 }
 

@@ -23,7 +23,7 @@ func TestDifferingBucketIsRepaired(t *testing.T) {
 			a1, a2 := r.of("a1"), r.of("a2")
 			a1.Add(r.mono(a1), testKey(1), epoch, c.span, 10, ample)
 			r.run(time.Second)
-			a2.state.set(a2.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID}), crdt.PN{P: 3})
+			a2.state.set(a2.state.cells.at(a2.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID})), crdt.PN{P: 3})
 			r.run(5 * time.Second)
 			if got := r.total("a2", 1); got != c.want {
 				t.Errorf("a2 knows %d, want %d", got, c.want)

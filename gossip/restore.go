@@ -66,16 +66,16 @@ func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain u
 			return 0
 		}
 	}
-	was := s.cells.at(i).Value
+	c := s.cells.at(i)
+	was := c.Value
 	// Refunds that are not known were of hits that are not known either: they
 	// are restored in pairs, so the sum covers the one that was sent back and
 	// never falls.
 	refunded := v.N - min(v.N, known.N)
 	gain = max(v.P-known.P, refunded)
 	is := crdt.PN{P: sat.Add(was.P, gain), N: sat.Add(was.N, refunded)}
-	s.set(i, is)
+	s.set(c, is)
 	s.touch(i, now)
-	c := s.cells.at(i)
 	r.changes = append(r.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, at: c.key, Gain: gain, Less: is.N - was.N})
 	return gain
 }

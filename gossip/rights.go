@@ -29,8 +29,9 @@ func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, meta CellMeta
 
 // increase adds to the value of cell i.
 func (s *state) increase(i int32, now time.Duration, p, n uint64) {
-	v := s.cells.at(i).Value
-	s.set(i, crdt.PN{P: crdt.AddSat(v.P, p), N: crdt.AddSat(v.N, n)})
+	c := s.cells.at(i)
+	v := c.Value
+	s.set(c, crdt.PN{P: crdt.AddSat(v.P, p), N: crdt.AddSat(v.N, n)})
 	s.touch(i, now)
 }
 
@@ -43,7 +44,7 @@ func (e *Engine) mergeRights(now time.Duration, l *link, i int32, in *Cell) {
 	if is == was {
 		return
 	}
-	e.state.set(i, is)
+	e.state.set(c, is)
 	c.source, c.received = l.peer.ID, now
 	if c.Kind != Received {
 		return

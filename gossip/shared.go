@@ -1,6 +1,10 @@
 package gossip
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/georld/rld/crdt"
+)
 
 // Links that send in one call of Messages mostly start at the same change. What
 // they have in common is found once: remoteChanges for links to other regions,
@@ -12,6 +16,7 @@ type remoteChanges struct {
 	version     uint64 // of the state, 0 for nothing
 	first, next int32  // next is where the walk over the changes goes on
 	cells       []int32
+	winners     []crdt.Incarnation // of their keys by region, 0 where not looked for yet
 }
 
 // pick appends the changes from first on that a peer receives, at most room of
@@ -19,15 +24,25 @@ type remoteChanges struct {
 // has many changes to come.
 func (r *remoteChanges) pick(s *scope, first int32, room int, picked []pick) []pick {
 	if r.version != s.state.version || r.first != first {
-		*r = remoteChanges{s.state.version, first, first, r.cells[:0]}
+		*r = remoteChanges{s.state.version, first, first, r.cells[:0], r.winners[:0]}
 	}
 	for n := 0; len(picked) < room && (n < len(r.cells) || r.walk(s)); n++ {
 		i := r.cells[n]
-		if c := s.state.cells.at(i); s.leaves(c) {
+		if c := s.state.cells.at(i); c.Kind == Daemon && r.winner(s, n, c) == s.to.peer.ID && c.Incarnation != s.to.peer.ID ||
+			c.Kind != Daemon && s.leaves(c) {
 			picked = append(picked, s.pick(i, c))
 		}
 	}
 	return picked
+}
+
+// winner returns the aggregator of the n-th change's key in the peer's region.
+func (r *remoteChanges) winner(s *scope, n int, c *cell) crdt.Incarnation {
+	w := &r.winners[n*len(s.roles.regions)+s.to.region]
+	if *w == 0 {
+		*w = s.roles.regions[s.to.region].aggregator(c.Key)
+	}
+	return *w
 }
 
 // walk finds one more change. It returns false at the last one.
@@ -37,6 +52,9 @@ func (r *remoteChanges) walk(s *scope) bool {
 		r.next = c.at[changeList].next
 		if s.mayLeave(c) {
 			r.cells = append(r.cells, i)
+			for range s.roles.regions {
+				r.winners = append(r.winners, 0)
+			}
 			return true
 		}
 	}

@@ -48,8 +48,7 @@ func extrapolated(slope uint32, over time.Duration) uint64 {
 }
 
 // setRate sets the rate by which a cell is extrapolated.
-func (s *state) setRate(i int32, rate uint32) {
-	c := s.cells.at(i)
+func (s *state) setRate(c *cell, rate uint32) {
 	switch {
 	case c.Rate == 0 && rate > 0:
 		s.keys.at(c.key).rated++
@@ -63,7 +62,7 @@ func (s *state) setRate(i int32, rate uint32) {
 func (s *state) clearSumRates() {
 	for i := range int32(s.cells.used) {
 		if c := s.cells.at(i); c.used && c.Kind == RegionSum && c.Rate > 0 {
-			s.setRate(i, 0)
+			s.setRate(c, 0)
 		}
 	}
 }

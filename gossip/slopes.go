@@ -10,20 +10,19 @@ import (
 // measure updates the slope of cell i from a message of its writer. Only the
 // peer that a cell is received through (via) gives it a slope, and its complete
 // messages end the slope. Clocks of peers differ, so another via starts anew.
-func (l *link) measure(s *state, ls links, m *Message, i int32, was crdt.PN) {
-	c := s.cells.at(i)
+func (l *link) measure(s *state, ls links, m *Message, i int32, c *cell, was crdt.PN) {
 	firstHand := c.Kind == Daemon && c.Incarnation == l.peer.ID || c.Kind == RegionSum && !l.local
 	if !firstHand {
 		if c.via != l.peer.ID && ls.find(c.via) == nil {
 			c.via = l.peer.ID
-			s.setRate(i, 0)
+			s.setRate(c, 0)
 		}
 		return
 	}
 	at := time.Duration(m.Nonce) * time.Microsecond
 	if c.via != l.peer.ID && was.P > 0 {
 		c.via, c.growth = l.peer.ID, growth{refP: c.Value.P, ref: max(at, 1)}
-		s.setRate(i, 0)
+		s.setRate(c, 0)
 		return
 	}
 	c.via = l.peer.ID
@@ -32,19 +31,19 @@ func (l *link) measure(s *state, ls links, m *Message, i int32, was crdt.PN) {
 		start = max(start, l.sentAt)
 	}
 	c.observe(c.Value.P, start, at, l.interval())
-	l.rate(s, i, c.slope)
+	l.rate(s, i, c)
 }
 
-// rate sets the slope of a cell and remembers the cell.
-func (l *link) rate(s *state, i int32, slope uint32) {
-	if s.cells.at(i).Rate == 0 && slope > 0 {
+// rate makes the slope of cell i its rate and remembers the cell.
+func (l *link) rate(s *state, i int32, c *cell) {
+	if c.Rate == 0 && c.slope > 0 {
 		l.rated = append(l.rated, i)
 		if len(l.rated) > s.cells.used { // some are listed twice
 			slices.Sort(l.rated)
 			l.rated = slices.Compact(l.rated)
 		}
 	}
-	s.setRate(i, slope)
+	s.setRate(c, c.slope)
 }
 
 // settleRates lowers the slopes of cells that a complete message did not
@@ -57,7 +56,7 @@ func (l *link) settleRates(s *state, now time.Duration) {
 			continue
 		}
 		c.observe(c.Value.P, c.ref, l.sentAt, l.interval())
-		s.setRate(i, c.slope)
+		s.setRate(c, c.slope)
 		if c.Rate == 0 && c.Kind == RegionSum {
 			s.touch(i, now)
 		}
@@ -73,7 +72,7 @@ func (l *link) settleRates(s *state, now time.Duration) {
 func (l *link) clearRates(s *state, now time.Duration) {
 	for _, i := range l.rated {
 		if c := s.cells.at(i); c.used && c.via == l.peer.ID && c.Rate > 0 {
-			s.setRate(i, 0)
+			s.setRate(c, 0)
 			if c.Kind == RegionSum {
 				s.touch(i, now)
 			}

@@ -79,35 +79,44 @@ func (s *state) find(id CellID) int32 {
 	return s.byID.find(s.hash(&id), func(i int32) bool { return s.cells.at(i).is(&id) })
 }
 
-// locate appends the index of each cell of a message of a peer to found, none
-// where the cell must be searched with find. It reads the entries of all cells
-// before the first cell, and no cell depends on another one: a processor then
-// waits for the memory of many at once, and not for one after the other. It
-// reads all that a merge of the cells will read or write.
-func (s *state) locate(found []int32, in []Cell, self, from crdt.Incarnation) []int32 {
+// located is a cell of a message in memory: nil and none where it must be
+// searched with find.
+type located struct {
+	cell *cell
+	at   int32
+}
+
+// locate appends the cells of a peer's message to found. It reads the entries
+// of all cells before the first cell, and no cell depends on another one: a
+// processor then waits for the memory of many at once, and not for one after
+// the other. It reads all that a merge of the cells will read or write.
+func (s *state) locate(found []located, in []Cell, self, from crdt.Incarnation) []located {
 	for i := range in {
-		found = append(found, s.byID.first(s.hash(&in[i].CellID)))
+		found = append(found, located{at: s.byID.first(s.hash(&in[i].CellID))})
 	}
-	for i, at := range found {
-		if at == none {
+	for i := range found {
+		f := &found[i]
+		if f.at == none {
 			continue
 		}
-		c := s.cells.at(at)
+		c := s.cells.at(f.at)
 		s.ahead += c.version // in the first line of a cell, as used is in the last one
 		if !c.used || !c.is(&in[i].CellID) {
-			found[i] = none
-		}
-	}
-	for _, at := range found {
-		if at != none {
-			s.ahead += s.keys.at(s.cells.at(at).key).roles
-		}
-	}
-	for _, at := range found {
-		if at == none {
+			f.at = none
 			continue
 		}
-		c := s.cells.at(at)
+		f.cell = c
+	}
+	for i := range found {
+		if c := found[i].cell; c != nil {
+			s.ahead += s.keys.at(c.key).roles
+		}
+	}
+	for i := range found {
+		c := found[i].cell
+		if c == nil {
+			continue
+		}
 		// Most cells stay where they are among the changes (passesOn). Those
 		// that move write to their neighbors.
 		if winner := s.keys.at(c.key).aggregator; winner != self && (c.Kind == Daemon || winner == from) {
@@ -154,7 +163,7 @@ func (s *state) drop(i int32) {
 	c := s.cells.at(i)
 	s.digest(c, c.Value, crdt.PN{})
 	s.unlist(i)
-	s.setRate(i, 0)
+	s.setRate(c, 0)
 	e := s.keys.at(c.key)
 	s.unlink(&e.chain, keyList, i)
 	if e.cells--; e.cells == 0 {
@@ -166,8 +175,7 @@ func (s *state) drop(i int32) {
 }
 
 // set gives a cell a greater value.
-func (s *state) set(i int32, v crdt.PN) {
-	c := s.cells.at(i)
+func (s *state) set(c *cell, v crdt.PN) {
 	s.digest(c, c.Value, v)
 	c.Value = v
 }

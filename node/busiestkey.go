@@ -115,7 +115,7 @@ func (b *busiestKeys) charged(set *rules.Set, e *keytable.Entry, l *rules.Limit,
 
 // changed notes a count of other daemons on a key without an entry here.
 func (b *busiestKeys) changed(s *ruleset, eng *gossip.Engine, c *gossip.Change) {
-	r := s.set.FindShared(c.Span.Rule)
+	r := s.shares(c.Span.Rule)
 	if r == nil || !quota.Of(r.Limit).Windowed() {
 		return // the usage is not known
 	}

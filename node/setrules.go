@@ -13,6 +13,17 @@ import (
 type ruleset struct {
 	set      *rules.Set
 	override rules.Limit // scratch of limitOf
+	shared   uint64      // the name that shares found last
+	found    *rules.Rule // its rule
+}
+
+// shares returns the rule in force with a name that daemons share, nil for
+// none. Most changes in a row are of one rule.
+func (s *ruleset) shares(name uint64) *rules.Rule {
+	if s.shared != name || s.found == nil {
+		s.shared, s.found = name, s.set.FindShared(name)
+	}
+	return s.found
 }
 
 // index returns the index of a rule in force, -1 for none. A call that was
@@ -48,7 +59,7 @@ func (s *ruleset) limitOf(c *gossip.Change) *rules.Limit {
 	if c.Span.Rule == 0 {
 		return overrideLimit(&s.override, c.Span.WindowLength)
 	}
-	if r := s.set.FindShared(c.Span.Rule); r != nil {
+	if r := s.shares(c.Span.Rule); r != nil {
 		return r.Limit
 	}
 	return nil
