@@ -22,11 +22,11 @@ type rig struct {
 func newRig(t *testing.T, cfg *Config, until time.Duration) *rig {
 	t.Helper()
 	w := newWorld(cfg)
-	w.auditors = TestAuditors()(w)
+	w.auditors = watching(TestAuditors()(w))
 	w.prepare()
 	w.runUntil(until)
 	r := &rig{t, w}
-	for _, a := range w.auditors {
+	for _, a := range w.auditors.all {
 		if a.Found.Violations > 0 {
 			t.Fatalf("%s complains of a run without faults: %s", a.Found.Name, a.Found.First)
 		}
@@ -36,7 +36,7 @@ func newRig(t *testing.T, cfg *Config, until time.Duration) *rig {
 
 func (r *rig) auditor(name string) *Auditor {
 	r.t.Helper()
-	for _, a := range r.w.auditors {
+	for _, a := range r.w.auditors.all {
 		if a.Found.Name == name {
 			return a
 		}

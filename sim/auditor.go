@@ -100,94 +100,109 @@ type Allotted struct {
 	Total, Amount uint64
 }
 
-// watchers are the auditors of a run.
-type watchers []*Auditor
+// watchers are the auditors of a run, and their hooks that are called most.
+type watchers struct {
+	all       []*Auditor
+	onCalled  []func(*Daemon, int, *node.Call)
+	onDecided []func(*Decided)
+	onStepped []func(*Daemon, *gossip.Message, error)
+}
+
+func watching(all []*Auditor) watchers {
+	w := watchers{all: all}
+	for _, a := range all {
+		if a.Called != nil {
+			w.onCalled = append(w.onCalled, a.Called)
+		}
+		if a.Decided != nil {
+			w.onDecided = append(w.onDecided, a.Decided)
+		}
+		if a.Stepped != nil {
+			w.onStepped = append(w.onStepped, a.Stepped)
+		}
+	}
+	return w
+}
 
 // notify calls a hook of all auditors that have it.
-func notify[T any](all watchers, hook func(*Auditor) func(T), v T) {
-	for _, a := range all {
+func notify[T any](w *watchers, hook func(*Auditor) func(T), v T) {
+	for _, a := range w.all {
 		if f := hook(a); f != nil {
 			f(v)
 		}
 	}
 }
 
-func (all watchers) decided(d *Decided) {
-	for _, a := range all {
-		if a.Decided != nil {
-			a.Decided(d)
-		}
+func (w *watchers) decided(d *Decided) {
+	for _, f := range w.onDecided {
+		f(d)
 	}
 }
 
-func (all watchers) restarted(d *Daemon) {
-	notify(all, func(a *Auditor) func(*Daemon) { return a.Restarted }, d)
+func (w *watchers) restarted(d *Daemon) {
+	notify(w, func(a *Auditor) func(*Daemon) { return a.Restarted }, d)
 }
 
-func (all watchers) down(d *Daemon) { notify(all, func(a *Auditor) func(*Daemon) { return a.Down }, d) }
+func (w *watchers) down(d *Daemon) { notify(w, func(a *Auditor) func(*Daemon) { return a.Down }, d) }
 
-func (all watchers) left(d *Daemon, since time.Duration) {
-	for _, a := range all {
+func (w *watchers) left(d *Daemon, since time.Duration) {
+	for _, a := range w.all {
 		if a.Left != nil {
 			a.Left(d, since)
 		}
 	}
 }
 
-func (all watchers) allotted(o *Allotted) {
-	notify(all, func(a *Auditor) func(*Allotted) { return a.Allotted }, o)
+func (w *watchers) allotted(o *Allotted) {
+	notify(w, func(a *Auditor) func(*Allotted) { return a.Allotted }, o)
 }
 
-func (all watchers) settled() {
-	for _, a := range all {
+func (w *watchers) settled() {
+	for _, a := range w.all {
 		if a.Settled != nil {
 			a.Settled()
 		}
 	}
 }
 
-func (all watchers) ended(settled bool) {
-	notify(all, func(a *Auditor) func(bool) { return a.Ended }, settled)
+func (w *watchers) ended(settled bool) {
+	notify(w, func(a *Auditor) func(bool) { return a.Ended }, settled)
 }
 
-func (all watchers) sample(s *Series) {
-	notify(all, func(a *Auditor) func(*Series) { return a.Sample }, s)
+func (w *watchers) sample(s *Series) {
+	notify(w, func(a *Auditor) func(*Series) { return a.Sample }, s)
 }
 
-func (all watchers) stepped(d *Daemon, m *gossip.Message, err error) {
-	for _, a := range all {
-		if a.Stepped != nil {
-			a.Stepped(d, m, err)
-		}
+func (w *watchers) stepped(d *Daemon, m *gossip.Message, err error) {
+	for _, f := range w.onStepped {
+		f(d, m, err)
 	}
 }
 
-func (all watchers) happened(d *Daemon, e gossip.Event) {
-	for _, a := range all {
+func (w *watchers) happened(d *Daemon, e gossip.Event) {
+	for _, a := range w.all {
 		if a.Happened != nil {
 			a.Happened(d, e)
 		}
 	}
 }
 
-func (all watchers) called(d *Daemon, set int, c *node.Call) {
-	for _, a := range all {
-		if a.Called != nil {
-			a.Called(d, set, c)
-		}
+func (w *watchers) called(d *Daemon, set int, c *node.Call) {
+	for _, f := range w.onCalled {
+		f(d, set, c)
 	}
 }
 
-func (all watchers) refunded(d *Daemon, token, hits uint64, done node.Refunded) {
-	for _, a := range all {
+func (w *watchers) refunded(d *Daemon, token, hits uint64, done node.Refunded) {
+	for _, a := range w.all {
 		if a.Refunded != nil {
 			a.Refunded(d, token, hits, done)
 		}
 	}
 }
 
-func (all watchers) sent(d *Daemon, m *sticky.Message) {
-	for _, a := range all {
+func (w *watchers) sent(d *Daemon, m *sticky.Message) {
+	for _, a := range w.all {
 		if a.Sent != nil {
 			a.Sent(d, m)
 		}
@@ -195,10 +210,10 @@ func (all watchers) sent(d *Daemon, m *sticky.Message) {
 }
 
 // report completes a result and returns the findings of the auditors.
-func (all watchers) report(r *Result) []Audit {
-	notify(all, func(a *Auditor) func(*Result) { return a.Fill }, r)
+func (w *watchers) report(r *Result) []Audit {
+	notify(w, func(a *Auditor) func(*Result) { return a.Fill }, r)
 	var out []Audit
-	for _, a := range all {
+	for _, a := range w.all {
 		if a.Found.Name != "" {
 			out = append(out, a.Found)
 		}

@@ -94,7 +94,7 @@ func (m *mutation) rig(w *World) {
 			d.serveAgent(w, d.agent.Stored(d.Instant(w.now).Mono, nil))
 		}
 	}
-	w.auditors = append(w.auditors, m.watch())
+	w.auditors = watching(append(w.auditors.all, m.watch()))
 }
 
 // reconfigure puts a layout into the log of an acceptor that is about to start.

@@ -13,7 +13,7 @@ import (
 func TestCrashBeforeASync(t *testing.T) {
 	cfg := hard(t, fixed)
 	w := newWorld(cfg)
-	w.auditors = TestAuditors()(w)
+	w.auditors = watching(TestAuditors()(w))
 	w.prepare()
 	d := w.daemons[0]
 	for w.writes.len() == 0 || w.writes.items[0].daemon != d.Index {
@@ -56,7 +56,7 @@ func TestCrashBeforeASync(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.runUntil(cfg.Duration)
-	for _, a := range w.auditors {
+	for _, a := range w.auditors.all {
 		if r := a.Found; r.Violations > 0 {
 			t.Errorf("%+v", r)
 		}

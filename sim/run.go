@@ -106,7 +106,7 @@ func run(cfg *Config, o Options, rigs ...func(*World)) (w *World, r *Result, err
 	}
 	w = newWorld(cfg)
 	if o.Auditors != nil {
-		w.auditors = o.Auditors(w)
+		w.auditors = watching(o.Auditors(w))
 	}
 	for _, rig := range rigs {
 		rig(w)

@@ -101,14 +101,14 @@ func leakMapOrder(w *World) {
 	for _, d := range w.daemons {
 		daemons[d] = true
 	}
-	w.auditors = append(w.auditors, &Auditor{Decided: func(*Decided) {
+	w.auditors = watching(append(w.auditors.all, &Auditor{Decided: func(*Decided) {
 		for d := range daemons {
 			if d.Index == 0 {
 				return
 			}
 			w.load.rng.Uint64()
 		}
-	}})
+	}}))
 }
 
 // TestCrashIsReported: a panic anywhere is an error that names run and seed.

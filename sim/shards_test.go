@@ -25,9 +25,9 @@ func sameAcrossShards(t *testing.T, cfg *Config) {
 		c.Network.Region.Reorder, c.Network.Across.Reorder = reorder, reorder
 		w := newWorld(&c)
 		out := outcome{}
-		w.auditors = []*Auditor{{Decided: func(d *Decided) { // without what depends on the run
+		w.auditors = watching([]*Auditor{{Decided: func(d *Decided) { // without what depends on the run
 			out.decisions = append(out.decisions, Decided{At: d.At, Key: d.Key, Hits: d.Hits, Allowed: d.Allowed})
-		}}}
+		}}})
 		w.prepare()
 		w.runUntil(c.Duration + 1)
 		if !w.settle() {

@@ -26,7 +26,7 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	}
 	cfg := flooded(t, "unit: hour, requests_per_unit: 10, consistency: strict, home: eu")
 	w := newWorld(cfg)
-	w.auditors = TestAuditors(strictAuditors...)(w)
+	w.auditors = watching(TestAuditors(strictAuditors...)(w))
 	w.prepare()
 	w.runUntil(2 * time.Second)
 	before := w.strict.out
@@ -36,7 +36,7 @@ func TestDeniedKeyIsQuiet(t *testing.T) {
 	if asks > 100 || decided < 90_000 {
 		t.Errorf("%d asks a second for %d decisions, want at most 100", asks, decided)
 	}
-	for _, a := range w.auditors {
+	for _, a := range w.auditors.all {
 		if r := a.Found; r.Violations > 0 {
 			t.Errorf("%+v", r)
 		}
@@ -124,7 +124,7 @@ func TestBreakersOpenAndClose(t *testing.T) {
 	cfg.Strict.Breaker = breaker.Config{Calls: 4, Window: time.Second, Open: time.Second}
 	cfg.Faults = []Fault{{Kind: Cut, At: time.Second, For: 6 * time.Second, From: []string{"eu"}, To: []string{"us"}}}
 	w := newWorld(cfg)
-	w.auditors = TestAuditors(strictAuditors...)(w)
+	w.auditors = watching(TestAuditors(strictAuditors...)(w))
 	w.prepare()
 	w.runUntil(3500 * time.Millisecond)
 	before := w.strict.out
