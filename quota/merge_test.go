@@ -135,6 +135,21 @@ func TestLateHitsAreADebt(t *testing.T) {
 	}
 }
 
+// TestLimitOfZeroHasNoDebt: hits from before a limit was lowered to 0 are gone
+// with their window, and so is the time to wait for a call of no hits.
+func TestLimitOfZeroHasNoDebt(t *testing.T) {
+	l := &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 0, CarryDebt: true}
+	var k key
+	Of(l).Charge(&k.cell, &k.log, epoch, 7)
+	got := Of(l).Describe(&k.cell, &k.log, epoch+1_000, 0, 0)
+	if want := (Report{Reset: l.Window() - 1_000, Retry: l.Window() - 1_000}); got != want {
+		t.Errorf("report %+v, want %+v", got, want)
+	}
+	if debt := Of(l).Used(&k.cell, &k.log, epoch+l.Window()); debt != 0 {
+		t.Errorf("debt %d in the next window, want none", debt)
+	}
+}
+
 // bucketReplica is one of several replicas of a bucket, by either rule.
 type bucketReplica interface {
 	take(now int64) bool

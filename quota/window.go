@@ -15,7 +15,8 @@ type window struct {
 }
 
 // roll reads c at now without changing it. Windows that were skipped hold
-// nothing; each of them pays back a whole limit of the debt.
+// nothing; each of them pays back a whole limit of the debt. A limit of 0 pays
+// nothing back and needs no debt: it denies every hit.
 func (f Fold) roll(c *Cell, now int64) window {
 	width := f.Window()
 	if now < c.Window+width {
@@ -27,7 +28,7 @@ func (f Fold) roll(c *Cell, now int64) window {
 	if steps == 1 {
 		w.prev = c.Count
 	}
-	if !f.CarryDebt {
+	if !f.CarryDebt || f.Requests == 0 {
 		return w
 	}
 	limit := uint64(f.Requests)
