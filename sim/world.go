@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -214,6 +215,10 @@ func (w *World) prepare() {
 func (w *World) runUntil(end time.Duration) {
 	for w.failed == nil && w.events.len() > 0 && w.events.events[0].at < end {
 		e := w.events.pop()
+		if e.at < w.now {
+			w.fail(fmt.Errorf("sim: %s at %v is due in the past, it is %v", eventKinds[e.kind].name, e.at, w.now))
+			return
+		}
 		w.lines.before(w, e.at)
 		w.now, w.doing, w.acting = e.at, e, nil
 		w.count++

@@ -214,7 +214,7 @@ func (s *Source) nextPulse() bool {
 const maxMissed = 10_000
 
 // Wait returns how long a client waits before it comes again; false when that
-// would not help it.
+// would not help it, or not in the longest run.
 func (s *Source) Wait(statuses []node.Status) (time.Duration, bool) {
 	wait := s.Work.Retry.Backoff
 	if wait == 0 {
@@ -229,6 +229,8 @@ func (s *Source) Wait(statuses []node.Status) (time.Duration, bool) {
 			wait = max(wait, st.Retry)
 		}
 	}
-	wait = max(wait, time.Millisecond)
+	if wait = max(wait, time.Millisecond); wait > MaxDuration {
+		return 0, false
+	}
 	return wait + time.Duration(s.rng.Float64()*s.Work.Retry.Jitter*float64(wait)), true
 }
