@@ -17,8 +17,10 @@ func (s *state) chain(key int32, visit func(i int32, c *cell)) {
 	if key == none {
 		return
 	}
-	for i := s.keys.at(key).chain.first; i != none; i = s.cells.at(i).at[keyList].next {
-		visit(i, s.cells.at(i))
+	for i := s.keys.at(key).chain.first; i != none; {
+		c := s.cells.at(i)
+		visit(i, c)
+		i = c.at[keyList].next
 	}
 }
 

@@ -95,10 +95,12 @@ func (s *scope) sums(c *cell) bool {
 	if c.Regional || s.roles.cached(k) != s.self {
 		return false
 	}
-	for i := k.chain.first; i != none; i = s.state.cells.at(i).at[keyList].next {
-		if o := s.state.cells.at(i); o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
+	for i := k.chain.first; i != none; {
+		o := s.state.cells.at(i)
+		if o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
 			return false
 		}
+		i = o.at[keyList].next
 	}
 	return true
 }
