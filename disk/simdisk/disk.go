@@ -118,8 +118,10 @@ func (d *Disk) Truncate(name string) bool {
 	return true
 }
 
-// Remove removes a file, while no process runs.
+// Remove removes a file, while no process runs. That is durable, with all
+// changes of names before it: no loss of power brings the file back.
 func (d *Disk) Remove(name string) {
+	d.syncNames(len(d.changes))
 	delete(d.names, name)
 	delete(d.durable, name)
 }

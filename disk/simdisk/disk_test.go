@@ -99,6 +99,20 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestRemovedFileIsGone removes a file whose name was not synced yet.
+func TestRemovedFileIsGone(t *testing.T) {
+	d := newDisk()
+	m := d.Mount()
+	create(t, m, "a.new", "new")
+	if err := m.Rename("a.new", "a"); err != nil {
+		t.Fatal(err)
+	}
+	m.End()
+	d.Remove("a")
+	d.PowerLoss(everything)
+	want(t, "after", d, map[string]string{})
+}
+
 // TestFailedSync shows content that a power loss takes although a later sync
 // succeeds.
 func TestFailedSync(t *testing.T) {
