@@ -92,7 +92,7 @@ func draws(seed uint64) *draw {
 	g := c.Node.Gossip.WithDefaults()
 	// With no room for all cells there is no state to agree on.
 	if c.Node.Gossip.MaxCells == 0 && !slices.ContainsFunc(c.Settings, func(s sim.Settings) bool { return s.MaxCells > 0 }) {
-		c.Settle = 20*time.Second + 2*c.Members.Leave + 10*c.Lag() + 3*g.DigestEvery + 2*g.ReadyWithin
+		c.Settle = 20*time.Second + 2*c.Members.Leave + rounds(&c.Network)*c.Lag() + 3*g.DigestEvery + 2*g.ReadyWithin
 		if n := c.Node.Gossip.FrameCells; n > 0 { // a resync takes many frames
 			c.Settle += time.Duration(resyncCells/n) * c.Lag() / 8
 		}
@@ -101,6 +101,16 @@ func draws(seed uint64) *draw {
 	}
 	d.liveness()
 	return d
+}
+
+// rounds is the number of lags that agreement may take. On links that lose
+// frames most messages are sent several times until one and its answer arrive.
+func rounds(n *sim.Network) time.Duration {
+	arrives := 1.0
+	for _, l := range []sim.Link{n.Region, n.Across} {
+		arrives = min(arrives, (1-l.Loss.Ratio())*(1-l.Corrupt.Ratio())*(1-l.Truncate.Ratio()))
+	}
+	return time.Duration(15 / max(0.1, arrives*arrives))
 }
 
 // resyncCells is how many cells most runs have at one time.
