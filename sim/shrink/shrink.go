@@ -37,11 +37,14 @@ const seeds = 3
 // if the scenario does not fail. It asks done before each run, and ends the
 // search if so. The error is why the scenario cannot be read.
 func Shrink(file []byte, done func() bool) (*Shrunk, error) {
-	way := ""
+	way, settle := "", time.Duration(0)
 	s := &search{done: done, seeds: seeds, fails: func(c *sim.Config) bool {
 		ways := waysOf(sim.Run(c, sim.Options{Auditors: audit.All}))
 		if way == "" && len(ways) > 0 {
-			way = ways[0]
+			way, settle = ways[0], c.Settle
+		}
+		if way == disagreement && c.Settle < settle {
+			return false // too little time is a cause of its own
 		}
 		return slices.Contains(ways, way)
 	}}
@@ -50,6 +53,9 @@ func Shrink(file []byte, done func() bool) (*Shrunk, error) {
 	}
 	return &Shrunk{Way: way, File: s.file, Config: s.cfg, Runs: s.runs}, nil
 }
+
+// disagreement is the way of a run that ends before its daemons agree.
+const disagreement = "daemons that do not agree"
 
 // number finds what differs between two crashes of one cause.
 var number = regexp.MustCompile("[0-9]+")
@@ -65,7 +71,7 @@ func waysOf(r *sim.Result, err error) []string {
 	}
 	ways := r.Violated()
 	if r.Pending != "" {
-		ways = append(ways, "daemons that do not agree")
+		ways = append(ways, disagreement)
 	}
 	return ways
 }

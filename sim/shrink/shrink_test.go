@@ -71,6 +71,25 @@ func shrunk(t *testing.T, file string, fails func(*sim.Config) bool, done func()
 
 func never() bool { return false }
 
+// TestTimeToAgreeIsKept: with less of it, daemons may not agree for another
+// reason.
+func TestTimeToAgreeIsKept(t *testing.T) {
+	const slow = `duration: 1s
+settle: 40s
+regions: {a: 1, b: 1}
+links: {across: {delay: 59s}}
+limits: {domain: edge, descriptors: [{key: k, rate_limit: {unit: second, requests_per_unit: 1}}]}
+workloads: [{descriptors: [{k: v}], rate: 5}]
+`
+	s, err := Shrink([]byte(slow), never)
+	if err != nil || s == nil {
+		t.Fatalf("shrunk to %v: %v", s, err)
+	}
+	if s.Way != disagreement || s.Config.Settle < 40*time.Second {
+		t.Errorf("fails by %s with %v to agree, want %s with 40 s:\n%s", s.Way, s.Config.Settle, disagreement, s.File)
+	}
+}
+
 func TestShrink(t *testing.T) {
 	s := shrunk(t, large, fails, never)
 	const want = `seed: 7
