@@ -48,7 +48,7 @@ func (f Fold) Learn(c *Cell, log *Log, now int64, known []Known) {
 		f.Roll(c, now)
 		c.Count = sat.Add(c.Count, total(known, c.Window))
 		c.Prev = sat.Add(c.Prev, total(known, c.Window-f.Window()))
-		if f.CarryDebt {
+		if f.owes() {
 			c.Carry = max(c.Carry, sat.Sub(c.Prev, uint64(f.Requests)))
 		}
 	}

@@ -34,7 +34,7 @@ func (f Fold) mergeWindow(c *Cell, window int64, n uint64) {
 	case c.Window - f.Window():
 		was := c.Prev
 		c.Prev = sat.Add(c.Prev, n)
-		if !f.CarryDebt {
+		if !f.owes() {
 			return
 		}
 		if c.Carry > 0 {

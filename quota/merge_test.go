@@ -145,7 +145,10 @@ func TestLimitOfZeroHasNoDebt(t *testing.T) {
 	if want := (Report{Reset: l.Window() - 1_000, Retry: l.Window() - 1_000}); got != want {
 		t.Errorf("report %+v, want %+v", got, want)
 	}
-	if debt := Of(l).Used(&k.cell, &k.log, epoch+l.Window()); debt != 0 {
+	next := epoch + l.Window()
+	Of(l).Charge(&k.cell, &k.log, next, 0)
+	k.merge(l, late{epoch, next, 3})
+	if debt := Of(l).Used(&k.cell, &k.log, next); debt != 0 {
 		t.Errorf("debt %d in the next window, want none", debt)
 	}
 }

@@ -14,9 +14,12 @@ type window struct {
 	debt        uint64
 }
 
+// owes reports whether hits beyond the limit of a window are a debt. A limit of
+// 0 pays nothing back and needs no debt: it denies every hit.
+func (f Fold) owes() bool { return f.CarryDebt && f.Requests > 0 }
+
 // roll reads c at now without changing it. Windows that were skipped hold
-// nothing; each of them pays back a whole limit of the debt. A limit of 0 pays
-// nothing back and needs no debt: it denies every hit.
+// nothing; each of them pays back a whole limit of the debt.
 func (f Fold) roll(c *Cell, now int64) window {
 	width := f.Window()
 	if now < c.Window+width {
@@ -28,7 +31,7 @@ func (f Fold) roll(c *Cell, now int64) window {
 	if steps == 1 {
 		w.prev = c.Count
 	}
-	if !f.CarryDebt || f.Requests == 0 {
+	if !f.owes() {
 		return w
 	}
 	limit := uint64(f.Requests)
