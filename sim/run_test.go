@@ -111,6 +111,14 @@ func leakMapOrder(w *World) {
 	}}))
 }
 
+// TestTimeDoesNotGoBack: an event that is due in the past ends the run.
+func TestTimeDoesNotGoBack(t *testing.T) {
+	w, _, err := run(small(t), Options{}, func(w *World) { w.events.push(w.now-1, evViews, 0) })
+	if err == nil || !strings.Contains(err.Error(), "views at -3.000000001s is due in the past, it is -3s") {
+		t.Errorf("%v after %d events", err, w.count)
+	}
+}
+
 // TestCrashIsReported: a panic anywhere is an error that names run and seed.
 func TestCrashIsReported(t *testing.T) {
 	cfg := small(t)

@@ -62,7 +62,7 @@ type window struct {
 	free       uint64 // of those admitted, without an owner or by a limit of the call
 	requested  uint64
 	counts     []count // by process, in the order in which they came
-	processes  []int32 // theirs
+	processes  []int32 // those of the counts, one by one
 	unsure     bool    // hits may be counted elsewhere, or nowhere
 	summary    summary
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/rules"
 )
 
 // arrivals returns when a workload's requests come in each of some regions,
@@ -125,5 +128,20 @@ func TestNewAndHotKeys(t *testing.T) {
 	within(t, "draws of the hot key", float64(seen["key-0"]), 2_350, 2_650)
 	if n := len(seen) - 1 + seen["key-0"]; n != 10_000 {
 		t.Errorf("%d new keys and hot draws of 10000", n)
+	}
+}
+
+// TestWaitEndsWithTheLongestRun: a client that is told to come back later than
+// that does not come back, and its time does not wrap.
+func TestWaitEndsWithTheLongestRun(t *testing.T) {
+	s := Source{Work: &Workload{Retry: &Retry{Jitter: 2}}, rng: rand.New(rand.NewPCG(7, 0))}
+	for _, c := range []struct {
+		retry time.Duration
+		comes bool
+	}{{time.Second, true}, {MaxDuration, true}, {MaxDuration + 1, false}, {math.MaxInt64, false}} {
+		wait, comes := s.Wait([]node.Status{{Limit: &rules.Limit{}, Over: true, Retry: c.retry}})
+		if comes != c.comes || comes && (wait < c.retry || wait > 3*c.retry) {
+			t.Errorf("told to wait for %v: comes %t after %v, want %t", c.retry, comes, wait, c.comes)
+		}
 	}
 }

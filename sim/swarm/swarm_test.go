@@ -2,7 +2,9 @@ package swarm
 
 import (
 	"testing"
+	"time"
 
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/audit"
 )
@@ -49,5 +51,23 @@ func BenchmarkSwarm(b *testing.B) {
 			b.Fatal(err)
 		}
 		seed++
+	}
+}
+
+// TestLossTakesTime: agreement has more time where frames are lost, and never
+// without an end.
+func TestLossTakesTime(t *testing.T) {
+	for _, c := range []struct {
+		network sim.Network
+		want    time.Duration
+	}{
+		{sim.Network{}, 15},
+		{sim.Network{Across: sim.Link{Loss: 50 * rules.Percent}}, 60},
+		{sim.Network{Region: sim.Link{Loss: 20 * rules.Percent, Corrupt: 20 * rules.Percent}}, 36},
+		{sim.Network{Region: sim.Link{Truncate: 100 * rules.Percent}}, 150},
+	} {
+		if got := rounds(&c.network); got != c.want {
+			t.Errorf("%d lags over %+v, want %d", got, c.network, c.want)
+		}
 	}
 }
