@@ -172,24 +172,21 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		e.event(now, CellStale, l.peer.ID, 0, 1)
 		return true
 	}
-	if c := e.found[at].cell; c != nil && in.Kind.Counts() {
-		e.merged++
-		e.mergeCount(now, l, m, e.found[at].at, c, in)
-		return true
-	}
-	id := in.CellID
+	id, f := in.CellID, e.found[at]
 	if in.Kind == Given {
-		id.Kind, id.Incarnation = Received, l.peer.ID
+		id.Kind, id.Incarnation, f.at = Received, l.peer.ID, none
 	}
-	i := e.state.find(id) // an earlier cell of the message may have made it
-	if i == none {
+	if f.at == none { // an earlier cell of the message may have made it
+		f.at = e.state.find(id)
+	}
+	if f.at == none {
 		reason := NoRoom
 		if sat.AddInt(newest, in.WindowLength) < in.Window {
 			reason = TooFarAhead
 		} else {
-			i = e.state.add(id, in.CellMeta)
+			f.at = e.state.add(id, in.CellMeta)
 		}
-		if i == none {
+		if f.at == none {
 			refused := l.refuse(in.CellID, reason)
 			if refused {
 				e.event(now, CellRefused, l.peer.ID, reason, 1)
@@ -198,16 +195,20 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		}
 	}
 	e.merged++
+	if f.cell == nil || in.Kind == Given {
+		f.cell = e.state.cells.at(f.at)
+	}
 	if id.Kind.Counts() {
-		e.mergeCount(now, l, m, i, e.state.cells.at(i), in)
+		e.mergeCount(now, l, m, f, in)
 	} else {
-		e.mergeRights(now, l, i, in)
+		e.mergeRights(now, l, f, in)
 	}
 	return true
 }
 
-// mergeCount merges a count into the cell at i.
-func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, c *cell, in *Cell) {
+// mergeCount merges a count into a cell.
+func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, in *Cell) {
+	c := f.cell
 	was := c.Value
 	is := c.join(in)
 	longer := in.Carry > c.Carry
@@ -229,12 +230,12 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, i int32, c *
 		e.restoration.check(c.CellID, now+e.cfg.settleTime())
 		return
 	}
-	l.measure(&e.state, e.links, m, i, c, was)
+	l.measure(&e.state, e.links, m, f, was)
 	if c.version == 0 || e.passesOn(c) {
-		e.state.touch(i, now)
+		e.state.touch(f.at, now)
 	}
 	if m.Expedited {
-		e.forward(l, i)
+		e.forward(l, f.at)
 	}
 	if is != was {
 		e.changes = append(e.changes, Change{})

@@ -35,9 +35,9 @@ func (s *state) increase(i int32, now time.Duration, p, n uint64) {
 	s.touch(i, now)
 }
 
-// mergeRights merges a cell about rights into the one at i.
-func (e *Engine) mergeRights(now time.Duration, l *link, i int32, in *Cell) {
-	c := e.state.cells.at(i)
+// mergeRights merges a cell about rights into another one.
+func (e *Engine) mergeRights(now time.Duration, l *link, f located, in *Cell) {
+	c := f.cell
 	was := c.Value
 	c.Carry = max(c.Carry, in.Carry)
 	is := c.join(in)

@@ -89,7 +89,12 @@ func (r *roles) cached(k *keyEntry) crdt.Incarnation {
 
 // receives reports whether the peer is the aggregator of a key in its region.
 func (r *roles) receives(l *link, k crdt.Key) bool {
-	return r.regions[l.region].aggregator(k) == l.peer.ID
+	return r.winner(l, k) == l.peer.ID
+}
+
+// winner returns the aggregator of a key in the region of a peer, 0 for none.
+func (r *roles) winner(l *link, k crdt.Key) crdt.Incarnation {
+	return r.regions[l.region].aggregator(k)
 }
 
 // sameMembers reports whether a region has the same members in both.

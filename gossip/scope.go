@@ -28,7 +28,7 @@ func (e *Engine) scope(l *link) scope {
 func (s *scope) includes(c *cell) bool {
 	switch {
 	case !s.to.local:
-		return (s.mayLeave(c) || c.Kind == RegionSum && c.version <= s.to.resyncTo) && s.leaves(c)
+		return (s.mayLeave(c) || c.Kind == RegionSum && c.version <= s.to.resyncTo) && s.leaves(c, s.roles.winner(s.to, c.Key))
 	case c.Kind == Given:
 		return c.Incarnation == s.to.peer.ID
 	case c.Kind == Transferred:
@@ -56,13 +56,13 @@ func (s *scope) mayLeave(c *cell) bool {
 // leaves reports whether the peer, of another region, is the one that receives
 // a cell of those that leave: a transfer to it, the sum of this region of a key
 // that it aggregates, or the sum of its own region, in case that region lost
-// it.
-func (s *scope) leaves(c *cell) bool {
+// it. winner is the aggregator of the cell's key in the peer's region.
+func (s *scope) leaves(c *cell, winner crdt.Incarnation) bool {
 	switch c.Kind {
 	case Given:
 		return c.Incarnation == s.to.peer.ID
 	case Daemon:
-		return c.Incarnation != s.to.peer.ID && s.roles.receives(s.to, c.Key)
+		return c.Incarnation != s.to.peer.ID && winner == s.to.peer.ID
 	}
 	return c.Incarnation == s.to.incarnation
 }

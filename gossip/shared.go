@@ -28,8 +28,7 @@ func (r *remoteChanges) pick(s *scope, first int32, room int, picked []pick) []p
 	}
 	for n := 0; len(picked) < room && (n < len(r.cells) || r.walk(s)); n++ {
 		i := r.cells[n]
-		if c := s.state.cells.at(i); c.Kind == Daemon && r.winner(s, n, c) == s.to.peer.ID && c.Incarnation != s.to.peer.ID ||
-			c.Kind != Daemon && s.leaves(c) {
+		if c := s.state.cells.at(i); s.leaves(c, r.winner(s, n, c)) {
 			picked = append(picked, s.pick(i, c))
 		}
 	}
@@ -40,7 +39,7 @@ func (r *remoteChanges) pick(s *scope, first int32, room int, picked []pick) []p
 func (r *remoteChanges) winner(s *scope, n int, c *cell) crdt.Incarnation {
 	w := &r.winners[n*len(s.roles.regions)+s.to.region]
 	if *w == 0 {
-		*w = s.roles.regions[s.to.region].aggregator(c.Key)
+		*w = s.roles.winner(s.to, c.Key)
 	}
 	return *w
 }

@@ -7,10 +7,11 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// measure updates the slope of cell i from a message of its writer. Only the
+// measure updates the slope of a cell from a message of its writer. Only the
 // peer that a cell is received through (via) gives it a slope, and its complete
 // messages end the slope. Clocks of peers differ, so another via starts anew.
-func (l *link) measure(s *state, ls links, m *Message, i int32, c *cell, was crdt.PN) {
+func (l *link) measure(s *state, ls links, m *Message, f located, was crdt.PN) {
+	c := f.cell
 	firstHand := c.Kind == Daemon && c.Incarnation == l.peer.ID || c.Kind == RegionSum && !l.local
 	if !firstHand {
 		if c.via != l.peer.ID && ls.find(c.via) == nil {
@@ -31,13 +32,14 @@ func (l *link) measure(s *state, ls links, m *Message, i int32, c *cell, was crd
 		start = max(start, l.sentAt)
 	}
 	c.observe(c.Value.P, start, at, l.interval())
-	l.rate(s, i, c)
+	l.rate(s, f)
 }
 
-// rate makes the slope of cell i its rate and remembers the cell.
-func (l *link) rate(s *state, i int32, c *cell) {
+// rate makes the slope of a cell its rate and remembers the cell.
+func (l *link) rate(s *state, f located) {
+	c := f.cell
 	if c.Rate == 0 && c.slope > 0 {
-		l.rated = append(l.rated, i)
+		l.rated = append(l.rated, f.at)
 		if len(l.rated) > s.cells.used { // some are listed twice
 			slices.Sort(l.rated)
 			l.rated = slices.Compact(l.rated)

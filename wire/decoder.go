@@ -95,6 +95,7 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	}
 	d.readIncarnations(&r)
 	d.readMetas(&r)
+	defer clear(parts) // they would keep the frame
 	d.parts = parts
 	if r.end(); len(parts) == 0 {
 		r.fail("it has no parts, want at least one")

@@ -91,6 +91,7 @@ func (r *reader) content(t tag) []byte {
 	return r.present(t)
 }
 
+// present returns the content of a field that is there.
 func (r *reader) present(t tag) []byte {
 	r.b = r.b[1:]
 	n := r.varint()
@@ -170,11 +171,13 @@ func (c *column) read() uint64 {
 // ends fails unless c was read completely and was necessary.
 func (r *reader) ends(c *column) {
 	if !c.left {
-		r.read(c)
+		r.complete(c)
 	}
 }
 
-func (r *reader) read(c *column) {
+// complete fails unless a column that is there was read completely and was
+// necessary.
+func (r *reader) complete(c *column) {
 	switch {
 	case c.bad || len(c.b) > 0:
 		r.fail("field %d does not hold the numbers of the rows, as short as can be", c.field.number())
