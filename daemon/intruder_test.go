@@ -179,7 +179,7 @@ func (r *resident) cellOf(user string) gossip.Cell {
 	s := r.engine.shards[node.ShardOf(key, worldShards)]
 	s.lock()
 	defer s.mu.Unlock()
-	for _, cell := range s.node.Cells(r.engine.Now()) {
+	for _, cell := range s.node.Cells(r.engine.Now(), nil) {
 		if cell.Key == key && cell.Incarnation == r.self.ID {
 			return cell
 		}

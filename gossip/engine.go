@@ -36,10 +36,12 @@ type Engine struct {
 	changes   []Change
 	found     []located // cells of the current message
 	picked    []pick    // cells for the current message
+	order     pickOrder
 	out       []Message // of the latest call of Messages
 	room      cellRoom  // for their cells
 	remote    remoteChanges
 	regional  regionalCells
+	ages      ages
 	events    []Event
 }
 
@@ -242,12 +244,9 @@ const (
 	busyFor = time.Second
 )
 
-// Wake returns when Tick has work next.
-func (e *Engine) Wake(now time.Duration) time.Duration {
-	at := e.expired + idleFor
-	for _, l := range e.links {
-		at = min(at, l.dueAt())
-	}
+// Wake returns when there is work next: for Tick, or for Messages, at due.
+func (e *Engine) Wake(now, due time.Duration) time.Duration {
+	at := min(due, e.expired+idleFor)
 	if r := e.retries.list; len(r) > 0 {
 		at = min(at, r[0].at)
 	}

@@ -169,7 +169,7 @@ func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
 	if got := r.extrapolated("a2", 1, ample); got != 0 {
 		t.Errorf("a2 expects %d more of a daemon that stopped", got)
 	}
-	for _, c := range a2.Cells(r.wall(a2)) {
+	for _, c := range a2.Cells(r.wall(a2), nil) {
 		if c.Rate != 0 {
 			t.Errorf("a slope is left at %v", c)
 		}

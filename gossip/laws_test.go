@@ -144,7 +144,7 @@ func (w *world) regionOf(incarnation crdt.Incarnation) string { return w.places[
 func (w *world) check(t *rapid.T) {
 	for m := range w.up {
 		w.places[m.self.ID] = m.region
-		for _, c := range m.Cells(w.wall(m)) {
+		for _, c := range m.Cells(w.wall(m), nil) {
 			w.checkCell(t, m, c)
 		}
 		w.checkBounds(t, m)
@@ -233,7 +233,7 @@ func (w *world) heal(t *rapid.T) {
 		if m.count(BucketRepaired) > 0 {
 			t.Fatalf("%s repaired %d buckets that were not broken", m.name, m.count(BucketRepaired))
 		}
-		for _, c := range m.Cells(w.wall(m)) {
+		for _, c := range m.Cells(w.wall(m), nil) {
 			if c.Rate != 0 {
 				t.Fatalf("%s expects %d hits a second of %v, where nothing happens", m.name, c.Rate, c)
 			}
@@ -265,7 +265,7 @@ func (w *world) complete(t *rapid.T, m *member) {
 		if o.region == m.region {
 			continue
 		}
-		for _, c := range o.Cells(w.wall(o)) {
+		for _, c := range o.Cells(w.wall(o), nil) {
 			sum, _ := o.state.sum(o.state.keyOf(c.Key), c.Window)
 			at := m.state.find(CellID{c.Key, c.Window, RegionSum, o.Engine.region})
 			if sum == (crdt.Sum{}) {

@@ -254,7 +254,7 @@ func (e *Engine) passesOn(c *cell) bool {
 	switch {
 	case winner == e.self.ID || c.Incarnation == e.restoration.lost:
 		return true
-	case c.Kind == Daemon && e.links.find(c.Incarnation) != nil: // its writer sends it to all
+	case c.Kind == Daemon && (c.Incarnation == c.source || e.links.find(c.Incarnation) != nil): // its writer sends it to all
 		return false
 	}
 	return winner == 0 || c.source != winner // which has it, and sends it to all

@@ -91,7 +91,7 @@ func TestRefusedMessages(t *testing.T) {
 		if !c.is(err) {
 			t.Errorf("%s: error %v", c.name, err)
 		}
-		if len(a1.Cells(r.wall(a1))) > 0 {
+		if len(a1.Cells(r.wall(a1), nil)) > 0 {
 			t.Errorf("%s: a cell was taken", c.name)
 		}
 	}
@@ -237,7 +237,7 @@ func TestCountsOfAWindowEndTogether(t *testing.T) {
 		}
 	}
 	r.run(time.Duration(minute.WindowLength) * time.Millisecond)
-	if got := len(r.of("a1").Cells(r.wall(r.of("a1")))); got != 2 {
+	if got := len(r.of("a1").Cells(r.wall(r.of("a1")), nil)); got != 2 {
 		t.Errorf("a1 lists %d counts after the end of the shorter one, want 2", got)
 	}
 	r.run(DefaultGrace + 10*time.Second)
@@ -260,7 +260,7 @@ func TestLongerCarryIsReplicated(t *testing.T) {
 	r.of("a1").Keep(testKey(k), minute.WindowLength)
 	r.run(time.Second)
 	for m := range r.up {
-		for _, c := range m.Cells(r.wall(m)) {
+		for _, c := range m.Cells(r.wall(m), nil) {
 			if c.Carry != minute.WindowLength {
 				t.Errorf("%s keeps %v for %d ms beyond its end, want %d", m.name, c, c.Carry, minute.WindowLength)
 			}

@@ -156,7 +156,7 @@ func (r *rig) tick(m *member) {
 }
 
 func (r *rig) speak(m *member) {
-	if m.Due(r.mono(m)) {
+	if m.Due() <= r.mono(m) {
 		for _, msg := range m.Messages(r.mono(m), hlc.New(r.wall(m), 0), 7) {
 			if r.sending != nil {
 				r.sending(m, &msg)
@@ -237,5 +237,5 @@ func (r *rig) keyOf(name string) int {
 // cells returns the cells of a daemon without the sums of its own region, which
 // count nothing.
 func (r *rig) cells(m *member) []Cell {
-	return slices.DeleteFunc(m.Cells(r.wall(m)), func(c Cell) bool { return c.Incarnation == m.Engine.region })
+	return slices.DeleteFunc(m.Cells(r.wall(m), nil), func(c Cell) bool { return c.Incarnation == m.Engine.region })
 }

@@ -1,11 +1,6 @@
 package gossip
 
-import (
-	"cmp"
-	"slices"
-
-	"github.com/georld/rld/crdt"
-)
+import "github.com/georld/rld/crdt"
 
 // scope selects the cells that one peer receives, and their form: a peer of
 // another region receives the sum of this region instead of its cells.
@@ -17,11 +12,12 @@ type scope struct {
 	self         crdt.Incarnation
 	ownRegion    crdt.Incarnation
 	lostOfRegion crdt.Incarnation
+	order        *pickOrder
 }
 
 // scope returns the scope of a peer.
 func (e *Engine) scope(l *link) scope {
-	return scope{l, &e.state, &e.roles, e.links, e.self.ID, e.region, e.restoration.lost}
+	return scope{l, &e.state, &e.roles, e.links, e.self.ID, e.region, e.restoration.lost, &e.order}
 }
 
 // includes reports whether the peer receives a cell.
@@ -126,48 +122,13 @@ func (s *scope) cell(c *cell) Cell {
 	return out
 }
 
-// pick is a cell picked for a message, with the front of the name under which
-// the peer receives it.
-type pick struct {
-	kind        Kind
-	incarnation crdt.Incarnation
-	hi          uint64 // of the key
-	cell        int32
-}
-
-// pick returns the pick of a cell.
-func (s *scope) pick(i int32, c *cell) pick {
-	if c.Kind == Daemon && !s.to.local {
-		return pick{RegionSum, s.ownRegion, c.Key.Hi, i}
-	}
-	return pick{c.Kind, c.Incarnation, c.Key.Hi, i}
-}
-
-// compare orders picks by the names that the peer receives.
-func (s *state) compare(a, b *pick) int {
-	switch {
-	case a.kind != b.kind:
-		return cmp.Compare(a.kind, b.kind)
-	case a.incarnation != b.incarnation:
-		return cmp.Compare(a.incarnation, b.incarnation)
-	case a.hi != b.hi:
-		return cmp.Compare(a.hi, b.hi)
-	}
-	return compareInIncarnation(&s.cells.at(a.cell).CellID, &s.cells.at(b.cell).CellID)
-}
-
 // put puts cells into a message, each name once and in order. room is empty
 // memory for as many.
 func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	if len(picked) == 0 {
 		return
 	}
-	slices.SortFunc(picked, func(a, b pick) int {
-		if a.hi < b.hi && a.incarnation == b.incarnation && a.kind == b.kind { // as mostly
-			return -1
-		}
-		return s.state.compare(&a, &b)
-	})
+	picked = s.order.sort(s.state, picked)
 	m.Cells = room
 	for n, p := range picked {
 		c := s.state.cells.at(p.cell)

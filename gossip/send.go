@@ -1,16 +1,22 @@
 package gossip
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	"github.com/georld/rld/hlc"
 )
 
-// Due reports whether any message is due.
-func (e *Engine) Due(now time.Duration) bool {
-	return slices.ContainsFunc(e.links, func(l *link) bool { return l.dueAt() <= now })
+// Due returns when the next message is due, never for none.
+func (e *Engine) Due() time.Duration {
+	at := never
+	for _, l := range e.links {
+		at = min(at, l.dueAt())
+	}
+	return at
 }
+
+const never = time.Duration(math.MaxInt64)
 
 // Messages returns the messages that are due at now. They are valid until the
 // next call. stamp is the daemon's hybrid logical clock, rules the hash of its
@@ -18,13 +24,21 @@ func (e *Engine) Due(now time.Duration) bool {
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
 	clear(e.out) // it would keep the cells of a resync
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
-	e.remote.version, e.regional.version, e.regional.cells = 0, 0, nil
+	e.remote.version, e.regional.version, e.regional.cells, e.ages = 0, 0, nil, ages{}
 	for _, l := range e.links {
 		if l.dueAt() <= now {
 			e.out = append(e.out, e.message(now, l, stamp, rules))
 		}
 	}
 	return e.out
+}
+
+// ages are the ages of views that all messages of a call state: of the own
+// region, and of the others.
+type ages struct {
+	known  bool
+	own    time.Duration
+	others []Staleness
 }
 
 // cellRoom is memory for the cells of the messages of one call.
@@ -109,9 +123,12 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	if settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
-	m.Own = e.links.ownAge(now)
+	if !e.ages.known {
+		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now)}
+	}
+	m.Own = e.ages.own
 	if l.local {
-		m.Staleness = e.links.staleness(now)
+		m.Staleness = e.ages.others
 	}
 	if compare && m.Complete {
 		l.digestAt = now

@@ -55,9 +55,9 @@ func (e *Engine) Links(now time.Duration) iter.Seq[Link] {
 }
 
 // Cells returns the cells that have not ended at wall (Unix milliseconds), in
-// their order.
-func (e *Engine) Cells(wall int64) []Cell {
-	out := make([]Cell, 0, e.state.cells.used)
+// their order. It uses the memory of room, which may be nil.
+func (e *Engine) Cells(wall int64, room []Cell) []Cell {
+	out := slices.Grow(room[:0], e.state.cells.used)
 	for i := range int32(e.state.cells.used) {
 		if c := e.state.cells.at(i); c.used {
 			out = append(out, c.Cell)

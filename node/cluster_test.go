@@ -333,7 +333,7 @@ func (c *cluster) owner(s crdt.Incarnation) string {
 
 func (c *cluster) cells(d *daemon) string {
 	var b strings.Builder
-	for _, x := range d.node.Cells(d.instant(c.now)) {
+	for _, x := range d.node.Cells(d.instant(c.now), nil) {
 		fmt.Fprintf(&b, "%02x @%v %s: %v\n", x.Key.Hi>>56,
 			time.Duration(x.Window-scriptEpoch)*time.Millisecond, c.owner(x.Incarnation), x.Value)
 	}

@@ -220,10 +220,12 @@ func (n *Node) Ready() Ready {
 	}
 	eng, at := n.replica.engine, n.at
 	var out Ready
-	if eng.Due(at.Mono) {
+	due := eng.Due()
+	if due <= at.Mono {
 		out.Messages = eng.Messages(at.Mono, n.clock.Now(at), n.rules.set.Hash())
+		due = eng.Due()
 	}
-	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono)
+	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono, due)
 	if n.sweeps() {
 		out.Wake = min(out.Wake, at.Mono+time.Second)
 	}
@@ -291,10 +293,10 @@ func (n *Node) Links(at Instant) iter.Seq[Link] {
 }
 
 // Cells returns the replicated cells of windows that are not over, in their
-// order.
-func (n *Node) Cells(at Instant) []gossip.Cell {
+// order. It uses the memory of room, which may be nil.
+func (n *Node) Cells(at Instant, room []gossip.Cell) []gossip.Cell {
 	if n.replica == nil {
 		return nil
 	}
-	return n.replica.engine.Cells(n.millis(at))
+	return n.replica.engine.Cells(n.millis(at), room)
 }

@@ -205,7 +205,7 @@ func TestUnknownRulesAreKept(t *testing.T) {
 	a2.node.SetRules(a2.instant(c.now), none)
 	c.admit(t, "a1", 6)
 	c.pass(time.Second)
-	if len(a2.node.Cells(a2.instant(c.now))) != 1 {
+	if len(a2.node.Cells(a2.instant(c.now), nil)) != 1 {
 		t.Fatal("a2 holds no cell of a rule it does not know")
 	}
 	a2.node.SetRules(a2.instant(c.now), set)

@@ -73,7 +73,9 @@ func (w *World) heal() {
 	for _, d := range w.daemons {
 		w.auditors.stepped(d, nil, nil)
 		d.clock.right(w.now, w.base)
-		w.adopt(adoption{d.Index, w.newest()})
+		if d.Set != w.newest() {
+			w.adopt(adoption{d.Index, w.newest()})
+		}
 	}
 	w.network.relink(w)
 }
@@ -209,17 +211,20 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	sums, mixed := make([]map[windowOf]crdt.PN, len(core)), make([]map[windowOf]bool, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	reloaded := len(w.sets) > 1 && !apart(w)
+	var room []gossip.Cell
 	for r, local := range core {
 		for i, d := range local {
-			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now)), gossip.RegionIncarnation(d.Region), low, high)
+			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now), room), gossip.RegionIncarnation(d.Region), low, high)
 			if reloaded {
 				cells = withoutCarry(cells, high)
 			}
 			if i == 0 {
 				states[r] = cells
 				sums[r], mixed[r] = ownSums(cells, moved)
+				room = nil
 				continue
 			}
+			room = cells
 			if c, differ := firstDifference(states[r], cells); differ {
 				return fmt.Sprintf("shard %d: %s and %s differ in %v", shard, local[0].Name, d.Name, c)
 			}

@@ -78,7 +78,7 @@ func sameCells(a, b []gossip.Cell) bool {
 func heldBy(d *Daemon, at node.Instant) []gossip.Cell {
 	var all []gossip.Cell
 	for _, n := range d.Nodes {
-		for _, c := range n.Cells(at) {
+		for _, c := range n.Cells(at, nil) {
 			if c.Kind.Counts() && (c.Kind == gossip.Daemon || c.Incarnation != gossip.RegionIncarnation(d.Region)) {
 				all = append(all, c)
 			}

@@ -29,6 +29,7 @@ type cellAuditor struct {
 	regions map[crdt.Incarnation]int
 	lost    map[crdt.Incarnation]int
 	last    map[place][]gossip.Cell // the latest look
+	room    []gossip.Cell           // memory for the next look
 	refused map[[2]int]bool         // pairs of processes of which one refused cells of the other
 	doubts  []doubt
 }
@@ -88,7 +89,7 @@ func (a *cellAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if a.wait > 0 || m == nil || err != nil || p == nil {
 		return
 	}
-	held := d.Nodes[m.Shard].Cells(d.Instant(a.world.Now()))
+	held := d.Nodes[m.Shard].Cells(d.Instant(a.world.Now()), a.room)
 	a.wait = max(leastWait, 4*(len(held)+len(a.all)))
 	a.look(p, m.Shard, held)
 }
@@ -105,7 +106,7 @@ func (a *cellAuditor) look(p *process, shard int, held []gossip.Cell) {
 	}
 	k := place{p.index, shard}
 	a.compare(p, a.last[k], held, a.world.Now().Milliseconds()+p.ahead[shard])
-	a.last[k] = held
+	a.room, a.last[k] = a.last[k], held
 	a.least(p, shard, held)
 }
 
@@ -233,7 +234,7 @@ func (a *cellAuditor) left(d *sim.Daemon, since time.Duration) {
 		until := slices.Repeat([]time.Duration{unknown}, len(a.processes))
 		until[p.index] = since
 		for s, n := range o.daemon.Nodes {
-			a.holds(o, s, n.Cells(o.daemon.Instant(now)), until)
+			a.holds(o, s, n.Cells(o.daemon.Instant(now), nil), until)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func sameShards(a, b *sim.Daemon) bool { return a.Settings().Shards == b.Setting
 func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 	var held [][]gossip.Cell // by shard
 	for _, n := range d.Nodes {
-		held = append(held, n.Cells(d.Instant(a.world.Now())))
+		held = append(held, n.Cells(d.Instant(a.world.Now()), nil))
 	}
 	for _, c := range a.all {
 		if c.rescoped || c.unsure || c.domain != everywhere && c.domain != d.RegionIndex {

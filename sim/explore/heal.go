@@ -112,7 +112,7 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	h.cells, h.facts = h.cells[:0], h.facts[:0]
 	for d, p := range h.procs {
 		own := gossip.RegionIncarnation(e.regions[d])
-		cells := slices.DeleteFunc(p.node.Cells(e.instant(p, h.now)), func(c gossip.Cell) bool {
+		cells := slices.DeleteFunc(p.node.Cells(e.instant(p, h.now), nil), func(c gossip.Cell) bool {
 			return c.Kind == gossip.RegionSum && c.Incarnation == own || !c.Kind.Counts()
 		})
 		h.cells, h.facts = append(h.cells, cells), append(h.facts, e.factsOf(cells))

@@ -426,7 +426,7 @@ func (e *explorer) factsOf(cells []gossip.Cell) []fact {
 // look records the counts that a process holds, and the ages of its views.
 func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
-	h.facts, h.ages = e.factsOf(p.node.Cells(at)), nil
+	h.facts, h.ages = e.factsOf(p.node.Cells(at, nil)), nil
 	for l := range p.node.Links(at) {
 		if l.Age >= 0 {
 			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent})
