@@ -1,6 +1,8 @@
 package node
 
 import (
+	"math"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/keytable"
@@ -17,6 +19,9 @@ type keys struct {
 	max      int
 	promised int   // new keys that the latest Probe found room for
 	hand     int32 // next entry of live to sweep
+	// No entry of live expires before soonest (Unix milliseconds), and none of
+	// those that the present pass has checked or that came since before later.
+	soonest, later int64
 
 	shard, shards int
 	accounts      bool       // the node has rights
@@ -154,19 +159,28 @@ const sweepOnInsert = 64
 // the driver's lock is held: each drop costs a few cache misses.
 const maxDrops = 512
 
+// keep postpones the expiry of an entry, which may be new.
+func (s *keys) keep(e *keytable.Entry, until int64) {
+	e.KeepUntil(until)
+	s.soonest, s.later = min(s.soonest, e.Expires()), min(s.later, e.Expires())
+}
+
 // sweep checks up to budget entries from where the last sweep ended, drops the
-// expired ones and returns their number.
+// expired ones and returns their number. It checks none where none can have
+// expired.
 func (s *keys) sweep(now int64, budget int32) int {
 	dropped := 0
 	for range min(budget, s.live.Used()) {
-		if dropped == maxDrops {
-			break
-		}
 		if s.hand >= s.live.Used() {
-			s.hand = 0
+			s.hand, s.soonest, s.later = 0, s.later, math.MaxInt64
+		}
+		if now < s.soonest || dropped == maxDrops {
+			break
 		}
 		if s.expire(&s.live, s.hand, now) {
 			dropped++
+		} else if e := s.live.At(s.hand); e.Rule != keytable.Free {
+			s.later = min(s.later, e.Expires())
 		}
 		s.hand++
 	}

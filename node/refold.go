@@ -75,6 +75,6 @@ func (n *Node) learn(h *Hit, now int64) ref {
 	for _, k := range known {
 		until = max(until, k.End)
 	}
-	e.KeepUntil(until)
+	n.keys.keep(e, until)
 	return ref{where: inLive, index: i}
 }

@@ -1,0 +1,45 @@
+package node
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota/keytable"
+)
+
+// A sweep that checks nothing, because nothing can have expired, never leaves
+// an entry that has: two passes drop all of them, and nothing else.
+func TestSweepDropsWhatExpired(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, now := keys{live: keytable.New(0), max: 1 << 20, shards: 1}, int64(1)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			switch rapid.IntRange(0, 2).Draw(t, "step") {
+			case 0:
+				k := crdt.Key{Lo: rapid.Uint64Range(0, 200).Draw(t, "key")}
+				i := s.live.Find(k)
+				if i < 0 {
+					i = s.live.Insert(k)
+				}
+				s.keep(s.live.At(i), now+rapid.Int64Range(1, 50).Draw(t, "for"))
+			case 1:
+				s.sweep(now, int32(rapid.IntRange(1, 8).Draw(t, "budget")))
+			case 2:
+				now += rapid.Int64Range(0, 40).Draw(t, "later")
+			}
+		}
+		left := 0
+		for i := range s.live.Used() {
+			if e := s.live.At(i); e.Expires() > now {
+				left++
+			}
+		}
+		for range 2 {
+			s.sweep(now, s.live.Used())
+		}
+		if s.live.Len() != left {
+			t.Fatalf("%d keys are left at %d, %d have not expired", s.live.Len(), now, left)
+		}
+	})
+}
