@@ -50,6 +50,9 @@ func appendKey(b []byte, domain string, entries []Entry, patterns []string, grid
 	return b
 }
 
+// It is not inlined: three copies of it would be as long as all that hashes.
+//
+//go:noinline
 func appendKeyText(b []byte, s string, flag uint64) []byte {
 	b = binary.AppendUvarint(b, uint64(len(s))<<1|flag)
 	return append(b, s...)

@@ -121,7 +121,7 @@ func (r *rig) decision(d *Daemon, k crdt.Key, allowed bool) *Decided {
 	clock := at.Wall / int64(time.Millisecond)
 	return &Decided{
 		At: r.w.now, Instant: at, Clock: clock, Daemon: d, Key: k, Rule: r.rule(), Limit: l, Hits: 1, Allowed: allowed,
-		Status: node.Status{
+		Status: &node.Status{
 			Rule: r.rule(), Limit: l, Over: !allowed, Reset: time.Duration(l.Window()-clock%l.Window()) * time.Millisecond,
 		},
 	}

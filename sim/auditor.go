@@ -78,10 +78,10 @@ type Decided struct {
 	Rule    *rules.Rule
 	Limit   *rules.Limit
 	Hits    uint64
-	Peek    bool        // of the whole call: nothing was charged
-	Allowed bool        // of the whole call: hits were admitted
-	Status  node.Status // of the descriptor
-	Token   uint64      // number of its refund token, 0 for none
+	Peek    bool         // of the whole call: nothing was charged
+	Allowed bool         // of the whole call: hits were admitted
+	Status  *node.Status // of the descriptor
+	Token   uint64       // number of its refund token, 0 for none
 }
 
 // Allotted is an answer of a rights agent: the rights a process starts a

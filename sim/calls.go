@@ -201,7 +201,7 @@ func (w *World) account(a *pendingCall, at node.Instant) {
 		}
 		w.decided = Decided{
 			At: w.now, Instant: at, Daemon: d, Key: hits[i].Key, Rule: st.Rule, Limit: st.Limit,
-			Clock: d.Nodes[node.ShardOf(hits[i].Key, len(d.Nodes))].Millis(at), Hits: hits[i].N, Peek: c.Peek, Allowed: c.Decision.Allowed, Status: *st, Token: a.token(i),
+			Clock: d.Nodes[node.ShardOf(hits[i].Key, len(d.Nodes))].Millis(at), Hits: hits[i].N, Peek: c.Peek, Allowed: c.Decision.Allowed, Status: st, Token: a.token(i),
 		}
 		w.auditors.decided(&w.decided)
 	}

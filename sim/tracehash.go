@@ -78,12 +78,11 @@ func (t *trace) decision(d *Daemon, c *node.Call) {
 		}
 		t.flag(st.Over)
 		t.flag(st.Never)
-		t.word(hits[i].Key.Hi)
-		t.word(st.Remaining)
-		t.word(uint64(st.Reset))
-		t.word(uint64(st.Retry))
-		t.word(uint64(st.Delay))
-		t.word(uint64(st.Degraded))
+		for _, v := range [...]uint64{
+			hits[i].Key.Hi, st.Remaining, uint64(st.Reset), uint64(st.Retry), uint64(st.Delay), uint64(st.Degraded),
+		} {
+			t.word(v)
+		}
 	}
 }
 

@@ -21,16 +21,20 @@ type statusAuditor struct {
 
 // stated is the latest status that a process stated.
 type stated struct {
-	read        time.Duration // when its status was read last
+	next        time.Duration // when its status is read again
+	pause       time.Duration // from the latest reading until then
 	readings    int
 	descriptors uint64 // of limits, that it decided
 }
 
-// statusEvery is the time between two readings of one daemon. One in busyEvery
-// has the busiest keys too, which cost as much as hundreds of decisions.
+// The first two readings of a process are statusAtLeast apart, and each pause
+// is a quarter longer than the one before, up to statusAtMost. One reading in
+// busyEvery has the busiest keys too, which cost as much as hundreds of
+// decisions.
 const (
-	statusEvery = 500 * time.Millisecond
-	busyEvery   = 16
+	statusAtLeast = 500 * time.Millisecond
+	statusAtMost  = 10 * time.Second
+	busyEvery     = 8
 )
 
 func status(a *sim.Auditor, t *truth) {
@@ -44,10 +48,11 @@ func (a *statusAuditor) decided(d *sim.Decided) {
 	if d.Limit != nil {
 		p.descriptors++
 	}
-	if d.At < p.read+statusEvery && p.read != 0 || d.Limit == nil || d.Rule == nil || d.Rule.Limit != d.Limit || !d.Daemon.Up {
+	if d.At < p.next || d.Limit == nil || d.Rule == nil || d.Rule.Limit != d.Limit || !d.Daemon.Up {
 		return
 	}
-	p.read = d.At
+	p.pause = max(statusAtLeast, min(p.pause+p.pause/4, statusAtMost))
+	p.next = d.At + p.pause
 	p.readings++
 	n := d.Daemon.Nodes[a.entry.shard]
 	a.explained(d, n)
