@@ -157,8 +157,14 @@ func (r *recovery) served(p *probe, st *node.Status) bool {
 	case !l.Homed() && !(w.rights && l.HasRights()):
 		return false
 	default: // rights and owners take messages
-		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l)
+		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l) || l.Homed() && slices.ContainsFunc(w.daemons, fullOfLeases)
 	}
+}
+
+// fullOfLeases reports whether a daemon has no room for the lease of one more
+// key, for which it then answers that the owner is unreachable.
+func fullOfLeases(d *Daemon) bool {
+	return slices.ContainsFunc(d.Nodes, func(n *node.Node) bool { return n.LeaseStats().Entries >= n.Stats().MaxKeys })
 }
 
 // apart reports whether clocks of the core are further apart than max_offset.
