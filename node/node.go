@@ -195,7 +195,7 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	if !f.Charge(&e.Cell, n.keys.logOf(e, f), now, h.N) {
 		st.Degraded = CellsFull
 	}
-	n.keys.keep(e, f.Expires(&e.Cell))
+	n.keys.keep(e, lasting(h).Expires(&e.Cell))
 	if st.probed.homed {
 		x := leaseHit(h, st)
 		n.leases.Spend(&x, &st.probed.lease)

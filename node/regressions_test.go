@@ -259,3 +259,18 @@ func TestOverridesExpire(t *testing.T) {
 		t.Errorf("no room is left for a key: %v", st.Degraded)
 	}
 }
+
+// Hits with a limit of their own count for the sliding rule of their key, also
+// in the window after their own.
+func TestOverridesOfASlidingRuleLast(t *testing.T) {
+	r := newRig(t, Default())
+	r.put(t, everyAlgorithm)
+	for range 20 {
+		r.override(t, "sliding", "x", rules.Override{Unit: rules.Minute, Requests: 100})
+	}
+	r.mono += time.Minute
+	r.node.Tick(r.instant())
+	if st := r.must(t, 1, "sliding=x"); !st.Over {
+		t.Errorf("20 hits of the window before are forgotten: %+v", st)
+	}
+}

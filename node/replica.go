@@ -157,7 +157,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 		return
 	}
 	e := n.keys.live.At(st.probed.ref.index)
-	window, length, carry := quota.Of(h.Limit).Shared(&e.Cell, now)
+	window, length, carry := lasting(h).Shared(&e.Cell, now)
 	span := gossip.CellMeta{WindowLength: length, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {
 		span.Rule = h.Rule.Shared()

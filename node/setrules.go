@@ -51,6 +51,16 @@ func (s *ruleset) counted(r *rules.Rule, l *rules.Limit) int32 {
 	return -1
 }
 
+// lasting returns the fold that knows for how long hits matter. Hits that came
+// with a limit of their own count for the rule of their key too, if they count
+// on its grid: a sliding window weighs them for longer than a fixed one.
+func lasting(h *Hit) quota.Fold {
+	if h.Rule != nil && h.Limit != h.Rule.Limit && sameGrid(h.Rule.Limit, h.Limit) {
+		return quota.Of(h.Rule.Limit)
+	}
+	return quota.Of(h.Limit)
+}
+
 // limitOf returns the limit that a change is folded by: that of its rule, or
 // one with the window of an override. It returns nil if the rule is not in
 // force here or counts on another grid now. The result is valid until the next

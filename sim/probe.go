@@ -176,11 +176,16 @@ func apart(w *World) bool {
 // intact reports whether nothing keeps rights and owners of a limit from
 // daemons: all of them ran when the window before began, and before any hit
 // that counts, every region has a share, a window is longer than messages take,
-// and owners reach a majority of their voters.
+// callers wait for as long as disks take, and owners reach a majority of their
+// voters.
 func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
 	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
+		return false
+	}
+	// The owner of a log writes for nearly every call after a pause.
+	if s := &w.cfg.Strict; l.Homed() && quota.Of(l).Stamped() && s.Forward < s.Sync {
 		return false
 	}
 	_, history := quota.Of(l).RightsWindow(0)
@@ -204,14 +209,14 @@ func (w *World) reachesOwners(d *Daemon) bool {
 		able, lost := 0, 0
 		for _, o := range w.daemons {
 			switch {
-			case !slices.Contains(region.Replicas, o.Name):
+			case !slices.Contains(region.Replicas, o.Name) || d.refuses(o):
 			case o.lostVotes():
 				lost++
-			case !d.refuses(o):
+			default:
 				able++
 			}
 		}
-		if lost == 1 && len(region.Replicas) > 1 {
+		if others := len(region.Replicas) - 1; lost == 1 && able == others && others > 0 {
 			able++ // it copies from all others
 		}
 		return !region.Retired() && able < route.Majority(len(region.Replicas))

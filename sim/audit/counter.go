@@ -142,6 +142,10 @@ func (t *truth) enter(d *sim.Decided) {
 	}
 	start, length, carry := intervalOf(d.Limit, e.now)
 	end := start + length + carry
+	least := end
+	if isOverride(d) && d.Rule != nil && d.Rule.Limit != nil && d.Rule.Limit.Grid() == d.Limit.Grid() && quota.Of(d.Rule.Limit).Weighted() {
+		end = start + 2*length // its hits count for the rule too
+	}
 	unsure := t.unsure(d.Status.Degraded)
 	w := c.window(start)
 	if w == nil {
@@ -153,7 +157,7 @@ func (t *truth) enter(d *sim.Decided) {
 		w = t.open(c, start, end)
 	}
 	w.limit = max(w.limit, quota.Of(d.Limit).Capacity())
-	w.end, w.least = max(w.end, end), min(w.least, end)
+	w.end, w.least = max(w.end, end), min(w.least, least)
 	w.unsure = w.unsure || unsure
 	c.unsure = c.unsure || w.unsure
 	e.counter, e.window, e.before = c, w, w.net()
