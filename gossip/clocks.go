@@ -53,7 +53,7 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 	off := m.Stamp.Millis() - now
 	is := peerClock{low: off, high: math.MaxInt64, stamp: max(was.stamp, m.Stamp)}
 	if trip := e.RTT(m.From); trip >= 0 {
-		is.high = off + trip.Milliseconds()
+		is.high = off + trip.Milliseconds() + 1 // stamps are rounded down, and so is this
 	}
 	if err := clock.Observe(at, m.Stamp); err != nil {
 		is.rejected = true
