@@ -20,7 +20,8 @@ type Clocks struct {
 }
 
 // peerClock is the known offset of a peer's clock: it is ahead of this one by
-// low to high milliseconds. The difference is the travel time of a message.
+// low to high milliseconds. The difference is the round trip of a message and
+// what rounding to milliseconds loses.
 type peerClock struct {
 	low, high int64
 	rejected  bool
@@ -53,7 +54,7 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 	off := m.Stamp.Millis() - now
 	is := peerClock{low: off, high: math.MaxInt64, stamp: max(was.stamp, m.Stamp)}
 	if trip := e.RTT(m.From); trip >= 0 {
-		is.high = off + trip.Milliseconds() + 1 // stamps are rounded down, and so is this
+		is.high = off + trip.Milliseconds() + 1 // stamps and the round trip are rounded down
 	}
 	if err := clock.Observe(at, m.Stamp); err != nil {
 		is.rejected = true

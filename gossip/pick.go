@@ -59,14 +59,13 @@ const maxWriters = 64
 
 // sort returns the picks in their order, valid until the next call.
 func (o *pickOrder) sort(s *state, picked []pick) []pick {
-	byName := func(a, b pick) int { return s.compare(&a, &b) }
 	o.writers, o.numbers = o.writers[:0], o.numbers[:0]
 	for i := range picked {
 		o.numbers = append(o.numbers, uint64(o.writer(&picked[i])))
 	}
 	if len(o.writers) > maxWriters {
 		o.sorted = append(o.sorted[:0], picked...)
-		slices.SortFunc(o.sorted, byName)
+		slices.SortFunc(o.sorted, func(a, b pick) int { return s.compare(&a, &b) })
 		return o.sorted
 	}
 	place := bits.Len(uint(len(picked)))

@@ -14,14 +14,22 @@ import (
 func TestPickOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newState(1<<10, 0)
-		writers := rapid.IntRange(1, 2*maxWriters).Draw(t, "writers")
+		many := rapid.Bool().Draw(t, "many") // more writers than a number has room for
+		least := 0
+		if many {
+			least = 2 * maxWriters
+		}
 		var picked []pick
-		for i := range rapid.IntRange(0, 200).Draw(t, "picks") {
+		for i := range rapid.IntRange(least, 200).Draw(t, "picks") {
+			writer := rapid.IntRange(1, 5).Draw(t, "writer")
+			if many {
+				writer = i
+			}
 			id := CellID{
 				Key:         crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi") << rapid.IntRange(0, 62).Draw(t, "by"), Lo: uint64(i)},
 				Window:      int64(i % 7),
 				Kind:        Kind(rapid.IntRange(0, 1).Draw(t, "kind")),
-				Incarnation: crdt.Incarnation(rapid.IntRange(1, writers).Draw(t, "writer")),
+				Incarnation: crdt.Incarnation(writer),
 			}
 			at := s.cells.add(cell{Cell: Cell{CellID: id}, used: true})
 			picked = append(picked, pick{id.Kind, id.Incarnation, id.Key.Hi, at})

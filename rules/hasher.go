@@ -50,7 +50,8 @@ func appendKey(b []byte, domain string, entries []Entry, patterns []string, grid
 	return b
 }
 
-// It is not inlined: three copies of it would be as long as all that hashes.
+// appendKeyText appends a text after its length and a flag. It is not inlined:
+// three copies would take more of the instruction cache than the rest of Key.
 //
 //go:noinline
 func appendKeyText(b []byte, s string, flag uint64) []byte {

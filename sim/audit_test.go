@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 func TestAuditorsPassACleanRun(t *testing.T) {
 	for _, shards := range []int{1, 4} {
 		cfg := small(t)
-		cfg.Shards, cfg.Limits = shards, smallLimits
+		// Some windows are not over when the daemons agree.
+		cfg.Shards, cfg.Limits = shards, strings.ReplaceAll(smallLimits, "unit: second", "unit: minute")
+		cfg.Rules = parsed(t, cfg.Limits)
 		refund := &cfg.Workloads[0].Refund
 		refund.Share, refund.After = 0.1, time.Second
 		r, err := Run(cfg, Options{Auditors: TestAuditors()})
@@ -385,7 +388,7 @@ func TestCellsAuditorCatchesAReusedIncarnation(t *testing.T) {
 	}
 }
 
-func TestConvergenceAuditorCatches(t *testing.T) {
+func TestDisagreementIsFound(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		at   int // the daemon that receives the message
@@ -406,8 +409,6 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 			if !r.w.settle() {
 				t.Fatal(r.w.pending)
 			}
-			r.auditor("convergence").Settled()
-			r.clean("convergence")
 			from, to := r.w.daemons[0], r.w.daemons[c.at]
 			m := r.message(from, to)
 			m.Cells = []gossip.Cell{c.cell(r)}
@@ -415,8 +416,9 @@ func TestConvergenceAuditorCatches(t *testing.T) {
 			if err := to.Nodes[0].Step(to.Instant(r.w.now), m); err != nil {
 				t.Fatal(err)
 			}
-			r.auditor("convergence").Settled()
-			r.caught("convergence")
+			if r.w.disagreement(r.w.Core()) == "" {
+				t.Error("all agree")
+			}
 		})
 	}
 }
@@ -437,7 +439,7 @@ func TestConvergenceAuditorCatchesWhatAllLack(t *testing.T) {
 
 // A region's sum that falls short of its daemons is found even where all of the
 // other region agree.
-func TestConvergenceAuditorCatchesAShortSum(t *testing.T) {
+func TestShortSumIsFound(t *testing.T) {
 	cfg := minute(t)
 	cfg.Regions[1].Daemons = 1
 	r := newRig(t, cfg, cfg.Duration)
@@ -462,6 +464,7 @@ func TestConvergenceAuditorCatchesAShortSum(t *testing.T) {
 	if err := far.Nodes[0].Step(far.Instant(r.w.now), m); err != nil {
 		t.Fatal(err)
 	}
-	r.auditor("convergence").Settled()
-	r.caught("convergence")
+	if r.w.disagreement(r.w.Core()) == "" {
+		t.Error("all agree")
+	}
 }

@@ -123,13 +123,13 @@ func (w *World) Pending() string {
 	if reason := w.pendingLinks(core); reason != "" {
 		return reason
 	}
-	return w.Disagreement(core)
+	return w.disagreement(core)
 }
 
-// Disagreement returns the first difference of the cells that the core must
+// disagreement returns the first difference of the cells that the core must
 // agree about, "" for none: the daemons of a region hold the same cells, and
 // other regions hold the sums of them.
-func (w *World) Disagreement(core [][]*Daemon) string {
+func (w *World) disagreement(core [][]*Daemon) string {
 	for _, alike := range byShards(core) {
 		for s := range alike[0][0].settings.Shards {
 			if reason := w.pendingCells(alike, s); reason != "" {
