@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ import (
 // Clocks compares the clock of this daemon with those of its peers. It is not
 // safe for concurrent use.
 type Clocks struct {
-	peers     map[crdt.Incarnation]peerClock
+	peers     []peerClock
 	maxOffset int64 // milliseconds
 	outlier   bool  // most peers contradict this clock
 	held      bool  // a jump of this clock is held back
@@ -23,6 +22,7 @@ type Clocks struct {
 // low to high milliseconds. The difference is the round trip of a message and
 // what rounding to milliseconds loses.
 type peerClock struct {
+	id        crdt.Incarnation
 	low, high int64
 	rejected  bool
 	stamp     hlc.Timestamp // the latest one received
@@ -30,14 +30,25 @@ type peerClock struct {
 
 // NewClocks returns the clocks of no peers. maxOffset is that of the clock.
 func NewClocks(maxOffset time.Duration) Clocks {
-	return Clocks{peers: map[crdt.Incarnation]peerClock{}, maxOffset: maxOffset.Milliseconds()}
+	return Clocks{maxOffset: maxOffset.Milliseconds()}
 }
 
 // Keep drops the clocks of all but some peers.
 func (c *Clocks) Keep(peers []Peer) {
-	maps.DeleteFunc(c.peers, func(id crdt.Incarnation, _ peerClock) bool {
-		return !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == id })
+	c.peers = slices.DeleteFunc(c.peers, func(is peerClock) bool {
+		return !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == is.id })
 	})
+}
+
+// of returns the clock of a peer, a new one at first.
+func (c *Clocks) of(id crdt.Incarnation) *peerClock {
+	for i := range c.peers {
+		if c.peers[i].id == id {
+			return &c.peers[i]
+		}
+	}
+	c.peers = append(c.peers, peerClock{id: id})
+	return &c.peers[len(c.peers)-1]
 }
 
 // Outlier reports whether more than half of the peers contradict this clock.
@@ -50,19 +61,18 @@ func (c *Clocks) MaxOffset() int64 { return c.maxOffset }
 // too far ahead. It reports a rejected clock to e, once until it is accepted
 // again. now is the clock's time in Unix milliseconds.
 func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine, m *Message) {
-	was := c.peers[m.From]
-	off := m.Stamp.Millis() - now
-	is := peerClock{low: off, high: math.MaxInt64, stamp: max(was.stamp, m.Stamp)}
+	is := c.of(m.From)
+	off, rejected := m.Stamp.Millis()-now, is.rejected
+	is.low, is.high, is.stamp, is.rejected = off, math.MaxInt64, max(is.stamp, m.Stamp), false
 	if trip := e.RTT(m.From); trip >= 0 {
 		is.high = off + trip.Milliseconds() + 1 // stamps and the round trip are rounded down
 	}
 	if err := clock.Observe(at, m.Stamp); err != nil {
 		is.rejected = true
-		if !was.rejected {
+		if !rejected {
 			e.event(at.Mono, DriftRejected, m.From, 0, uint64(max(0, off)))
 		}
 	}
-	c.peers[m.From] = is
 }
 
 // Tick checks the clock against those of the peers, and reports changes to e. A
@@ -73,7 +83,8 @@ func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 	c.checkJump(now, clock, e)
 	limit := c.maxOffset * 4 / 5
 	var ahead, behind []int64
-	for _, p := range c.peers {
+	for i := range c.peers {
+		p := &c.peers[i]
 		if p.low > limit {
 			ahead = append(ahead, p.low)
 		}
@@ -105,7 +116,8 @@ func (c *Clocks) checkJump(now time.Duration, clock *hlc.Clock, e *Engine) {
 		return
 	}
 	with := 1 // this clock
-	for _, p := range c.peers {
+	for i := range c.peers {
+		p := &c.peers[i]
 		if p.high != math.MaxInt64 && p.high > jump.Milliseconds()/2 {
 			with++
 		}
@@ -126,9 +138,10 @@ func (c *Clocks) checkJump(now time.Duration, clock *hlc.Clock, e *Engine) {
 // half a round trip.
 func (c *Clocks) Offsets() map[crdt.Incarnation]time.Duration {
 	out := make(map[crdt.Incarnation]time.Duration, len(c.peers))
-	for id, p := range c.peers {
+	for i := range c.peers {
+		p := &c.peers[i]
 		if p.high != math.MaxInt64 {
-			out[id] = time.Duration(p.low+p.high) * time.Millisecond / 2
+			out[p.id] = time.Duration(p.low+p.high) * time.Millisecond / 2
 		}
 	}
 	return out
@@ -137,8 +150,9 @@ func (c *Clocks) Offsets() map[crdt.Incarnation]time.Duration {
 // Stamps returns the latest stamp received from each peer.
 func (c *Clocks) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 	out := make(map[crdt.Incarnation]hlc.Timestamp, len(c.peers))
-	for id, p := range c.peers {
-		out[id] = p.stamp
+	for i := range c.peers {
+		p := &c.peers[i]
+		out[p.id] = p.stamp
 	}
 	return out
 }

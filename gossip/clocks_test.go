@@ -13,7 +13,7 @@ import (
 func clocksOf(leads ...int64) Clocks {
 	c := NewClocks(250 * time.Millisecond)
 	for i, lead := range leads {
-		c.peers[crdt.Incarnation(i+1)] = peerClock{low: lead, high: lead + 1}
+		c.peers = append(c.peers, peerClock{id: crdt.Incarnation(i + 1), low: lead, high: lead + 1})
 	}
 	return c
 }
@@ -34,7 +34,7 @@ func TestJumpNeedsMajority(t *testing.T) {
 		{"one of two", clocksOf(0, hour), true},
 		{"one of three", clocksOf(0, hour, 0), false},
 		{"two of three", clocksOf(hour, 0, hour), true},
-		{"unknown", Clocks{maxOffset: 250, peers: map[crdt.Incarnation]peerClock{1: {high: math.MaxInt64}}}, false},
+		{"unknown", Clocks{maxOffset: 250, peers: []peerClock{{id: 1, high: math.MaxInt64}}}, false},
 	} {
 		clock := hlc.NewClock(hlc.Config{})
 		clock.HoldJumps(true)

@@ -340,9 +340,8 @@ func (ls links) ownAge(now time.Duration) time.Duration {
 }
 
 // staleness returns the greatest staleness of the view of each other region,
-// without silent daemons.
-func (ls links) staleness(now time.Duration) []Staleness {
-	var out []Staleness
+// without silent daemons, in the memory of out, which is empty.
+func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 	for _, l := range ls {
 		age, ok := l.view(now)
 		if !ok || l.local {

@@ -24,7 +24,8 @@ const never = time.Duration(math.MaxInt64)
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
 	clear(e.out) // it would keep the cells of a resync
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
-	e.remote.version, e.regional.version, e.regional.cells, e.ages = 0, 0, nil, ages{}
+	e.remote.version, e.regional.version, e.regional.cells = 0, 0, nil
+	e.ages.known, e.ages.others = false, e.ages.others[:0]
 	for _, l := range e.links {
 		if l.dueAt() <= now {
 			e.out = append(e.out, e.message(now, l, stamp, rules))
@@ -124,7 +125,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
 	if !e.ages.known {
-		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now)}
+		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now, e.ages.others)}
 	}
 	m.Own = e.ages.own
 	if l.local {

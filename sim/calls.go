@@ -50,7 +50,10 @@ func (w *World) ask(d *Daemon, c *node.Call, from attempt) error {
 	if a == nil {
 		a = &pendingCall{}
 	}
-	*a = pendingCall{call: c, from: from, daemon: d, member: d.member, set: d.Set, since: w.now}
+	if w.owners {
+		a.StrictCall = replica.StrictCall{}
+	}
+	a.call, a.from, a.daemon, a.member, a.set, a.since = c, from, d, d.member, d.Set, w.now
 	a.Tag = a
 	a.Start(c)
 	w.decide(a)

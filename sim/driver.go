@@ -82,9 +82,11 @@ func (w *World) drain(d *Daemon, touched uint64) {
 		d.wakes[s] = r.Wake
 	}
 	w.sleep(d)
-	w.steps.post(d, out)
-	clear(out)
-	w.outbox = out[:0]
+	if len(out) > 0 {
+		w.steps.post(d, out)
+		clear(out)
+		w.outbox = out[:0]
+	}
 	if !w.owners {
 		return
 	}

@@ -219,7 +219,9 @@ func (w *World) runUntil(end time.Duration) {
 			w.fail(fmt.Errorf("sim: %s at %v is due in the past, it is %v", eventKinds[e.kind].name, e.at, w.now))
 			return
 		}
-		w.lines.before(w, e.at)
+		if w.lines != nil {
+			w.lines.before(w, e.at)
+		}
 		w.now, w.doing, w.acting = e.at, e, nil
 		w.count++
 		w.trace.event(e)

@@ -13,7 +13,8 @@ import (
 // two inputs.
 type boundAuditor struct {
 	finding
-	events []int // by Daemon.Index, since its latest input
+	events []int           // by Daemon.Index, since its latest input
+	since  []time.Duration // by Daemon.Index: when that was
 	rates  perDirection[rate]
 	count  uint64
 	frame  []byte
@@ -25,12 +26,12 @@ type rate struct {
 }
 
 // The bounds that have no setting, and the number of inputs from one
-// measurement to the next.
+// measurement to the next: calls are not counted.
 const (
 	maxRefusals  = 1_024
 	maxBuckets   = 65_536
 	maxEvents    = 1_024
-	measureEvery = 64
+	measureEvery = 32
 )
 
 // The most bytes of a message beside its cells.
@@ -41,15 +42,14 @@ const (
 )
 
 func bounds(a *sim.Auditor, t *truth) {
-	b := &boundAuditor{finding: finding{a, t}, events: make([]int, len(t.up))}
-	a.Decided = func(d *sim.Decided) { b.input(d.Daemon) }
+	b := &boundAuditor{finding: finding{a, t}, events: make([]int, len(t.up)), since: make([]time.Duration, len(t.up))}
 	a.Stepped, a.Happened = b.stepped, b.happened
 }
 
 // input notes an input to a daemon. Every measureEvery inputs it counts the
 // keys and cells of the daemon, and returns true.
 func (a *boundAuditor) input(d *sim.Daemon) bool {
-	a.events[d.Index] = 0
+	a.events[d.Index], a.since[d.Index] = 0, a.world.Now()
 	a.count++
 	if a.count%measureEvery != 0 {
 		return false
@@ -68,6 +68,9 @@ func (a *boundAuditor) input(d *sim.Daemon) bool {
 }
 
 func (a *boundAuditor) happened(d *sim.Daemon, _ gossip.Event) {
+	if now := a.world.Now(); a.since[d.Index] != now { // of a call
+		a.events[d.Index], a.since[d.Index] = 0, now
+	}
 	if a.events[d.Index]++; a.events[d.Index] == maxEvents*len(d.Nodes)+1 {
 		a.fail("%s had %d events of one input", d.Name, a.events[d.Index])
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/sim"
 )
@@ -83,12 +84,11 @@ func (a *clockAuditor) restarted(d *sim.Daemon) {
 	a.last[d.Index] = make([]int64, len(d.Nodes))
 	w := &a.walls[d.Index]
 	*w = wall{}
-	w.shards = slices.Repeat([]shardWall{{latest: a.read(d)}}, len(d.Nodes))
+	w.shards = slices.Repeat([]shardWall{{latest: a.read(d, d.Instant(a.world.Now()))}}, len(d.Nodes))
 }
 
-// read notes the wall clock of a daemon, and returns it.
-func (a *clockAuditor) read(d *sim.Daemon) (offset int64) {
-	at := d.Instant(a.world.Now())
+// read notes the wall clock of a daemon at an instant, and returns it.
+func (a *clockAuditor) read(d *sim.Daemon, at node.Instant) (offset int64) {
 	offset = at.Wall - int64(at.Mono)
 	a.walls[d.Index].reading.note(at.Mono, offset, a.slew)
 	return offset
@@ -118,7 +118,8 @@ func (a *clockAuditor) ceiling(d *sim.Daemon, mono time.Duration) int64 {
 }
 
 func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
-	offset := a.read(d)
+	at := d.Instant(a.world.Now())
+	offset := a.read(d, at)
 	if m == nil {
 		a.setBack(d, offset)
 	}
@@ -129,7 +130,6 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	leapt := a.leapt(d, m.Shard, offset)
 	if len(d.Nodes) == 1 {
 		a.order(from, m)
-		at := d.Instant(a.world.Now())
 		clock := to.ahead[m.Shard] + a.world.Now().Milliseconds()
 		if clock >= m.Stamp.Millis() {
 			a.stampsOf(to).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
@@ -190,7 +190,7 @@ func (s *stamps) accept(t acceptedStamp) {
 
 // decided checks the clock of a decision, and the window that it shows.
 func (a *clockAuditor) decided(d *sim.Decided) {
-	offset := a.read(d.Daemon)
+	offset := a.read(d.Daemon, d.Instant)
 	e := &a.entry
 	if e.process == nil || d.Limit == nil {
 		return

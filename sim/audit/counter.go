@@ -33,18 +33,19 @@ const everywhere = -1
 // counter is the ground truth of one key.
 type counter struct {
 	counterKey
-	rule    *rules.Rule // of its latest decision
-	windows []*window   // by start
-	latest  *window     // that was looked up, one of windows or nil
+	rule    *rules.Rule  // of its latest decision
+	overage *ruleOverage // of that rule, nil if it was not needed yet
+	latest  *window      // that was looked up, one of windows or nil
 	// unsure is true after a replica had no room for the key, rescoped when the
 	// key was counted under other scopes too.
 	unsure, rescoped bool
 	// overridden is true after a limit of a call was in force for the key.
 	overridden bool
-	refunds    []step  // of the counter, by time; their sums are of all so far
-	bucket     bucket  // of a bucket
-	spent      spent   // of its rights
-	log        summary // of a log, whose cells are no windows
+	windows    []*window // by start
+	refunds    []step    // of the counter, by time; their sums are of all so far
+	bucket     bucket    // of a bucket
+	spent      spent     // of its rights
+	log        summary   // of a log, whose cells are no windows
 	logStart   int64
 }
 
@@ -134,8 +135,8 @@ func (t *truth) enter(d *sim.Decided) {
 	}
 	if isOverride(d) {
 		c.overridden = true
-	} else {
-		c.rule = d.Rule
+	} else if c.rule != d.Rule {
+		c.rule, c.overage = d.Rule, nil
 	}
 	if t.rescopes {
 		t.rescope(c, d.Limit.Scope)
@@ -250,7 +251,7 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 		w.processes = append(w.processes, int32(process))
 		*c = count{process: process, steps: c.steps[:0], backs: c.backs[:0]}
 		if c.steps == nil {
-			c.steps = make([]step, 0, 8)
+			c.steps = make([]step, 0, 4)
 		}
 	}
 	c.charged += charged

@@ -41,8 +41,9 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		a.fail("%s accepted a message of %s that was sent at %v", d.Name, from.name(), from.sentAt(m.Nonce))
 		return
 	}
+	across := from.region != d.RegionIndex
 	for i := range m.Cells {
-		if fault := a.fault(d, from, m, i); fault != "" {
+		if fault := a.fault(d, from, m, i, across); fault != "" {
 			a.fail("in a message of %s to %s %v %s", from.name(), d.Name, m.Cells[i], fault)
 			return // the first one is enough
 		}
@@ -50,9 +51,10 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	a.Pass(1)
 }
 
-// fault returns the fault of a cell, "" for none.
-func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int) string {
-	c, across := &m.Cells[i], from.region != d.RegionIndex
+// fault returns the fault of a cell, "" for none, of a message that may come
+// from across regions.
+func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int, across bool) string {
+	c := &m.Cells[i]
 	switch {
 	case i > 0 && !m.Cells[i-1].Before(&c.CellID):
 		return "is out of order"

@@ -30,8 +30,9 @@ import (
 // admitted; a bucket that forgives such charges is left out.
 type overageAuditor struct {
 	finding
-	rules perRule[ruleOverage]
-	heard perDirection[heard]
+	rules     perRule[ruleOverage]
+	overrides ruleOverage // of limits that came with calls, reported nowhere
+	heard     perDirection[heard]
 	// disturbed is when a process last started or ended, or first received all
 	// counts of another after more than patience: the time in which the
 	// fastest bucket fills.
@@ -108,9 +109,9 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	if !a.checkable(d) {
 		return
 	}
-	s := &ruleOverage{} // of a limit that came with the call
+	s := &a.overrides
 	if !isOverride(d) {
-		s = a.rules.of(d.Rule)
+		s = a.of(e.counter)
 	}
 	s.requested += d.Hits
 	if d.Status.Over && !l.CarryDebt && e.usage.before+float64(d.Hits) <= float64(quota.Of(l).Capacity()) {
@@ -139,6 +140,14 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 			d.Daemon.Name, e.admitted, ruleName(d), e.window.start, over, limit, bound)
 	}
 	a.note(s, d, bound)
+}
+
+// of returns the finding about the rule of a counter.
+func (a *overageAuditor) of(c *counter) *ruleOverage {
+	if c.overage == nil {
+		c.overage = a.rules.of(c.rule)
+	}
+	return c.overage
 }
 
 // unheld returns how many of the hits in use the deciding replica does not
@@ -257,7 +266,7 @@ func (a *overageAuditor) note(s *ruleOverage, d *sim.Decided, bound float64) {
 // close adds a window that is over.
 func (a *overageAuditor) close(c *counter, w *window) {
 	if c.rule != nil {
-		a.rules.of(c.rule).add(&w.summary)
+		a.of(c).add(&w.summary)
 	}
 }
 

@@ -26,7 +26,12 @@ const (
 // note adds a value of the wall clock, as its lead over the monotonic clock.
 // The line loses one part in slew of the time that passed.
 func (r *reading) note(mono time.Duration, lead, slew int64) {
-	if n := len(r.spans); n > 0 {
+	n := len(r.spans)
+	if n > 0 && lead == r.lead && int64(mono) >= r.at { // mostly: the line is below it
+		r.at = int64(mono)
+		return
+	}
+	if n > 0 {
 		lead = max(lead, r.lead-(int64(mono)-r.at)/slew)
 		if s := &r.spans[n-1]; s.lead-lead < spanWidth && lead-s.lead < spanWidth {
 			s.lead = max(s.lead, lead)

@@ -37,14 +37,13 @@ type arrival struct{ at, sent time.Duration }
 // viewsEvery is the number of inputs between two checks, maxArrivals the number
 // of remembered arrivals of a stream.
 const (
-	viewsEvery  = 64
+	viewsEvery  = 32
 	maxArrivals = 256
 )
 
 func views(a *sim.Auditor, t *truth) {
 	v := &viewAuditor{finding: finding{a, t}}
 	a.Stepped, a.Happened = v.stepped, v.happened
-	a.Decided = func(d *sim.Decided) { v.look(d.Daemon) }
 }
 
 // of returns the view of a direction.
