@@ -51,11 +51,6 @@ type CellID struct {
 	Incarnation crdt.Incarnation
 }
 
-// is reports whether both are the same name.
-func (a *CellID) is(b *CellID) bool {
-	return a.Key == b.Key && a.Window == b.Window && a.Incarnation == b.Incarnation && a.Kind == b.Kind
-}
-
 // Before reports whether a comes before b in frames. Mostly the first half of
 // the key decides.
 func (a *CellID) Before(b *CellID) bool {
@@ -104,7 +99,7 @@ func (s CellMeta) End(window int64) int64 {
 	return sat.AddInt(sat.AddInt(window, s.WindowLength), s.Carry)
 }
 
-// Cell is one cell in a message or in memory. P and N only grow.
+// Cell is one cell as in messages. P and N only grow.
 type Cell struct {
 	CellMeta
 	// Rate is the observed growth of a forwarded RegionSum in hits per second,
@@ -114,14 +109,13 @@ type Cell struct {
 	CellID
 }
 
-// join returns the value that covers this cell and another one of the same
-// name: the lexicographically greater one of sums, and the maximum of each
-// number otherwise.
-func (c *Cell) join(o *Cell) crdt.PN {
-	if c.Kind == RegionSum {
-		return crdt.PN(crdt.Sum(c.Value).Join(crdt.Sum(o.Value)))
+// join returns the value that covers two of one cell: the lexicographically
+// greater one of sums, and the maximum of each number otherwise.
+func (k Kind) join(a, b crdt.PN) crdt.PN {
+	if k == RegionSum {
+		return crdt.PN(crdt.Sum(a).Join(crdt.Sum(b)))
 	}
-	return c.Value.Join(o.Value)
+	return a.Join(b)
 }
 
 // String describes the cell for status pages.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -29,7 +30,7 @@ func cellLattice() crdttest.Lattice[map[CellID]Cell] {
 				if !ok {
 					c = Cell{CellID: id}
 				}
-				is := c.join(&in)
+				is := c.Kind.join(c.Value, in.Value)
 				changed = changed || is != c.Value
 				c.Value = is
 				(*into)[id] = c
@@ -75,4 +76,11 @@ func TestCellLaws(t *testing.T) {
 		}
 		return all
 	}))
+}
+
+// TestCellTakesTwoLines: a cell shares no cache line with another one.
+func TestCellTakesTwoLines(t *testing.T) {
+	if size := unsafe.Sizeof(cell{}); size != 128 {
+		t.Errorf("%d bytes", size)
+	}
 }

@@ -20,7 +20,7 @@ func (s *state) chain(key int32, visit func(i int32, c *cell)) {
 	for i := s.keys.at(key).chain.first; i != none; {
 		c := s.cells.at(i)
 		visit(i, c)
-		i = c.at[keyList].next
+		i = c.ofKey.next
 	}
 }
 
@@ -42,8 +42,9 @@ func (s *state) sum(key int32, window int64) (v crdt.Sum, meta CellMeta) {
 			return
 		}
 		v.P, v.N = sat.Add(v.P, c.Value.P), sat.Add(v.N, c.Value.N)
-		carry, regional := max(meta.Carry, c.Carry), meta.Regional || c.Regional
-		meta = c.CellMeta
+		is := s.meta(c)
+		carry, regional := max(meta.Carry, is.Carry), meta.Regional || is.Regional
+		meta = *is
 		meta.Carry, meta.Regional = carry, regional
 	})
 	return v, meta
@@ -57,7 +58,7 @@ func (s *state) ensure(id CellID, meta CellMeta) int32 {
 		return s.add(id, meta)
 	}
 	c := s.cells.at(i)
-	c.Carry = max(c.Carry, meta.Carry)
+	s.carry(c, max(s.meta(c).Carry, meta.Carry))
 	return i
 }
 
@@ -65,7 +66,7 @@ func (s *state) ensure(id CellID, meta CellMeta) int32 {
 // windows.
 func (s *state) keep(k crdt.Key, carry int64, now time.Duration) {
 	s.of(k, func(i int32, c *cell) {
-		if c.Carry < carry {
+		if s.meta(c).Carry < carry {
 			s.extend(i, carry, now)
 		}
 	})
@@ -82,7 +83,7 @@ func (s *state) resend(now time.Duration, id CellID, region crdt.Incarnation) {
 	if id.Kind != RegionSum || id.Incarnation != region || at == none {
 		return
 	}
-	for i := s.keys.at(at).chain.first; i != none; i = s.cells.at(i).at[keyList].next {
+	for i := s.keys.at(at).chain.first; i != none; i = s.cells.at(i).ofKey.next {
 		if c := s.cells.at(i); c.Kind == Daemon && c.Window == id.Window {
 			s.touch(i, now)
 			return

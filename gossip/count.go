@@ -60,7 +60,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 	}
 	v.N += n
 	e.state.set(c, v)
-	if e.cfg.delays(c.WindowLength) {
+	if e.cfg.delays(e.state.meta(c).WindowLength) {
 		e.state.delay(i, now)
 	} else {
 		e.state.touch(i, now)
@@ -81,7 +81,7 @@ func (e *Engine) Own(k crdt.Key, window int64) crdt.PN {
 func (e *Engine) OwnWindows(k crdt.Key, yield func(window, end int64, n uint64)) {
 	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) {
 		if c.Incarnation == e.self.ID {
-			yield(c.Window, sat.AddInt(c.Window, c.WindowLength), c.Value.Net())
+			yield(c.Window, sat.AddInt(c.Window, e.state.meta(c).WindowLength), c.Value.Net())
 		}
 	})
 }
@@ -110,14 +110,14 @@ func (e *Engine) total(key int32, window int64) uint64 {
 // CellsOf returns the cells of a key that count hits, in their order.
 func (e *Engine) CellsOf(k crdt.Key) []Cell {
 	var all []Cell
-	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { all = append(all, c.Cell) })
+	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { all = append(all, e.state.copy(c)) })
 	slices.SortFunc(all, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
 	return all
 }
 
 // Windows calls yield for each cell of a key that counts here, in no order.
 func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
-	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { yield(c.Window, c.End(c.Window), c.Value.Net()) })
+	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { yield(c.Window, e.state.end(c), c.Value.Net()) })
 }
 
 // Extrapolated returns how many hits others are estimated to have counted for a
@@ -130,7 +130,7 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 		return 0
 	}
 	sum := uint64(0)
-	for i := e.state.keys.at(at).chain.first; i != none; i = e.state.cells.at(i).at[keyList].next {
+	for i := e.state.keys.at(at).chain.first; i != none; i = e.state.cells.at(i).ofKey.next {
 		c := e.state.cells.at(i)
 		if c.Rate == 0 || c.Window < from || c.Incarnation == e.region || c.Incarnation == e.self.ID {
 			continue

@@ -17,11 +17,13 @@ const longWindow = 5 * 60 * 1000
 func bucketOf(k crdt.Key) uint16 { return uint16(k.Lo >> 58) }
 
 // digested reports whether a cell is part of digests.
-func (c *cell) digested() bool { return c.Kind == Daemon && c.WindowLength > longWindow }
+func (s *state) digested(c *cell) bool {
+	return c.Kind == Daemon && s.meta(c).WindowLength > longWindow
+}
 
 // digest updates the fingerprint of an incarnation's cells.
 func (s *state) digest(c *cell, was, is crdt.PN) {
-	if !c.digested() {
+	if !s.digested(c) {
 		return
 	}
 	d := s.digests[c.Incarnation]
@@ -79,7 +81,7 @@ func (s *state) repair(now time.Duration, incarnation crdt.Incarnation, list []u
 	}
 	for i := range int32(s.cells.used) {
 		c := s.cells.at(i)
-		if c.used && c.Incarnation == incarnation && c.digested() && wanted[bucketOf(c.Key)] {
+		if c.used && c.Incarnation == incarnation && s.digested(c) && wanted[bucketOf(c.Key)] {
 			s.touch(i, now)
 			n++
 		}

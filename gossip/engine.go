@@ -254,7 +254,7 @@ func (e *Engine) Wake(now, due time.Duration) time.Duration {
 		at = min(at, now+time.Second)
 	}
 	if w := e.state.delays.first; w != none {
-		at = min(at, e.state.cells.at(w).since+e.cfg.Quiet)
+		at = min(at, e.state.unsents.at(w).since+e.cfg.Quiet)
 	}
 	if !e.synced && e.started >= 0 {
 		at = min(at, e.started+e.cfg.ReadyWithin)

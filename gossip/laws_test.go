@@ -195,7 +195,7 @@ func (w *world) checkBounds(t *rapid.T, m *member) {
 		}
 	}
 	last := uint64(0)
-	for i := m.state.changes.first; i != none; i = m.state.cells.at(i).at[changeList].next {
+	for i := m.state.changes.first; i != none; i = m.state.cells.at(i).change.next {
 		if c := m.state.cells.at(i); c.version <= last || c.version > m.state.version {
 			t.Fatalf("%s: version %d after %d", m.name, c.version, last)
 		} else {

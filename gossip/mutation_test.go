@@ -74,7 +74,7 @@ func newestFirst(e *Engine, m *Message) {
 	l := e.links.find(m.To)
 	scope := e.scope(l)
 	m.Lo, m.Cells = l.acked, nil
-	for i := e.state.changes.last; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells.at(i).at[changeList].prev {
+	for i := e.state.changes.last; i != none && len(m.Cells) < e.cfg.FrameCells; i = e.state.cells.at(i).change.prev {
 		c := e.state.cells.at(i)
 		if l.base+c.version <= l.acked {
 			break

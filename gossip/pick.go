@@ -35,7 +35,11 @@ func (s *state) compare(a, b *pick) int {
 	case a.hi != b.hi:
 		return cmp.Compare(a.hi, b.hi)
 	}
-	return compareInIncarnation(&s.cells.at(a.cell).CellID, &s.cells.at(b.cell).CellID)
+	x, y := s.cells.at(a.cell), s.cells.at(b.cell)
+	if x.Key != y.Key {
+		return x.Key.Compare(y.Key)
+	}
+	return cmp.Compare(x.Window, y.Window)
 }
 
 // pickOrder sorts picks as numbers: the place of the writer among the writers,

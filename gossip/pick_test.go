@@ -31,14 +31,14 @@ func TestPickOrder(t *testing.T) {
 				Kind:        Kind(rapid.IntRange(0, 1).Draw(t, "kind")),
 				Incarnation: crdt.Incarnation(writer),
 			}
-			at := s.cells.add(cell{Cell: Cell{CellID: id}, used: true})
+			at := s.cells.add(cell{Key: id.Key, Window: id.Window, Kind: id.Kind, Incarnation: id.Incarnation, used: true})
 			picked = append(picked, pick{id.Kind, id.Incarnation, id.Key.Hi, at})
 		}
 		var o pickOrder
 		o.sort(&s, []pick{{kind: 1, incarnation: 9}}) // memory that is used again
 		got := o.sort(&s, picked)
 		want := slices.SortedFunc(slices.Values(picked), func(a, b pick) int {
-			return s.cells.at(a.cell).CellID.Compare(s.cells.at(b.cell).CellID)
+			return s.cells.at(a.cell).id().Compare(s.cells.at(b.cell).id())
 		})
 		if !slices.Equal(got, want) {
 			t.Fatalf("sorted %v to %v, want %v", picked, got, want)

@@ -210,9 +210,13 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, in *Cell) {
 	c := f.cell
 	was := c.Value
-	is := c.join(in)
-	longer := in.Carry > c.Carry
-	c.Carry = max(c.Carry, in.Carry)
+	is := c.Kind.join(c.Value, in.Value)
+	meta := e.state.meta(c)
+	longer, shorter := in.Carry > meta.Carry, in.Carry < meta.Carry
+	if longer {
+		e.state.carry(c, in.Carry)
+		meta = e.state.meta(c)
+	}
 	if c.Kind == RegionSum && l.local && is == in.Value && (c.via != l.peer.ID || c.Rate != in.Rate) &&
 		e.roles.cached(e.state.keys.at(c.key)) == l.peer.ID {
 		c.via = l.peer.ID
@@ -223,11 +227,11 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 	}
 	e.state.set(c, is)
 	c.source, c.received = l.peer.ID, now
-	if c.Carry > in.Carry {
+	if shorter {
 		c.source = 0
 	}
 	if c.Incarnation == e.region {
-		e.restoration.check(c.CellID, now+e.cfg.settleTime())
+		e.restoration.check(c.id(), now+e.cfg.settleTime())
 		return
 	}
 	l.measure(&e.state, e.links, m, f, was)
@@ -240,7 +244,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 	if is != was {
 		e.changes = append(e.changes, Change{})
 		g := &e.changes[len(e.changes)-1]
-		g.Key, g.Window, g.Span, g.at = c.Key, c.Window, c.CellMeta, c.key
+		g.Key, g.Window, g.Span, g.at = c.Key, c.Window, *meta, c.key
 		// A sum of more hits may have fewer refunds.
 		g.Gain, g.Less = sat.Add(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), is.N-min(was.N, is.N)
 	}
@@ -268,7 +272,7 @@ func (e *Engine) forward(from *link, i int32) {
 		return
 	}
 	for _, l := range e.links {
-		across := from.local && !l.local && !c.Regional && e.roles.receives(l, c.Key)
+		across := from.local && !l.local && !e.state.meta(c).Regional && e.roles.receives(l, c.Key)
 		if across || !from.local && l.local {
 			e.expedited = l.expedite(i) || e.expedited
 		}

@@ -275,7 +275,7 @@ func TestLongerCarryIsReplicated(t *testing.T) {
 	to.Keep(testKey(k), 2*minute.WindowLength)
 	r.run(time.Second)
 	sum := from.state.find(CellID{Key: testKey(k), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("a")})
-	if sum == none || from.state.cells.at(sum).Carry != 2*minute.WindowLength {
+	if sum == none || from.state.meta(from.state.cells.at(sum)).Carry != 2*minute.WindowLength {
 		t.Error("the aggregator does not keep a sum as long as its regional peer")
 	}
 	told := r.of("a1").state.version

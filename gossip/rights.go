@@ -39,8 +39,8 @@ func (s *state) increase(i int32, now time.Duration, p, n uint64) {
 func (e *Engine) mergeRights(now time.Duration, l *link, f located, in *Cell) {
 	c := f.cell
 	was := c.Value
-	c.Carry = max(c.Carry, in.Carry)
-	is := c.join(in)
+	e.state.carry(c, max(e.state.meta(c).Carry, in.Carry))
+	is := c.Kind.join(c.Value, in.Value)
 	if is == was {
 		return
 	}
@@ -50,10 +50,10 @@ func (e *Engine) mergeRights(now time.Duration, l *link, f located, in *Cell) {
 		return
 	}
 	hits := is.P - was.P
-	e.changes = append(e.changes, Change{Key: c.Key, Window: c.Window, Span: c.CellMeta, Transfer: hits, From: l.peer.ID})
+	e.changes = append(e.changes, Change{Key: c.Key, Window: c.Window, Span: *e.state.meta(c), Transfer: hits, From: l.peer.ID})
 	// The totals are a hint for the region: they may be missing without room.
 	totals := CellID{Key: c.Key, Window: c.Window, Kind: Transferred, Incarnation: e.self.ID}
-	if i := e.state.ensure(totals, c.CellMeta); i != none {
+	if i := e.state.ensure(totals, *e.state.meta(c)); i != none {
 		e.state.increase(i, now, hits, 0)
 	}
 }

@@ -88,15 +88,15 @@ func (s *scope) includesRegional(c *cell) bool {
 // a sum.
 func (s *scope) sums(c *cell) bool {
 	k := s.state.keys.at(c.key)
-	if c.Regional || s.roles.cached(k) != s.self {
+	if s.state.meta(c).Regional || s.roles.cached(k) != s.self {
 		return false
 	}
 	for i := k.chain.first; i != none; {
 		o := s.state.cells.at(i)
-		if o.Kind == Daemon && o.Window == c.Window && (o.Regional || o.version > c.version) {
+		if o.Kind == Daemon && o.Window == c.Window && (s.state.meta(o).Regional || o.version > c.version) {
 			return false
 		}
-		i = o.at[keyList].next
+		i = o.ofKey.next
 	}
 	return true
 }
@@ -106,7 +106,7 @@ func (s *scope) name(c *cell) CellID {
 	if c.Kind == Daemon && !s.to.local {
 		return CellID{Key: c.Key, Window: c.Window, Kind: RegionSum, Incarnation: s.ownRegion}
 	}
-	return c.CellID
+	return c.id()
 }
 
 // cell returns the cell that the peer receives for c.
@@ -115,11 +115,11 @@ func (s *scope) cell(c *cell) Cell {
 		v, meta := s.state.sum(c.key, c.Window)
 		return Cell{CellID: s.name(c), CellMeta: meta, Value: crdt.PN(v)}
 	}
-	out := c.Cell
+	rate := c.Rate
 	if c.Kind == Daemon {
-		out.Rate = 0 // the receiver measures it from the writer's messages
+		rate = 0 // the receiver measures it from the writer's messages
 	}
-	return out
+	return Cell{CellMeta: *s.state.meta(c), Rate: rate, Value: c.Value, CellID: c.id()}
 }
 
 // put puts cells into a message, each name once and in order. room is empty

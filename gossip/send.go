@@ -156,7 +156,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		}
 		if len(picked) == room {
 			l.cursor = picked[room-1].cell
-			hi, i = e.state.cells.at(l.cursor).version, e.state.cells.at(l.cursor).at[changeList].next
+			hi, i = e.state.cells.at(l.cursor).version, e.state.cells.at(l.cursor).change.next
 		}
 	}
 	for i != none && len(picked) < room {
@@ -165,7 +165,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 			picked = append(picked, scope.pick(i, c))
 		}
 		hi, l.cursor = c.version, i
-		i = c.at[changeList].next
+		i = c.change.next
 	}
 	e.picked = picked
 	e.regional.put(&scope, m, &e.room, picked)
@@ -178,11 +178,11 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 			e.event(now, ResyncDone, l.peer.ID, 0, 0)
 		}
 	} else {
-		m.Unsent = max(0, now-e.state.cells.at(i).since)
+		m.Unsent = max(0, now-e.state.unsents.at(i).since)
 	}
 	m.Hi = max(l.base+hi, m.Lo)
 	if w := e.state.delays.first; w != none {
-		m.Unsent = max(m.Unsent, now-e.state.cells.at(w).since)
+		m.Unsent = max(m.Unsent, now-e.state.unsents.at(w).since)
 	}
 }
 

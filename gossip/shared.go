@@ -48,7 +48,7 @@ func (r *remoteChanges) winner(s *scope, n int, c *cell) crdt.Incarnation {
 func (r *remoteChanges) walk(s *scope) bool {
 	for r.next != none {
 		i, c := r.next, s.state.cells.at(r.next)
-		r.next = c.at[changeList].next
+		r.next = c.change.next
 		if s.mayLeave(c) {
 			r.cells = append(r.cells, i)
 			for range s.roles.regions {

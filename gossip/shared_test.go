@@ -27,7 +27,7 @@ func TestWalkEndsWithTheRoom(t *testing.T) {
 		if again := e.remote.pick(&s, first, room+1, nil); len(seen) < changes && len(again) != room+1 {
 			t.Fatalf("picked %d for a link with more room, want %d", len(again), room+1)
 		}
-		first = e.state.cells.at(picked[room-1].cell).at[changeList].next
+		first = e.state.cells.at(picked[room-1].cell).change.next
 	}
 	if len(seen) != changes {
 		t.Errorf("%d of %d changes were picked", len(seen), changes)

@@ -6,35 +6,36 @@ import "time"
 // clock. It gives the slope that extrapolates the count until it is received
 // again. Of an own cell it holds only the count of the latest message.
 type growth struct {
-	refP  uint64        // the count at ref, or in the latest message
-	ref   time.Duration // the writer's clock then, 0 for unknown
-	slope uint32        // hits per second
+	refP uint64        // the count at ref, or in the latest message
+	ref  time.Duration // the writer's clock then, 0 for unknown
 }
 
 // minGain is the least growth in one step that gives a slope: one or two hits
 // between messages predict nothing.
 const minGain = 4
 
-// observe records the count p at the writer's time at. start is the earliest
-// time the growth can have begun: the start of the window or the message
-// before. A slope covers at least one interval.
-func (g *growth) observe(p uint64, start, at, interval time.Duration) {
+// observe records the count p at the writer's time at, and returns the slope in
+// hits per second; slope is the one so far. start is the earliest time the
+// growth can have begun: the start of the window or the message before. A slope
+// covers at least one interval.
+func (g *growth) observe(slope uint32, p uint64, start, at, interval time.Duration) uint32 {
 	if g.ref == 0 {
 		g.refP, g.ref = 0, max(start, 1)
-		g.slope = slope(p, max(at-g.ref, interval))
+		slope = slopeOf(p, max(at-g.ref, interval))
 		if at-g.ref < interval {
-			return
+			return slope
 		}
 	} else if at-g.ref < interval {
-		return
+		return slope
 	} else {
-		g.slope = slope(p-min(p, g.refP), at-g.ref)
+		slope = slopeOf(p-min(p, g.refP), at-g.ref)
 	}
 	g.refP, g.ref = p, at
+	return slope
 }
 
-// slope returns a gain over a time in hits per second, 0 below minGain.
-func slope(gain uint64, over time.Duration) uint32 {
+// slopeOf returns a gain over a time in hits per second, 0 below minGain.
+func slopeOf(gain uint64, over time.Duration) uint32 {
 	if gain < minGain || over <= 0 {
 		return 0
 	}

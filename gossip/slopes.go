@@ -31,21 +31,20 @@ func (l *link) measure(s *state, ls links, m *Message, f located, was crdt.PN) {
 	if l.receivedAt >= 0 {
 		start = max(start, l.sentAt)
 	}
-	c.observe(c.Value.P, start, at, l.interval())
-	l.rate(s, f)
+	l.rate(s, f, c.observe(c.Rate, c.Value.P, start, at, l.interval()))
 }
 
-// rate makes the slope of a cell its rate and remembers the cell.
-func (l *link) rate(s *state, f located) {
+// rate makes a slope the rate of a cell and remembers the cell.
+func (l *link) rate(s *state, f located, slope uint32) {
 	c := f.cell
-	if c.Rate == 0 && c.slope > 0 {
+	if c.Rate == 0 && slope > 0 {
 		l.rated = append(l.rated, f.at)
 		if len(l.rated) > s.cells.used { // some are listed twice
 			slices.Sort(l.rated)
 			l.rated = slices.Compact(l.rated)
 		}
 	}
-	s.setRate(c, c.slope)
+	s.setRate(c, slope)
 }
 
 // settleRates lowers the slopes of cells that a complete message did not
@@ -57,8 +56,7 @@ func (l *link) settleRates(s *state, now time.Duration) {
 		if !c.used || c.via != l.peer.ID || c.Rate == 0 {
 			continue
 		}
-		c.observe(c.Value.P, c.ref, l.sentAt, l.interval())
-		s.setRate(c, c.slope)
+		s.setRate(c, c.observe(c.Rate, c.Value.P, c.ref, l.sentAt, l.interval()))
 		if c.Rate == 0 && c.Kind == RegionSum {
 			s.touch(i, now)
 		}

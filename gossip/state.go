@@ -11,21 +11,41 @@ import (
 const none = int32(-1)
 
 // cell is one cell in memory. Its Value only grows. Its version is 0 only if it
-// was never published. It takes three cache lines: the middle one, from Value
-// to the place among the cells of its key, is all that most walks over those
-// read.
+// was never published. It takes two cache lines, of which walks over the cells
+// of a key read the first one, up to delayed.
 type cell struct {
-	version uint64           // of its last change, in the order of the list of changes
-	source  crdt.Incarnation // the peer that sent it, 0 if it changed here too
-	since   time.Duration    // when the oldest increment of its version was counted
-	Cell
-	at      [listKinds]place // in the lists that it is in
-	key     int32            // index of its key
-	delayed bool
-	used    bool
-	growth
-	received time.Duration    // when its value was received
+	Key         crdt.Key
+	Window      int64
+	Incarnation crdt.Incarnation
+	Value       crdt.PN
+	ofKey       place // in the list of its key
+	key         int32 // index of its key
+	Kind        Kind
+	used        bool
+	delayed     bool
+
+	version  uint64           // of its last change, in the order of the list of changes
+	source   crdt.Incarnation // the peer that sent it, 0 if it changed here too
 	via      crdt.Incarnation // the peer whose messages give its slope
+	received time.Duration    // when its value was received
+	growth
+	change place // in the list of changes
+	Rate   uint32
+	meta   int32 // number of its description
+}
+
+// unsent is what the writers of a cell need, and its readers do not.
+type unsent struct {
+	since time.Duration // when the oldest increment of its version was counted
+	delay place         // in the list of delayed increments
+}
+
+// id returns the name of a cell.
+func (c *cell) id() CellID { return CellID{c.Key, c.Window, c.Kind, c.Incarnation} }
+
+// is reports whether a cell has a name.
+func (c *cell) is(id *CellID) bool {
+	return c.Key == id.Key && c.Window == id.Window && c.Incarnation == id.Incarnation && c.Kind == id.Kind
 }
 
 // keyEntry is a key that has cells.
@@ -47,9 +67,11 @@ type state struct {
 	byID  index  // of cells
 	byKey index  // of keys
 
-	cells slab[cell]
-	keys  slab[keyEntry]
-	max   int
+	cells   slab[cell]
+	unsents slab[unsent] // by the numbers of the cells
+	metas   metas
+	keys    slab[keyEntry]
+	max     int
 
 	version uint64
 	ahead   uint64 // a use for what locate reads ahead
@@ -100,7 +122,7 @@ func (s *state) locate(found []located, in []Cell, self, from crdt.Incarnation) 
 			continue
 		}
 		c := s.cells.at(f.at)
-		s.ahead += c.version // in the first line of a cell, as used is in the last one
+		s.ahead += c.version // in the second line of a cell, as its name is in the first one
 		if !c.used || !c.is(&in[i].CellID) {
 			f.at = none
 			continue
@@ -122,12 +144,13 @@ func (s *state) locate(found []located, in []Cell, self, from crdt.Incarnation) 
 		if winner := s.keys.at(c.key).aggregator; winner != self && (c.Kind == Daemon || winner == from) {
 			continue
 		}
-		p := c.at[changeList]
+		s.ahead += uint64(s.unsents.at(found[i].at).since)
+		p := c.change
 		if p.prev != none {
-			s.ahead += uint64(s.cells.at(p.prev).key)
+			s.ahead += s.cells.at(p.prev).version
 		}
 		if p.next != none {
-			s.ahead += uint64(s.cells.at(p.next).key)
+			s.ahead += s.cells.at(p.next).version
 		}
 	}
 	return found
@@ -148,7 +171,13 @@ func (s *state) add(id CellID, meta CellMeta) int32 {
 		k = s.keys.add(keyEntry{key: id.Key, chain: cellList{none, none}})
 		s.byKey.add(s.hashKey(id.Key), k)
 	}
-	i := s.cells.add(cell{Cell: Cell{CellID: id, CellMeta: meta}, key: k, used: true})
+	i := s.cells.add(cell{
+		Key: id.Key, Window: id.Window, Incarnation: id.Incarnation, Kind: id.Kind,
+		key: k, used: true, meta: s.metas.take(meta),
+	})
+	if int(i) == s.unsents.used {
+		s.unsents.add(unsent{})
+	}
 	e := s.keys.at(k)
 	s.link(&e.chain, keyList, i, place{none, e.chain.first})
 	e.cells++
@@ -170,8 +199,34 @@ func (s *state) drop(i int32) {
 		s.byKey.remove(s.hashKey(e.key), c.key)
 		s.keys.remove(c.key)
 	}
-	s.byID.remove(s.hash(&c.CellID), i)
+	id := c.id()
+	s.byID.remove(s.hash(&id), i)
+	s.metas.release(c.meta)
 	s.cells.remove(i)
+}
+
+// meta returns the description of a cell.
+func (s *state) meta(c *cell) *CellMeta { return &s.metas.all[c.meta].CellMeta }
+
+// carry makes a cell count for some milliseconds after its window.
+func (s *state) carry(c *cell, carry int64) {
+	meta := *s.meta(c)
+	if meta.Carry == carry {
+		return
+	}
+	meta.Carry = carry
+	was := c.meta
+	c.meta = s.metas.take(meta)
+	s.metas.release(was)
+}
+
+// end returns the instant in Unix milliseconds from which a cell no longer
+// counts by a correct clock.
+func (s *state) end(c *cell) int64 { return s.meta(c).End(c.Window) }
+
+// copy returns a cell as in messages.
+func (s *state) copy(c *cell) Cell {
+	return Cell{CellMeta: *s.meta(c), Rate: c.Rate, Value: c.Value, CellID: c.id()}
 }
 
 // set gives a cell a greater value.
@@ -191,9 +246,9 @@ func (s *state) expire(now time.Duration, floor int64, budget int) {
 		if floor < s.soonest {
 			s.later = min(s.later, s.soonest)
 		} else if c := s.cells.at(int32(s.hand)); c.used {
-			end := c.End(c.Window)
+			end := s.end(c)
 			if end <= floor && s.prolong(int32(s.hand), now) {
-				end = c.End(c.Window)
+				end = s.end(c)
 			}
 			if end <= floor {
 				s.drop(int32(s.hand))
@@ -209,15 +264,15 @@ func (s *state) expire(now time.Duration, floor int64, budget int) {
 // sends that to peers. It returns false if none lasts longer.
 func (s *state) prolong(i int32, now time.Duration) bool {
 	c := s.cells.at(i)
-	carry := c.Carry
+	carry := s.meta(c).Carry
 	if c.Kind.Counts() {
 		s.chain(c.key, func(_ int32, o *cell) {
 			if o.Kind.Counts() && o.Window == c.Window {
-				carry = max(carry, o.Carry)
+				carry = max(carry, s.meta(o).Carry)
 			}
 		})
 	}
-	if carry == c.Carry {
+	if carry == s.meta(c).Carry {
 		return false
 	}
 	s.extend(i, carry, now)
@@ -228,7 +283,8 @@ func (s *state) prolong(i int32, now time.Duration) bool {
 // that to peers, also to the one that sent the cell.
 func (s *state) extend(i int32, carry int64, now time.Duration) {
 	c := s.cells.at(i)
-	c.Carry, c.source = carry, 0
+	s.carry(c, carry)
+	c.source = 0
 	s.touch(i, now)
 }
 
@@ -236,7 +292,7 @@ func (s *state) extend(i int32, carry int64, now time.Duration) {
 func (s *state) touch(i int32, now time.Duration) {
 	c := s.cells.at(i)
 	if !c.delayed {
-		c.since = now
+		s.unsents.at(i).since = now
 	}
 	s.unlist(i)
 	s.version++
@@ -262,7 +318,7 @@ func (s *state) delay(i int32, now time.Duration) {
 	if c.delayed {
 		return
 	}
-	c.since, c.delayed = now, true
+	s.unsents.at(i).since, c.delayed = now, true
 	s.link(&s.delays, delayList, i, place{s.delays.last, none})
 }
 
@@ -270,7 +326,7 @@ func (s *state) delay(i int32, now time.Duration) {
 func (s *state) release(now, quiet time.Duration) {
 	for range 1 << 16 {
 		i := s.delays.first
-		if i == none || now-s.cells.at(i).since < quiet {
+		if i == none || now-s.unsents.at(i).since < quiet {
 			return
 		}
 		s.touch(i, now)
@@ -281,8 +337,8 @@ func (s *state) release(now, quiet time.Duration) {
 // be compared: digests do not cover delayed increments.
 func (s *state) releaseDigested(now time.Duration) {
 	for i := s.delays.first; i != none; {
-		next := s.cells.at(i).at[delayList].next
-		if s.cells.at(i).digested() {
+		next := s.unsents.at(i).delay.next
+		if s.digested(s.cells.at(i)) {
 			s.touch(i, now)
 		}
 		i = next
@@ -296,13 +352,13 @@ func (s *state) after(version uint64, hint int32) int32 {
 		return s.changes.first
 	}
 	if hint != none && int(hint) < s.cells.used && s.cells.at(hint).version == version {
-		return s.cells.at(hint).at[changeList].next
+		return s.cells.at(hint).change.next
 	}
 	i := s.changes.last
 	if i == none || s.cells.at(i).version <= version {
 		return none
 	}
-	for p := i; p != none && s.cells.at(p).version > version; p = s.cells.at(p).at[changeList].prev {
+	for p := i; p != none && s.cells.at(p).version > version; p = s.cells.at(p).change.prev {
 		i = p
 	}
 	return i

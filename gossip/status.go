@@ -60,7 +60,7 @@ func (e *Engine) Cells(wall int64, room []Cell) []Cell {
 	out := slices.Grow(room[:0], e.state.cells.used)
 	for i := range int32(e.state.cells.used) {
 		if c := e.state.cells.at(i); c.used {
-			out = append(out, c.Cell)
+			out = append(out, e.state.copy(c))
 		}
 	}
 	out = Live(out, wall)
