@@ -45,14 +45,19 @@ func (f *Matcher) Resolve(c *Call) error {
 		c.Receipts = slices.Grow(c.Receipts, n)[:n]
 		clear(c.Receipts)
 	}
-	c.Statuses = slices.Grow(c.Statuses[:0], n)[:n]
-	c.hits = slices.Grow(c.hits[:0], n)[:n]
+	if n > cap(c.Statuses) || n > cap(c.hits) {
+		c.Statuses, c.hits = make([]Status, n), make([]Hit, n)
+	}
+	c.Statuses, c.hits = c.Statuses[:n], c.hits[:n]
 	for i := range n { // as literals, which is faster than clear for one or two
 		c.Statuses[i] = Status{}
 		c.hits[i] = Hit{}
 	}
 	// Statuses point into overrides, so it must not move while it fills.
-	c.overrides = slices.Grow(c.overrides[:0], n)
+	c.overrides = c.overrides[:0]
+	if n > cap(c.overrides) {
+		c.overrides = make([]rules.Limit, 0, n)
+	}
 	domain := f.set.Domain(c.Domain)
 	if domain == nil {
 		return nil

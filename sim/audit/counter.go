@@ -62,9 +62,9 @@ type window struct {
 	admitted   uint64 // and not refunded
 	free       uint64 // of those admitted, without an owner or by a limit of the call
 	requested  uint64
-	counts     []count // by process, in the order in which they came
-	processes  []int32 // those of the counts, one by one
-	unsure     bool    // hits may be counted elsewhere, or nowhere
+	counts     []count  // by process, in the order in which they came
+	first      [6]int32 // the processes of the first counts
+	unsure     bool     // hits may be counted elsewhere, or nowhere
 	summary    summary
 }
 
@@ -234,7 +234,7 @@ func (t *truth) open(c *counter, start, end int64) *window {
 		w = t.free[n-1]
 		t.free = t.free[:n-1]
 	}
-	*w = window{start: start, end: end, least: end, counts: w.counts[:0], processes: w.processes[:0]}
+	*w = window{start: start, end: end, least: end, counts: w.counts[:0]}
 	i, _ := c.search(start)
 	c.windows = slices.Insert(c.windows, i, w)
 	return w
@@ -248,7 +248,9 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 		n := len(w.counts)
 		w.counts = slices.Grow(w.counts, 1)[:n+1]
 		c = &w.counts[n]
-		w.processes = append(w.processes, int32(process))
+		if n < len(w.first) {
+			w.first[n] = int32(process)
+		}
 		*c = count{process: process, steps: c.steps[:0], backs: c.backs[:0]}
 		if c.steps == nil {
 			c.steps = make([]step, 0, 4)
@@ -261,8 +263,14 @@ func (w *window) add(process int, at time.Duration, charged, admitted uint64) {
 
 // count returns the count of a process in the window, nil for none.
 func (w *window) count(process int) *count {
-	if i := slices.Index(w.processes, int32(process)); i >= 0 {
+	known := min(len(w.counts), len(w.first))
+	if i := slices.Index(w.first[:known], int32(process)); i >= 0 {
 		return &w.counts[i]
+	}
+	for i := known; i < len(w.counts); i++ {
+		if w.counts[i].process == process {
+			return &w.counts[i]
+		}
 	}
 	return nil
 }
