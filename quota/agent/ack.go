@@ -55,16 +55,20 @@ const crowd = epoch.MaxPending / 4
 // propose an epoch, in all more than a daemon may acknowledge. If each
 // acknowledged those that it learned first, every epoch could lack someone, and
 // none would ever be settled. So of a crowd only the newest is acknowledged,
-// once no other one arrived for as long as a lost message takes. Retirements do
-// not wait.
+// once no other one arrived for as long as a lost message takes, and for four
+// times as long with each one acknowledged before: leaders that go on proposing
+// never use up what a daemon may acknowledge. Retirements do not wait.
 func (a *Agent) chosen(table int) []epoch.ID {
 	t := a.table(table)
 	ids := t.Pending()
-	unsettled, retiring := 0, []epoch.ID(nil)
+	unsettled, mine, retiring := 0, 0, []epoch.ID(nil)
 	for i := range t.Len() {
 		k := t.At(i)
 		if !k.Settled {
 			unsettled++
+			if k.Mine {
+				mine++
+			}
 		}
 		if len(k.Epoch.Retired) > 0 {
 			retiring = append(retiring, k.Epoch.ID)
@@ -74,7 +78,8 @@ func (a *Agent) chosen(table int) []epoch.ID {
 		return ids
 	}
 	newest := ids[len(ids)-1]
-	calm := a.at-a.learned[table] >= max(a.cfg.resend(true), a.cfg.resend(false))
+	wait := max(a.cfg.resend(true), a.cfg.resend(false)) << (2 * max(0, mine-crowd))
+	calm := a.at-a.learned[table] >= wait
 	return slices.DeleteFunc(ids, func(id epoch.ID) bool {
 		return !(calm && id == newest) && !slices.Contains(retiring, id)
 	})

@@ -199,17 +199,43 @@ func (t *Table) add(e Epoch) error {
 	return nil
 }
 
-// evict drops the lowest epoch below id without any promise, and reports
-// whether there was one.
+// evict drops an epoch without any promise to make room for id, and reports
+// whether there was one: the lowest below id, or for an epoch that others need
+// the lowest of all. It drops none that others need, unless id is the newest.
 func (t *Table) evict(id ID) bool {
-	for i := 1; i < len(t.entries) && t.entries[i].ID.Before(id); i++ {
-		if !t.entries[i].mine && t.entries[i].from == never {
+	needs := t.needs()
+	_, needed := slices.BinarySearchFunc(needs, id, ID.Compare)
+	newest := t.entries[len(t.entries)-1].ID.Before(id)
+	return t.evictIf(func(e *entry) bool {
+		_, keep := slices.BinarySearchFunc(needs, e.ID, ID.Compare)
+		return !keep && (needed || e.ID.Before(id))
+	}) || newest && t.evictIf(func(*entry) bool { return true })
+}
+
+// evictIf drops the lowest epoch without any promise that fits.
+func (t *Table) evictIf(fits func(*entry) bool) bool {
+	for i := 1; i < len(t.entries); i++ {
+		if e := &t.entries[i]; !e.mine && e.from == never && fits(e) {
 			t.entries = slices.Delete(t.entries, i, i+1)
 			t.revision++
 			return true
 		}
 	}
 	return false
+}
+
+// needs returns the epochs, sorted, without which acknowledged ones are never
+// settled here: their predecessors, and those that a participant acknowledged
+// before (see settledFrom).
+func (t *Table) needs() []ID {
+	var ids []ID
+	for i := range t.entries {
+		for _, a := range t.entries[i].acks {
+			ids = append(append(ids, a.Before...), t.entries[i].Pred)
+		}
+	}
+	slices.SortFunc(ids, ID.Compare)
+	return ids
 }
 
 // acknowledgeable returns an error if the owner must not acknowledge e now.

@@ -345,6 +345,39 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// TestRoomForWhatIsNeeded: a full table of unsettled epochs learns a lower one
+// that a participant acknowledged before the newest, and keeps it: the newest
+// is settled.
+func TestRoomForWhatIsNeeded(t *testing.T) {
+	g := genesis(30_000, 1, 10, 2, 10)
+	one, two := mustNew(t, 1, g), mustNew(t, 2, g)
+	epochAt := func(i int64) Epoch { return Epoch{ID: at(i), Members: amounts(1, 5, 2, 5)} }
+	needed, newest := epochAt(2), epochAt(100)
+	for _, e := range []Epoch{needed, newest} {
+		if err := two.Learn(e); err != nil {
+			t.Fatal(err)
+		}
+		acknowledge(t, two, e.ID, 1)
+	}
+	others := func() {
+		for i := range int64(3 * MaxEpochs / 2) {
+			_ = one.Learn(epochAt(3 + i))
+		}
+	}
+	others()
+	if err := one.Learn(newest); err != nil {
+		t.Fatal(err)
+	}
+	pass(t, two, one)
+	others() // again, as peers that have them do
+	if len(one.entries) != MaxEpochs {
+		t.Fatalf("%d epochs: the table is not full", len(one.entries))
+	}
+	acknowledge(t, one, newest.ID, 1)
+	exchange(t, one, two)
+	wantSettled(t, newest.ID, 2, one, two)
+}
+
 // TestRecord breaks records: a table is made of a whole one only.
 func TestRecord(t *testing.T) {
 	tb := mustNew(t, 1, genesis(0, 1, 10, 2, 10))
