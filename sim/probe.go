@@ -188,8 +188,10 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
-	// The owner of a log writes for nearly every call after a pause.
-	if s := &w.cfg.Strict; l.Homed() && quota.Of(l).Stamped() && s.Forward < s.Sync {
+	// An owner stores before it grants after a pause, that of a log for nearly
+	// every call. Callers of another region that wait for less open its breaker
+	// with each probe.
+	if s := &w.cfg.Strict; l.Homed() && (s.Margin < s.Sync || quota.Of(l).Stamped() && s.Forward < s.Sync) {
 		return false
 	}
 	_, history := quota.Of(l).RightsWindow(0)
