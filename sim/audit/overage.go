@@ -82,7 +82,7 @@ func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if a.silent(to, from, m.Shard) {
 		a.disturbed = a.world.Now()
 	}
-	h.until = max(h.until, a.world.Now()-m.Unsent)
+	h.until = max(h.until, from.sentAt(m.Nonce)-m.Unsent)
 }
 
 // silent reports whether a process has not received the counts of another one
