@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
@@ -329,6 +330,9 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 
 // StepCounts is part of replica.Receiver.
 func (c *cluster) StepCounts(m *gossip.Message) error { return c.engine.Step(c.engine.Now(), m) }
+
+// StepControl is part of replica.Receiver. A daemon has no control log yet.
+func (c *cluster) StepControl(*control.Message) error { return nil }
 
 // StepRights is part of replica.Receiver. A daemon without rights ignores it.
 func (c *cluster) StepRights(m *agent.Message) error {

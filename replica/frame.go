@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota/agent"
@@ -12,12 +13,13 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// Inbound is a frame of a peer: counts, a message about rights, or one about
-// strict keys.
+// Inbound is a frame of a peer: counts, a message about rights, one about
+// strict keys, or one of the control log.
 type Inbound struct {
-	Counts []gossip.Message
-	Rights *agent.Message
-	Strict *sticky.Message
+	Counts  []gossip.Message
+	Rights  *agent.Message
+	Strict  *sticky.Message
+	Control *control.Message
 }
 
 // FrameError rejects a frame that a peer may not send.
@@ -46,6 +48,10 @@ func Decode(d *wire.Decoder, from crdt.Incarnation, frame []byte) (Inbound, erro
 	case wire.IsStrict(frame):
 		if in.Strict, err = wire.DecodeStrict(frame); err == nil {
 			sender = in.Strict.From
+		}
+	case wire.IsControl(frame):
+		if in.Control, err = wire.DecodeControl(frame); err == nil {
+			sender = in.Control.From
 		}
 	default:
 		if in.Counts, err = d.Decode(frame); err == nil {

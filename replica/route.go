@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -18,6 +19,8 @@ type Receiver interface {
 	StepCounts(m *gossip.Message) error
 	// StepRights hands a message to the rights agent.
 	StepRights(m *agent.Message) error
+	// StepControl hands a message to the control log.
+	StepControl(m *control.Message) error
 	// Strict returns the parts that serve strict keys, nil for none.
 	Strict() Parts
 }
@@ -43,6 +46,8 @@ func (in *Inbound) Deliver(to Receiver) error {
 	switch {
 	case in.Rights != nil:
 		return to.StepRights(in.Rights)
+	case in.Control != nil:
+		return to.StepControl(in.Control)
 	case in.Strict != nil:
 		p := to.Strict()
 		if p == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota/agent"
@@ -95,8 +96,8 @@ func TestRecipients(t *testing.T) {
 
 // inbox counts the messages that it receives, up to its limit.
 type inbox struct {
-	counts, rights, limit int
-	strict                Parts
+	counts, rights, control, limit int
+	strict                         Parts
 }
 
 var errInbox = errors.New("full")
@@ -108,6 +109,8 @@ func (b *inbox) StepCounts(*gossip.Message) error {
 	b.counts++
 	return nil
 }
+
+func (b *inbox) StepControl(*control.Message) error { b.control++; return errInbox }
 
 func (b *inbox) StepRights(*agent.Message) error { b.rights++; return errInbox }
 func (b *inbox) Strict() Parts                   { return b.strict }

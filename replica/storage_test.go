@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
@@ -239,15 +240,29 @@ func TestRecoveryOfRights(t *testing.T) {
 	}
 }
 
-// TestForeignSender rejects a frame that a peer sends in the name of another.
+// TestForeignSender rejects frames that a peer sends in the name of another.
 func TestForeignSender(t *testing.T) {
 	rights, err := wire.EncodeRights(nil, &agent.Message{From: 7, To: 1, Region: "us", Name: "us-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	log, err := wire.EncodeControl(nil, &control.Message{From: 7, To: 1, Ask: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, frame := range map[string][]byte{"rights": rights, "control log": log} {
+		var bad *FrameError
+		if in, err := Decode(new(wire.Decoder), 8, frame); !errors.As(err, &bad) || bad.Reason != "foreign_sender" || in.Rights != nil || in.Control != nil {
+			t.Errorf("%s: %+v, %v, want reason foreign_sender", name, in, err)
+		}
+	}
+	if in, err := Decode(new(wire.Decoder), 7, log); err != nil || in.Control == nil || in.Control.Ask != 9 {
+		t.Errorf("own frame: %+v, %v", in, err)
+	}
 	var bad *FrameError
-	if _, err := Decode(new(wire.Decoder), 8, rights); !errors.As(err, &bad) || bad.Reason != "foreign_sender" {
-		t.Errorf("%v, want reason foreign_sender", err)
+	log[len(log)-1] ^= 1
+	if _, err := Decode(new(wire.Decoder), 7, log); !errors.As(err, &bad) || bad.Reason != "checksum" {
+		t.Errorf("%v, want reason checksum", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -39,6 +40,9 @@ type Auditor struct {
 	Left func(d *Daemon, since time.Duration)
 	// Allotted is called for each answer of a rights agent.
 	Allotted func(*Allotted)
+	// Controlled is called after each step of the control log of a daemon, with
+	// the results of its commands that came with it.
+	Controlled func(d *Daemon, results []control.Result)
 	// Sent is called for each message about strict keys before it is sent,
 	// those of a daemon to itself included.
 	Sent func(d *Daemon, m *sticky.Message)
@@ -161,6 +165,14 @@ func (w *watchers) settled() {
 	for _, a := range w.all {
 		if a.Settled != nil {
 			a.Settled()
+		}
+	}
+}
+
+func (w *watchers) controlled(d *Daemon, results []control.Result) {
+	for _, a := range w.all {
+		if a.Controlled != nil {
+			a.Controlled(d, results)
 		}
 	}
 }

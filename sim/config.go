@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
@@ -59,6 +60,12 @@ type Config struct {
 	Rights Rights
 	// Strict is how keys are counted at owners, where rules have them so.
 	Strict Strict
+	// Control is the control log of all daemons, nil for none. Nothing else in
+	// the cluster depends on it yet. Its founders are by default the first
+	// daemons of the first five regions; the fields of a daemon are filled in.
+	Control *control.Config
+	// Diskless are the regions and daemons without a state folder.
+	Diskless []string
 	// Grid, when it is not nil, plays many runs in place of one: see package
 	// grid.
 	Grid interface {
@@ -247,7 +254,7 @@ func (c *Config) Validate() error {
 	case int(c.Policy) >= policyKinds:
 		return fmt.Errorf("sim: unknown policy %d", c.Policy)
 	}
-	parts := []func() error{c.validateRights, c.validateSettings, c.Strict.validate, c.Network.validate, c.validateWorkloads, c.validateFaults}
+	parts := []func() error{c.validateRights, c.validateSettings, c.Strict.validate, c.validateControl, c.Network.validate, c.validateWorkloads, c.validateFaults}
 	if c.Grid != nil {
 		parts = slices.Insert(parts, 0, c.Grid.Validate)
 	}

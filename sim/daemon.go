@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/hlc"
@@ -75,6 +76,10 @@ type Daemon struct {
 
 	agent *replica.RightsLoop // nil when no rule has rights
 
+	control    *control.Node       // nil without a control log
+	controlLog *replica.ControlLog // likewise, and for a diskless daemon
+	rewriting  bool                // the control log is rewritten
+
 	process  *replica.Process      // nil when no key has an owner
 	parts    *parts                // what serves strict keys
 	acceptor *replica.AcceptorLoop // likewise
@@ -122,6 +127,14 @@ func (d *Daemon) Acceptor() *quorum.Acceptor {
 	return d.acceptor.Acceptor
 }
 
+// ControlLog returns the part of the process in the control log, nil for none.
+// Auditors read its record.
+func (d *Daemon) ControlLog() *control.Node { return d.control }
+
+// LostDisk reports whether a disk of the machine was lost, or a file on it
+// damaged.
+func (d *Daemon) LostDisk() bool { return d.disks > 1 || d.damaged }
+
 // Circuits describes the paths of the process to owners.
 func (d *Daemon) Circuits(now time.Duration) []replica.Circuit {
 	if d.process == nil {
@@ -163,6 +176,9 @@ func (w *World) start(d *Daemon) error {
 	d.parts = &parts{w, d}
 	if err = d.openAcceptor(w); err != nil {
 		return d.cannotStart(w, replica.JournalFile, err)
+	}
+	if err = d.openControl(w, stream); err != nil {
+		return d.cannotStart(w, replica.ControlFile, err)
 	}
 	d.refused = ""
 	for s := range d.settings.Shards {
@@ -257,7 +273,7 @@ func (w *World) crash(d *Daemon) {
 	d.Up, d.Paused, d.Nodes, d.inbox = false, false, nil, nil
 	w.undefer(d)
 	d.tear(w)
-	d.agent, d.process, d.acceptor = nil, nil, nil
+	d.agent, d.process, d.acceptor, d.control = nil, nil, nil, nil
 	w.membership.leave(w, d)
 }
 

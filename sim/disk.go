@@ -17,10 +17,11 @@ import (
 const (
 	rightsFile = iota
 	journalFile
+	controlFile
 	diskFiles
 )
 
-var fileNames = [diskFiles]string{rightsFile: replica.RightsFile, journalFile: replica.JournalFile}
+var fileNames = [diskFiles]string{rightsFile: replica.RightsFile, journalFile: replica.JournalFile, controlFile: replica.ControlFile}
 
 // write is a write on its way to the disk of a process.
 type write struct {
@@ -183,7 +184,7 @@ func (d *Daemon) tear(w *World) {
 		d.writing[i] = nil
 	}
 	d.mount.End()
-	d.log, d.compacting, d.logFailed = nil, false, false
+	d.log, d.controlLog, d.compacting, d.rewriting, d.logFailed = nil, nil, false, false, false
 }
 
 // errDisk is the error of writes and syncs that fail.
@@ -305,7 +306,7 @@ func (a *faults) startAs(w *World, f *Fault, d *Daemon, as identity) {
 // removes the file that it refused.
 func (d *Daemon) cannotStart(w *World, file string, err error) error {
 	d.mount.End()
-	d.agent, d.acceptor, d.log = nil, nil, nil
+	d.agent, d.acceptor, d.log, d.control, d.controlLog = nil, nil, nil, nil, nil
 	if d.disk.Faults == (simdisk.Faults{}) {
 		if d.refused == file {
 			return err // it is refused although the file was removed

@@ -24,6 +24,7 @@ const (
 	agentWake = iota
 	acceptorWake
 	processWake
+	controlWake
 	otherWakes
 )
 
@@ -135,7 +136,7 @@ func (w *World) wake(d *Daemon, at time.Duration) {
 			w.auditors.stepped(d, nil, nil)
 		}
 	}
-	for i, turn := range [otherWakes]func(*World){d.turnAgent, d.turnAcceptor, d.turnProcess} {
+	for i, turn := range [otherWakes]func(*World){d.turnAgent, d.turnAcceptor, d.turnProcess, d.turnControl} {
 		if d.wakes[len(d.Nodes)+i] <= now.Mono {
 			turn(w)
 		}

@@ -104,6 +104,9 @@ const (
 	// MixedLimits is NewRules that the other daemons do not get in the end: the
 	// placement of a key depends on the daemon.
 	MixedLimits
+	// ControlCommand has the operator give a drawn command to a daemon of From:
+	// a change of the regions, or a note.
+	ControlCommand
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -174,6 +177,7 @@ var faultKinds = [...]faultKind{
 	ClonedDisk:     {"cloned_disk", "{to} started as {from}, with copies of the disks", (*faults).clone, (*faults).unclone, known},
 	WrongClock:     {"wrong_clock", "{from} started with clocks {offset} ahead", ofEach((*faults).startWrong), ofEach((*faults).startRight), known},
 	MixedLimits:    {"mixed_limits", "other limits at {from}", (*faults).changeRules, nil, known},
+	ControlCommand: {"control_command", "a command at {from}", (*faults).commandControl, nil, drawn},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 

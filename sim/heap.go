@@ -27,6 +27,7 @@ const (
 	evSuspect                  // a fault takes others for dead; arg: fault
 	evLeave                    // a process that leaves may end; arg: process
 	evCommand                  // the operator gives a command; arg: command
+	evInit                     // the operator founds the cluster
 )
 
 // event is something that will happen at a virtual time. Events of one time

@@ -145,6 +145,7 @@ func (p *membership) setPeers(w *World, d *Daemon) {
 		if s == 0 {
 			d.agentPeers(w, list)
 			d.strictPeers(w, list)
+			d.controlPeers(w, list)
 		}
 	}
 	w.drain(d, allShards)

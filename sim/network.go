@@ -56,6 +56,9 @@ type Traffic struct {
 	// Strict are those about strict keys, likewise.
 	Strict      uint64 `json:"strict,omitempty"`
 	StrictBytes uint64 `json:"strict_bytes,omitempty"`
+	// Control are those of the control log, likewise.
+	Control      uint64 `json:"control,omitempty"`
+	ControlBytes uint64 `json:"control_bytes,omitempty"`
 }
 
 // network is the links between daemons and the frames on their way.

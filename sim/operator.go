@@ -53,6 +53,9 @@ func (a *faults) leave(w *World, _ *Fault, d *Daemon) {
 	for _, n := range d.Nodes {
 		n.Leave(at)
 	}
+	if d.control != nil {
+		d.control.Leave()
+	}
 	w.auditors.stepped(d, nil, nil) // they read the clocks
 	w.drain(d, allShards)
 	w.membership.announce(w, d.member, w.cfg.Members.Join)
@@ -226,7 +229,7 @@ const sealSize = 5
 // sends it. Counts have no unknown fields: a change of them is another version
 // of the protocol, which the handshake refuses.
 func withUnknown(frame []byte) []byte {
-	if !wire.IsRights(frame) && !wire.IsStrict(frame) || len(frame)+len(unknown) > wire.MaxFrameBytes {
+	if !wire.IsRights(frame) && !wire.IsStrict(frame) && !wire.IsControl(frame) || len(frame)+len(unknown) > wire.MaxFrameBytes {
 		return frame
 	}
 	return sealed(append(frame, unknown...))

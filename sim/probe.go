@@ -253,6 +253,9 @@ func (r *recovery) unserved() string {
 			return fmt.Sprintf("%s: %d calls have no answer", d.Name, d.process.Waiters.Len())
 		}
 	}
+	if reason := uncontrolled(r.world); reason != "" {
+		return reason
+	}
 	if reason := r.unsettled(); reason != "" || r.world.cfg.Settle == 0 {
 		return reason
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/quota"
@@ -191,7 +192,7 @@ func (w *World) result() *Result {
 	r.Traffic = w.network.traffic
 	r.Pending = w.pending
 	r.Auditors = w.auditors.report(r)
-	if w.rights || w.owners {
+	if w.rights || w.owners || w.cfg.Control != nil {
 		r.Auditors = append(r.Auditors, w.storage)
 	}
 	r.Auditors = append(r.Auditors, w.network.traffic.audit(), w.cfg.Expect.audit(w, r))
@@ -212,6 +213,7 @@ func (w *World) addSeen(seen map[string]uint64) {
 	add(w.seen[:], "", func(k int) string { return gossip.EventKind(k).String() })
 	add(w.agents[:], ofRights, func(k int) string { return agent.EventKind(k).String() })
 	add(w.acceptors[:], ofStrict, func(k int) string { return quorum.EventKind(k).String() })
+	add(w.controls[:], ofControl, func(k int) string { return control.EventKind(k).String() })
 	add(w.breakers[:], ofBreakers, func(k int) string { return breaker.State(k).String() })
 }
 

@@ -285,7 +285,7 @@ func (l *lines) wake(d *Daemon) {
 		case i < len(d.Nodes):
 			due = append(due, fmt.Sprintf("shard-%d", i))
 		default:
-			due = append(due, [otherWakes]string{"rights", "acceptor", "calls"}[i-len(d.Nodes)])
+			due = append(due, [otherWakes]string{"rights", "acceptor", "calls", "control"}[i-len(d.Nodes)])
 		}
 	}
 	if len(due) > 0 {
@@ -309,6 +309,8 @@ func (l *lines) frameText(frame []byte) string {
 		}
 	case wire.IsStrict(frame):
 		l.strictText(&b, frame)
+	case wire.IsControl(frame):
+		l.controlText(&b, frame)
 	default:
 		all, err := l.decoder.Decode(frame)
 		if err != nil {
@@ -380,6 +382,23 @@ func (l *lines) strictText(b *strings.Builder, frame []byte) {
 	for i := range min(len(m.Accepted), maxItems) {
 		a := &m.Accepted[i]
 		fmt.Fprintf(b, " [accepted %d key=%s ok=%t reason=%q]", a.Seq, keyText(a.Key), a.OK, a.Reason)
+	}
+}
+
+// controlText adds a message of the control log.
+func (l *lines) controlText(b *strings.Builder, frame []byte) {
+	m, err := wire.DecodeControl(frame)
+	if err != nil {
+		b.WriteString("kind=unreadable")
+		return
+	}
+	fmt.Fprintf(b, "kind=control version=%v base=%d entries=%d..+%d requests=%d", m.Version, len(m.Base), m.After, len(m.Entries), len(m.Requests))
+	for i := range min(len(m.Raft), maxItems) {
+		r := m.Raft[i]
+		fmt.Fprintf(b, " [%v term=%d index=%d commit=%d reject=%t]", r.GetType(), r.GetTerm(), r.GetIndex(), r.GetCommit(), r.GetReject())
+	}
+	if f := m.Founding; f != nil {
+		fmt.Fprintf(b, " [%s round=%d]", f.Step, f.Ballot.Round)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/internal/enum"
@@ -45,13 +46,14 @@ var messageWords = []string{
 }
 
 // fileWords are the writes of a process.
-var fileWords = [...]string{"record", "log", "compaction"}
+var fileWords = [...]string{"record", "log", "control", "compaction"}
 
 // triggerEvents holds all words of events.
 var triggerEvents = func() (all []string) {
 	all = append(all, words(gossip.EventKinds(), "", "")...)
 	all = append(all, words(enum.All[agent.EventKind](int(agent.PinsUnfit)+1), ofRights, "")...)
 	all = append(all, words(enum.All[quorum.EventKind](int(quorum.StoreFailed)+1), ofStrict, "")...)
+	all = append(all, words(enum.All[control.EventKind](int(control.StoreMended)+1), ofControl, "")...)
 	all = append(all, words(enum.All[breaker.State](int(breaker.Open)+1), ofBreakers, "")...)
 	for _, kind := range messageWords {
 		all = append(all, ofSent+kind, ofReceived+kind)
@@ -62,10 +64,12 @@ var triggerEvents = func() (all []string) {
 	return append(append(all, started, adopted), words(FaultKinds(), "", over)...)
 }()
 
-// The prefixes of events of rights agents, acceptors and breakers.
+// The prefixes of events of rights agents, acceptors, the control log and
+// breakers.
 const (
 	ofRights   = "rights_"
 	ofStrict   = "strict_"
+	ofControl  = "control_"
 	ofBreakers = "breaker_"
 )
 

@@ -23,9 +23,10 @@ const (
 	streamFaults
 	streamLoad
 	streamSamples
-	streamTokens = uint64(1) << 59
-	streamNode   = uint64(1) << 60
-	streamDisk   = uint64(1) << 61
+	streamTokens  = uint64(1) << 59
+	streamControl = uint64(1)<<59 + uint64(1)<<58
+	streamNode    = uint64(1) << 60
+	streamDisk    = uint64(1) << 61
 )
 
 // warmUp is how long before virtual time 0 the daemons are started: they know
@@ -74,6 +75,7 @@ type World struct {
 	seen        [256]uint64 // events of the replicas by kind
 	agents      [256]uint64 // events of the rights agents by kind
 	acceptors   [256]uint64 // events of the acceptors by kind
+	controls    [256]uint64 // events of the control log by kind
 	breakers    [3]uint64   // transitions of breakers by the state that they went to
 	ended       node.Stats  // of processes that are gone
 	endedStrict lease.Stats // likewise
@@ -206,6 +208,9 @@ func (w *World) prepare() {
 			ofEach((*faults).crash)(&w.faults, w, f, i)
 		}
 	}
+	if w.cfg.Control != nil {
+		w.events.push(w.now+warmUp/2, evInit, 0)
+	}
 	w.load.prepare(w)
 	w.views.prepare(w)
 	w.series.prepare(w)
@@ -255,6 +260,7 @@ var eventKinds = [...]struct {
 	evRefund:  {"refund", func(w *World, arg int32) { w.load.refund(w, arg) }},
 	evSuspect: {"suspect", func(w *World, arg int32) { w.faults.turn(w, int(arg)) }},
 	evLeave:   {"leave", (*World).depart},
+	evInit:    {"init", func(w *World, _ int32) { beginControl(w) }},
 	evCommand: {"command", func(w *World, arg int32) { w.faults.command(w, arg) }},
 }
 

@@ -1,9 +1,12 @@
-// Package wire encodes and decodes the messages between daemons. There are
-// three kinds of frames, recognized by their first byte: counts, messages about
-// epochs of rights, and messages about strict keys.
+// Package wire encodes and decodes the messages between daemons. There are four
+// kinds of frames, recognized by their first byte: counts, messages about
+// epochs of rights, messages about strict keys, and messages of the control
+// log.
 //
-// Messages go through generated protobuf code (rights.proto and strict.proto of
-// proto/rld/v1) unless a measurement says otherwise. It does for counts: a
+// Messages go through generated protobuf code (rights.proto, strict.proto and
+// control.proto of proto/rld/v1) unless a measurement says otherwise. In those
+// of the control log most fields are one JSON text, in the form in which
+// package control stores them. The measurement says otherwise for counts: a
 // frame holds thousands of cells, the generated code would copy every column
 // and allocate every list, and it accepts several encodings of one frame.
 // Counts are therefore encoded by hand, straight from and into the messages of

@@ -33,7 +33,7 @@ const module = "github.com/georld/rld/"
 
 // core is the packages that the bound is about; others are counted apart.
 var core = []string{
-	"crdt", "gossip", "hlc", "journal", "node", "quota", "quota/agent", "quota/epoch", "quota/keytable",
+	"control", "crdt", "gossip", "hlc", "journal", "node", "quota", "quota/agent", "quota/epoch", "quota/keytable",
 	"quota/transfer", "replica", "sticky", "sticky/lease", "sticky/quorum", "sticky/route",
 }
 

@@ -47,7 +47,7 @@ type options struct {
 // coreFiles are the files of the core, and those of the daemon that store
 // before they send.
 var coreFiles = []string{
-	"hlc", "crdt", "gossip", "quota", "quota/agent", "quota/epoch", "quota/transfer", "quota/keytable",
+	"hlc", "crdt", "control", "gossip", "quota", "quota/agent", "quota/epoch", "quota/transfer", "quota/keytable",
 	"sticky", "sticky/lease", "sticky/quorum", "sticky/route", "node", "replica", "journal", "wire", "rules",
 	"daemon/acceptor.go", "daemon/acceptoropen.go", "daemon/rightsagent.go", "daemon/strict.go", "daemon/replicator.go",
 }

@@ -43,6 +43,7 @@ func build(w *sim.World, names []string) []*sim.Auditor {
 		{"rights", rights, hasRights},
 		{"admitted", admitted, hasRights || hasOwners},
 		{"strict", strict, hasOwners},
+		{"control", controlLog, t.world.Config().Control != nil},
 	} {
 		if a.runs && (names == nil || slices.Contains(names, a.name)) {
 			auditor := &sim.Auditor{Found: sim.Audit{Name: a.name}}

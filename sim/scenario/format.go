@@ -48,6 +48,9 @@ func Format(c *sim.Config) ([]byte, error) {
 	f.group("daemons", settingsNode(c))
 	f.group("rights", rightsNode(c, &def))
 	f.group("strict", strictNode(c, &def))
+	if n := controlNode(c); n != nil {
+		f.add("control", n)
+	}
 	f.group("links", linksNode(c, &def))
 	f.add("limits", limits)
 	var workloads, faults []*yamlpos.Node

@@ -99,6 +99,7 @@ func draws(seed uint64) *draw {
 	} else {
 		c.Settle = 0
 	}
+	d.control(seed)
 	d.liveness()
 	return d
 }

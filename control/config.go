@@ -1,0 +1,77 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// MaxFounders bounds the founders of a cluster.
+const MaxFounders = 5
+
+// Config configures a Node. A duration of 0 is its default.
+type Config struct {
+	// Name and Region are those of the daemon.
+	Name, Region string
+	// Durable daemons store what Ready returns, and may vote.
+	Durable bool
+	// Founders are the names of the durable daemons that found the cluster, the
+	// same in all settings.
+	Founders []string
+	// Heartbeat is the time between two messages of a leader to each voter,
+	// default 200 ms. A voter without them for 10 to 20 times as long starts an
+	// election, so the longest round trip between voters must be shorter.
+	Heartbeat time.Duration
+	// Compare is the time between two comparisons of versions with a neighbor,
+	// default 1 s.
+	Compare time.Duration
+	// Retry is the time after which a command or a question without an answer
+	// is sent again, default 1 s.
+	Retry time.Duration
+	// Stable is how long a learner must be up to date before it votes, default
+	// 10 s.
+	Stable time.Duration
+	// ReplaceAfter is how long a voter may be away before another daemon of its
+	// region takes its place, default 10 minutes.
+	ReplaceAfter time.Duration
+	// Entries is how many entries are kept in memory for those that lag,
+	// default 1,024. Others receive the whole record.
+	Entries int
+}
+
+// withDefaults returns the configuration with all defaults.
+func (c Config) withDefaults() Config {
+	c.Heartbeat = cmp.Or(c.Heartbeat, 200*time.Millisecond)
+	c.Compare = cmp.Or(c.Compare, time.Second)
+	c.Retry = cmp.Or(c.Retry, time.Second)
+	c.Stable = cmp.Or(c.Stable, 10*time.Second)
+	c.ReplaceAfter = cmp.Or(c.ReplaceAfter, 10*time.Minute)
+	c.Entries = cmp.Or(c.Entries, 1_024)
+	c.Founders = slices.Sorted(slices.Values(c.Founders))
+	return c
+}
+
+// election is the least election timeout.
+func (c *Config) election() time.Duration { return electionTicks * c.Heartbeat }
+
+// Validate returns an error for a configuration that New refuses.
+func (c Config) Validate() error {
+	switch sorted := slices.Sorted(slices.Values(c.Founders)); {
+	case c.Name == "" || c.Region == "":
+		return fmt.Errorf("control: name %q in region %q: want both", c.Name, c.Region)
+	case len(sorted) > MaxFounders:
+		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
+	case len(slices.Compact(sorted)) < len(c.Founders):
+		return fmt.Errorf("control: founders %v: want each once", c.Founders)
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter) < 0 || c.Entries < 0:
+		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
+	}
+	return nil
+}
+
+// founds reports whether a daemon of a name founds the cluster.
+func (c *Config) founds(name string) bool {
+	_, ok := slices.BinarySearch(c.Founders, name)
+	return ok
+}

@@ -1,0 +1,30 @@
+// Package control replicates the control log: who is in the cluster, in which
+// regions, and who votes on the log itself. No decision about a request waits
+// for it.
+//
+// # The log orders and never proves
+//
+// A committed entry states which change comes next. It does not prove that any
+// daemon has given up what the entry takes from it: acknowledgements of rights
+// prove that (package quota/epoch), and the least amount counts until then.
+//
+// # Parts
+//
+//   - A Record is the value that the entries add up to. Every daemon keeps it.
+//     Its Version is the recovery and the index of the last entry.
+//   - A few durable daemons are voters. They run etcd's raft. Everybody else
+//     follows: voters push committed entries, and daemons compare versions with
+//     neighbors, also while there is no majority.
+//   - A cluster begins with one founding, on which the founders agree by Paxos
+//     in one ballot (L. Lamport, "The Part-Time Parliament", 1998): however
+//     often and wherever an operator asks for it, there is one cluster.
+//   - A recovery replaces a log whose majority is lost. It begins with the
+//     record of one survivor, and the higher recovery wins everywhere.
+//
+// # Duties of the caller
+//
+// A Node is a state machine: time and received messages are arguments, items to
+// store and messages to send are results of Ready. The caller stores the items
+// of Ready with one sync, calls Stored, and calls Ready again. Messages that
+// depend on items come after them.
+package control

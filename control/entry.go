@@ -1,0 +1,264 @@
+package control
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Entry is one change of the record, as a leader proposes it. Exactly one of
+// its changes is there.
+type Entry struct {
+	// Format is the format of records that the entry needs.
+	Format int `json:"format"`
+	// Changes and Before are those of the record that the entry was checked
+	// against: the count of changes and the hash. An entry that comes after
+	// another change is void.
+	Changes uint64  `json:"changes"`
+	Before  string  `json:"before"`
+	Command Command `json:"command"`
+
+	Change
+}
+
+// RegionChange adds, weighs, drains or removes a region.
+type RegionChange struct {
+	Op   RegionOp `json:"op"`
+	Name string   `json:"name"`
+	// Weight is the new weight in parts per million, of AddRegion and
+	// WeighRegion.
+	Weight uint32 `json:"weight,omitempty"`
+}
+
+// RegionOp is what a RegionChange does.
+type RegionOp string
+
+// The operations on regions.
+const (
+	// AddRegion adds a region. The weights of the others shrink in proportion.
+	AddRegion RegionOp = "add"
+	// WeighRegion sets the weight of a region. Those of the others change in
+	// proportion.
+	WeighRegion RegionOp = "weight"
+	// DrainRegion gives the weight of a region to the others.
+	DrainRegion RegionOp = "drain"
+	// RemoveRegion ends the generation of a region.
+	RemoveRegion RegionOp = "remove"
+)
+
+// Note changes nothing but the history.
+type Note struct {
+	Text string `json:"text"`
+}
+
+// maxText bounds the texts of a command and the name of a region, in bytes.
+const maxText = 1 << 10
+
+// checkTexts returns an error for texts that are too long, or no UTF-8: these
+// have no JSON form.
+func checkTexts(texts ...string) error {
+	for _, s := range texts {
+		switch {
+		case len(s) > maxText:
+			return fmt.Errorf("a text of %d bytes: want at most %d", len(s), maxText)
+		case !utf8.ValidString(s):
+			return fmt.Errorf("the text %q: want UTF-8", s)
+		}
+	}
+	return nil
+}
+
+// MaxEntryBytes bounds an entry in its JSON form.
+const MaxEntryBytes = 1 << 20
+
+// errVoid is the error of an entry that came after another change than it was
+// checked against, or that was done before. It changes nothing.
+var errVoid = errors.New("void")
+
+// DivergedError is the error of an entry that was checked against another
+// record than the one here, although as many entries changed both.
+type DivergedError struct{ Here, Leader string }
+
+// Error returns a text with both hashes.
+func (e *DivergedError) Error() string {
+	return fmt.Sprintf("the record here (%s) differs from that of the leader (%s)", e.Here, e.Leader)
+}
+
+// Encode returns the JSON form of the entry.
+func (e *Entry) Encode() []byte {
+	data, err := json.Marshal(e)
+	if err != nil {
+		panic(fmt.Sprintf("control: an entry has no JSON form: %v", err)) // all its types have one
+	}
+	return data
+}
+
+// DecodeEntry reads the JSON form of an entry.
+func DecodeEntry(data []byte) (*Entry, error) {
+	if len(data) > MaxEntryBytes {
+		return nil, fmt.Errorf("entry of %d bytes: want at most %d", len(data), MaxEntryBytes)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var e Entry
+	if err := d.Decode(&e); err != nil {
+		return nil, fmt.Errorf("entry: %w", err)
+	}
+	return &e, nil
+}
+
+// apply returns the record after an entry at a version. An entry that must not
+// be applied changes only the version: the error is errVoid, a *DivergedError,
+// or why the change was refused.
+func (r *Record) apply(at Version, e *Entry) (*Record, error) {
+	next := *r
+	next.Version = at
+	unchanged := next
+	next.hash = ""
+	if e.Format > r.Format {
+		return &unchanged, fmt.Errorf("an entry of format %d in a record of format %d", e.Format, r.Format)
+	}
+	if e.Changes != r.Changes || r.done(e.Command.Request) != nil {
+		return &unchanged, errVoid
+	}
+	if h := r.Hash(); e.Before != h {
+		return &unchanged, &DivergedError{Here: h, Leader: e.Before}
+	}
+	text, err := next.change(at, e)
+	if err == nil {
+		err = checkTexts(e.Command.Author, e.Command.Reason, text)
+	}
+	if err != nil {
+		return &unchanged, err
+	}
+	c := e.Command
+	c.Version, c.Text = at, text
+	next.Changes++
+	next.remember(c)
+	if err := next.validate(); err != nil {
+		return &unchanged, err
+	}
+	if size := len(next.Encode()); size > MaxRecordBytes {
+		return &unchanged, fmt.Errorf("the record would have %d bytes: want at most %d", size, MaxRecordBytes)
+	}
+	return &next, nil
+}
+
+// change makes the change of an entry and describes it.
+func (r *Record) change(at Version, e *Entry) (string, error) {
+	switch {
+	case e.Region != nil && e.Note == nil:
+		return r.changeRegion(at, e.Region)
+	case e.Note != nil && e.Region == nil:
+		return e.Note.Text, nil
+	}
+	return "", errors.New("an entry with no change, or with several: want one")
+}
+
+func (r *Record) changeRegion(at Version, c *RegionChange) (string, error) {
+	g := r.Region(c.Name)
+	switch {
+	case c.Op == AddRegion && g != nil:
+		return "", fmt.Errorf("region %q is there already", c.Name)
+	case c.Op != AddRegion && g == nil:
+		return "", fmt.Errorf("region %q is not known: the regions are %s", c.Name, strings.Join(r.names(), ", "))
+	case (c.Op == AddRegion || c.Op == WeighRegion) && (c.Weight == 0 || c.Weight >= Whole):
+		return "", fmt.Errorf("region %q with a weight of %d parts per million: want 1 to %d", c.Name, c.Weight, Whole-1)
+	}
+	switch c.Op {
+	case AddRegion:
+		r.Regions = append(slices.Clone(r.Regions), Region{Name: c.Name, Generation: at})
+		slices.SortFunc(r.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
+		return fmt.Sprintf("region %s added with %s", c.Name, percent(c.Weight)), r.reweigh(c.Name, c.Weight)
+	case WeighRegion:
+		r.Regions = slices.Clone(r.Regions)
+		r.Region(c.Name).Draining = false
+		return fmt.Sprintf("region %s has %s", c.Name, percent(c.Weight)), r.reweigh(c.Name, c.Weight)
+	case DrainRegion:
+		r.Regions = slices.Clone(r.Regions)
+		r.Region(c.Name).Draining = true
+		return fmt.Sprintf("region %s drains", c.Name), r.reweigh(c.Name, 0)
+	case RemoveRegion:
+		r.Regions = slices.Clone(r.Regions)
+		if err := r.reweigh(c.Name, 0); err != nil {
+			return "", err
+		}
+		r.Regions = slices.DeleteFunc(r.Regions, func(g Region) bool { return g.Name == c.Name })
+		return fmt.Sprintf("region %s removed", c.Name), nil
+	}
+	return "", fmt.Errorf("operation %q on a region: want %s, %s, %s or %s", c.Op, AddRegion, WeighRegion, DrainRegion, RemoveRegion)
+}
+
+// reweigh gives a region a weight. The others share the rest in proportion to
+// their weights, evenly when they have none; what rounding leaves goes to the
+// first ones. Draining regions get none.
+func (r *Record) reweigh(name string, weight uint32) error {
+	sum, count := uint64(0), uint64(0)
+	for _, g := range r.Regions {
+		if g.Name != name && !g.Draining {
+			sum, count = sum+uint64(g.Weight), count+1
+		}
+	}
+	switch {
+	case count == 0 && weight == 0:
+		return fmt.Errorf("region %q is the last one that takes calls", name)
+	case count == 0:
+		weight = Whole
+	}
+	rest := uint64(Whole - weight)
+	left := rest
+	for i := range r.Regions {
+		g := &r.Regions[i]
+		switch {
+		case g.Name == name:
+			g.Weight = weight
+			continue
+		case g.Draining:
+			g.Weight = 0
+		case sum == 0:
+			g.Weight = uint32(rest / count)
+		default:
+			g.Weight = uint32(uint64(g.Weight) * rest / sum)
+		}
+		left -= uint64(g.Weight)
+	}
+	for i := range r.Regions {
+		if g := &r.Regions[i]; left > 0 && g.Name != name && !g.Draining {
+			g.Weight++
+			left--
+		}
+	}
+	return nil
+}
+
+func (r *Record) names() []string {
+	var all []string
+	for _, g := range r.Regions {
+		all = append(all, g.Name)
+	}
+	return all
+}
+
+// percent returns parts per million as a percentage.
+func percent(ppm uint32) string {
+	s := fmt.Sprintf("%d.%04d", ppm/10_000, ppm%10_000)
+	return strings.TrimRight(strings.TrimRight(s, "0"), ".") + " %"
+}
+
+// withVoter returns the record after a change of the voters at a version: it
+// sets the voter, or removes that with its raft name.
+func (r *Record) withVoter(at Version, s Voter, remove bool) *Record {
+	next := *r
+	next.Version, next.Changes, next.hash = at, r.Changes+1, ""
+	next.Voters = slices.DeleteFunc(slices.Clone(r.Voters), func(o Voter) bool { return o.Raft == s.Raft })
+	if !remove {
+		next.Voters = append(next.Voters, s)
+		slices.SortFunc(next.Voters, func(a, b Voter) int { return cmp.Compare(a.Raft, b.Raft) })
+	}
+	return &next
+}

@@ -1,0 +1,56 @@
+package control
+
+import (
+	"github.com/georld/rld/internal/enum"
+	"github.com/georld/rld/internal/eventlog"
+)
+
+// EventKind is the kind of an Event.
+type EventKind uint8
+
+// The kinds of events.
+const (
+	// Begun: the cluster was founded.
+	Begun EventKind = iota
+	// Applied: a command changed the record. Text describes it.
+	Applied
+	// CommandRefused: a command changes nothing. Text is the reason.
+	CommandRefused
+	// LeaderChanged: this daemon leads the control log, or does so no more.
+	LeaderChanged
+	// VoterAdded, VoterRemoved: the voters changed. Text names the daemon.
+	VoterAdded
+	VoterRemoved
+	// Diverged: the record differed from that of the leader, and is replaced.
+	Diverged
+	// Recovered: a recovery began here. TailDropped: entries were dropped, as
+	// a recovery began before them.
+	Recovered
+	TailDropped
+	// Split: Peer has another recovery of the same number.
+	Split
+	// ForeignCluster: Peer belongs to another cluster.
+	ForeignCluster
+	// FoundersDiffer: Peer has other founders in its settings.
+	FoundersDiffer
+	// OldDisk: the state of this daemon is older than what it has sent. It goes
+	// on under a new id.
+	OldDisk
+	// Rejected: a message or an item of Peer is invalid. Text is the reason.
+	Rejected
+	// StoreFailed, StoreMended: items could not be stored; they can again.
+	StoreFailed
+	StoreMended
+)
+
+// String returns the kind for logs.
+func (k EventKind) String() string {
+	return enum.Name(k,
+		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
+		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
+		"old disk", "rejected", "store failed", "store mended",
+	)
+}
+
+// Event is something that happened in a node, for logs and metrics.
+type Event = eventlog.Event[EventKind]

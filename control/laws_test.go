@@ -1,0 +1,305 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// drawRecord draws a first record.
+func drawRecord(t *rapid.T) *Record {
+	f := &Founding{Cluster: drawNumber(t), Begun: rapid.Int64().Draw(t, "begun")}
+	left := uint32(Whole)
+	for i := range rapid.IntRange(1, 5).Draw(t, "regions") {
+		weight := rapid.Uint32Range(0, left).Draw(t, "weight")
+		f.Regions = append(f.Regions, FirstRegion{string(rune('a' + i)), weight})
+		left -= weight
+	}
+	f.Regions[0].Weight += left
+	for i := range rapid.IntRange(1, MaxFounders).Draw(t, "founders") {
+		f.Founders = append(f.Founders, Founder{Name: string(rune('a' + i)), Region: "a", Daemon: drawID(t), Raft: Number(i + 1)})
+	}
+	return f.record()
+}
+
+func drawNumber(t *rapid.T) Number { return Number(rapid.Uint64Min(1).Draw(t, "number")) }
+
+func drawID(t *rapid.T) (d ID) {
+	copy(d[:], rapid.SliceOfN(rapid.Byte(), len(d), len(d)).Draw(t, "id"))
+	return d
+}
+
+// drawEntry draws an entry. Most of them were checked against the record.
+func drawEntry(t *rapid.T, r *Record) *Entry {
+	e := &Entry{
+		Format: r.Format, Changes: r.Changes, Before: r.Hash(),
+		Command: Command{Request: drawNumber(t), At: rapid.Int64().Draw(t, "at"), Author: drawText(t), Reason: drawText(t)},
+	}
+	switch rapid.IntRange(0, 19).Draw(t, "checked") {
+	case 0:
+		e.Changes += rapid.Uint64Range(0, 2).Draw(t, "changes")
+		e.Before = rapid.SampledFrom([]string{"", e.Before}).Draw(t, "before")
+	case 1:
+		e.Format++
+	case 2:
+		e.Command.Request = rapid.SampledFrom(r.History).Draw(t, "repeated").Request
+	}
+	kind := rapid.IntRange(0, 15).Draw(t, "kind")
+	if kind > 0 {
+		e.Region = &RegionChange{
+			Op:   rapid.SampledFrom([]RegionOp{AddRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, "", "double"}).Draw(t, "op"),
+			Name: rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "", "x\xff", "<&>"}).Draw(t, "name"),
+			Weight: rapid.OneOf(rapid.Uint32Range(1, Whole-1), rapid.Uint32Range(1, 3), rapid.Uint32Range(Whole-3, Whole),
+				rapid.Uint32()).Draw(t, "weight"),
+		}
+	}
+	if kind < 2 {
+		e.Note = &Note{drawText(t)}
+	}
+	return e
+}
+
+func drawText(t *rapid.T) string {
+	if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
+		return strings.Repeat("x", rapid.IntRange(0, 5_000).Draw(t, "length"))
+	}
+	return rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
+		return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
+	})).Draw(t, "text")
+}
+
+// drawItem draws a committed item that may follow a record. One voter at least
+// remains, as raft sees to.
+func drawItem(t *rapid.T, r *Record, index uint64) *Item {
+	it := &Item{Index: index}
+	switch rapid.IntRange(0, 9).Draw(t, "item") {
+	case 0: // the first one of a leader
+	case 1, 2:
+		it.Voter = &Voter{Raft: r.Voters[len(r.Voters)-1].Raft + 1, Daemon: drawID(t), Region: "b", Learner: rapid.Bool().Draw(t, "learner")}
+		if rapid.Bool().Draw(t, "remove") {
+			v := rapid.SampledFrom(r.Voters).Draw(t, "voter")
+			it.Voter, it.Remove = &v, v.Learner || r.Voting() > 1
+		}
+	case 3:
+		it.Entry = rapid.SliceOf(rapid.Byte()).Draw(t, "entry")
+	default:
+		it.Entry = drawEntry(t, r).Encode()
+	}
+	return it
+}
+
+// TestRecordLaws checks records that random items make: each is valid, has one
+// form, which restores it, and depends on the items alone.
+func TestRecordLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecord(t)
+		for range rapid.IntRange(0, 20).Draw(t, "items") {
+			it := drawItem(t, r, r.Version.Index+1)
+			before := r.Encode()
+			next, err := r.after(it)
+			checkAfter(t, r, it, next, err)
+			if !bytes.Equal(r.Encode(), before) {
+				t.Fatalf("the record before %s changed", it.Entry)
+			}
+			r = next
+		}
+	})
+}
+
+// checkAfter checks the record after an item, and the reason of a refusal.
+func checkAfter(t *rapid.T, r *Record, it *Item, next *Record, refused error) {
+	if err := next.validate(); err != nil {
+		t.Fatalf("after %s: %v", it.Entry, err)
+	}
+	sum := uint64(0)
+	for _, g := range next.Regions {
+		sum += uint64(g.Weight)
+	}
+	if sum != Whole {
+		t.Fatalf("after %s: weights sum to %d", it.Entry, sum)
+	}
+	if next.Version != (Version{r.Version.Recovery, it.Index}) {
+		t.Fatalf("version %v after item %d of %v", next.Version, it.Index, r.Version)
+	}
+	same := next.Changes == r.Changes && next.Hash() == r.Hash()
+	if refused != nil && !same || refused == nil && it.Entry != nil && next.Changes != r.Changes+1 {
+		t.Fatalf("after %s with error %v: %d changes of %d", it.Entry, refused, next.Changes, r.Changes)
+	}
+	restored, err := DecodeRecord(next.Encode())
+	if err != nil {
+		t.Fatalf("after %s: %v", it.Entry, err)
+	}
+	if !bytes.Equal(restored.Encode(), next.Encode()) || restored.Hash() != next.Hash() {
+		t.Fatalf("%s is restored as %s", next.Encode(), restored.Encode())
+	}
+	// The same item makes the same record of one that came from a disk.
+	former, err := DecodeRecord(r.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := former.after(it)
+	if !bytes.Equal(again.Encode(), next.Encode()) || again.Hash() != next.Hash() || (err == nil) != (refused == nil) {
+		t.Fatalf("%s the first time and %s the second time, errors %v and %v", next.Encode(), again.Encode(), refused, err)
+	}
+}
+
+// TestEntryLaws checks that entries have one form, which restores them.
+func TestEntryLaws(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEntry(t, drawRecord(t))
+		once, err := DecodeEntry(e.Encode())
+		if err != nil {
+			t.Fatalf("%s: %v", e.Encode(), err)
+		}
+		twice, err := DecodeEntry(once.Encode())
+		if err != nil || !bytes.Equal(once.Encode(), twice.Encode()) {
+			t.Fatalf("%s, then %s: %v", once.Encode(), twice.Encode(), err)
+		}
+	})
+}
+
+// aHistory returns what the disks of a cluster hold after founding, commands,
+// changes of voters, a recovery and an old disk.
+func aHistory(t testing.TB) (disks [][][]byte) {
+	w := newWorld(t, 1, "a-0", "b-0", "c-0")
+	for _, name := range []string{"a-0", "b-0", "c-0", "c-1"} {
+		w.add(name[:1], name, true)
+	}
+	w.run(time.Second)
+	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
+	old := slices.Clone(w.find("b-0").disk)
+	w.submit(w.find("b-0"), Change{Region: &RegionChange{Op: AddRegion, Name: "d", Weight: 100_000}})
+	w.submit(w.find("b-0"), Change{Note: &Note{Text: "note"}})
+	w.crash(w.find("c-0"))
+	w.until("a vote", time.Minute, func() bool { return w.find("c-1").node.Status().Votes })
+	w.run(10 * time.Second)
+	disks = append(disks, old, w.find("c-1").node.Snapshot())
+	w.crash(w.find("b-0"))
+	w.find("b-0").disk = old
+	w.start(w.find("b-0"))
+	w.run(20 * time.Second)
+	w.crash(w.find("c-1"))
+	w.crash(w.find("b-0"))
+	w.run(time.Second)
+	if err := w.find("a-0").node.Recover(RecoverRequest{Author: "operator", Reason: "lost"}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(10 * time.Second)
+	for _, m := range w.machines {
+		disks = append(disks, m.disk)
+	}
+	return disks
+}
+
+// FuzzRecord checks that no bytes make DecodeRecord or DecodeEntry panic, and
+// that a record that is accepted stays valid under any entry that is.
+func FuzzRecord(f *testing.F) {
+	for _, items := range aHistory(f) {
+		for _, data := range items {
+			var s stored
+			if err := json.Unmarshal(data, &s); err != nil {
+				f.Fatal(err)
+			}
+			switch {
+			case s.Base != nil:
+				f.Add([]byte(s.Base), []byte(nil))
+			case s.Item != nil:
+				f.Add([]byte(nil), s.Item.Entry)
+			}
+		}
+	}
+	f.Add([]byte(`{"format":1}`), []byte(`null`))
+	known := (&Founding{Cluster: 1, Regions: even("a", "b"), Founders: []Founder{{Name: "a", Raft: 1}}}).record()
+	f.Fuzz(func(t *testing.T, record, entry []byte) {
+		r, err := DecodeRecord(record)
+		if err != nil {
+			r = known
+		} else if !bytes.Equal(r.Encode(), record) {
+			t.Fatalf("accepted %q, which Encode does not return", record)
+		}
+		next, err := r.after(&Item{Index: r.Version.Index + 1, Entry: entry})
+		checkFuzzed(t, r, next, err)
+		e, err := DecodeEntry(entry)
+		if err != nil {
+			return
+		}
+		e.Format, e.Changes, e.Before = r.Format, r.Changes, r.Hash()
+		next, err = r.apply(Version{r.Version.Recovery, r.Version.Index + 1}, e)
+		checkFuzzed(t, r, next, err)
+	})
+}
+
+func checkFuzzed(t *testing.T, r, next *Record, refused error) {
+	if err := next.validate(); err != nil {
+		t.Fatalf("%s became invalid: %v", r.Encode(), err)
+	}
+	if _, err := DecodeRecord(next.Encode()); err != nil {
+		t.Fatalf("%s: %v", next.Encode(), err)
+	}
+	if refused != nil && next.Hash() != r.Hash() {
+		t.Fatalf("refused (%v), and changed", refused)
+	}
+}
+
+// FuzzStored starts a daemon with items of real disks in any order, and one
+// item of any bytes among them. It is refused, or it runs, and a snapshot of it
+// restores the same.
+func FuzzStored(f *testing.F) {
+	var pool [][]byte
+	for _, items := range aHistory(f) {
+		var order []byte
+		for _, data := range items {
+			i := slices.IndexFunc(pool, func(o []byte) bool { return bytes.Equal(o, data) })
+			if i < 0 && len(pool) < 256 {
+				i, pool = len(pool), append(pool, data)
+			}
+			if i >= 0 {
+				order = append(order, byte(i))
+			}
+		}
+		f.Add(order, uint(0), []byte(nil))
+		f.Add(order, uint(len(order)/2), items[len(items)-1])
+		f.Add(order[:len(order)/2], uint(len(order)/2), items[0])
+	}
+	f.Fuzz(func(t *testing.T, order []byte, at uint, other []byte) {
+		var items [][]byte
+		for i, o := range order[:min(len(order), 200)] {
+			if uint(i) == at && other != nil {
+				items = append(items, other)
+			}
+			items = append(items, pool[int(o)%len(pool)])
+		}
+		start, err := Recover(items)
+		if err != nil {
+			return
+		}
+		n, err := New(Config{Name: "a-0", Region: "a", Durable: true, Founders: []string{"a-0"}}, start, rand.New(rand.NewPCG(1, 1)))
+		if err != nil {
+			return
+		}
+		n.Peers(0, 1, []Peer{{Address: 1, Name: "a-0", Region: "a"}, {Address: 2, Name: "b-0", Region: "b"}})
+		for at := time.Duration(0); at < 10*time.Second; at += 100 * time.Millisecond {
+			n.Tick(at, 1)
+			if r := n.Ready(at); r.Store != nil {
+				n.Stored(at)
+				n.Ready(at)
+			}
+		}
+		again, err := Recover(n.Snapshot())
+		if err != nil {
+			t.Fatalf("a snapshot cannot be restored: %v", err)
+		}
+		if is, was := again.record, n.Record(); (is == nil) != (was == nil) || is != nil && !bytes.Equal(is.Encode(), was.Encode()) {
+			t.Fatalf("record %v restored as %v", was, is)
+		}
+	})
+}

@@ -1,0 +1,269 @@
+package control
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/eventlog"
+)
+
+// Node is the part of one daemon in the control log. It is a state machine
+// without I/O, and not safe for concurrent use.
+type Node struct {
+	cfg Config
+	rng *rand.Rand
+	at  time.Duration // of the current call, monotonic
+	// wall is the clock in Unix milliseconds.
+	wall int64
+
+	self    identity
+	address crdt.Incarnation
+	peers   []*peer // ascending by address
+	leaving bool
+
+	record *Record // nil before the founding
+	log    []Item  // committed entries before and at the record, contiguous
+	// starting is the question whose answer ends the start, 0 after that.
+	starting Number
+	needed   *Version  // that the answer named
+	diverged bool      // the record must be replaced
+	raft     *raftNode // nil for a daemon that does not vote
+	founding founding
+	requests requests
+	// missing is since when the daemon of a voter sends nothing.
+	missing map[Number]time.Duration
+
+	due    dues
+	disk   disk
+	out    []Message
+	events eventlog.Log[EventKind]
+}
+
+// dues are the times of periodic work.
+type dues struct{ compare, ask, place time.Duration }
+
+// peer is a live daemon with what it said last.
+type peer struct {
+	Peer
+	sender  Sender
+	version Version
+	heardAt time.Duration // -1 before its first message
+	askedAt time.Duration // when it was asked for its record
+}
+
+// New returns a node. A node without a state draws its id.
+func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	n := &Node{cfg: cfg.withDefaults(), rng: rng, missing: map[Number]time.Duration{}}
+	if start == nil {
+		start = &Start{}
+	}
+	n.self = start.self
+	n.record, n.log = start.record, start.log
+	n.founding.node = n
+	n.founding.promise, n.founding.stored = start.founding, start.founding
+	if n.self.ID == (ID{}) {
+		n.self.ID = n.newID()
+	}
+	n.self.Run = n.number()
+	n.queue(stored{Self: &n.self})
+	if n.record != nil {
+		n.starting = n.number()
+	}
+	if start.resumes() {
+		if err := n.resumeRaft(start); err != nil {
+			return nil, err
+		}
+	}
+	return n, nil
+}
+
+// newID draws an id.
+func (n *Node) newID() ID {
+	var d ID
+	for i := range d {
+		d[i] = byte(n.rng.Uint32())
+	}
+	return d
+}
+
+// number draws a number other than 0.
+func (n *Node) number() Number { return Number(n.rng.Uint64() | 1) }
+
+// between draws a duration.
+func (n *Node) between(least, most time.Duration) time.Duration {
+	return least + time.Duration(n.rng.Int64N(int64(max(1, most-least))))
+}
+
+// ID returns the id of the daemon.
+func (n *Node) ID() ID { return n.self.ID }
+
+// Record returns the record, nil before the founding.
+func (n *Node) Record() *Record { return n.record }
+
+// Peers sets the live daemons, with or without this one, whose address is self.
+func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
+	n.clock(at)
+	n.address = self
+	kept := make([]*peer, 0, len(peers))
+	for _, p := range peers {
+		if p.Address == self {
+			continue
+		}
+		o := n.peer(p.Address)
+		fresh := o == nil
+		if fresh {
+			o = &peer{heardAt: -1, askedAt: at - n.cfg.Heartbeat}
+		}
+		o.Peer = p
+		kept = append(kept, o)
+		if fresh {
+			n.send(o, Message{}) // it learns the id
+		}
+	}
+	slices.SortFunc(kept, func(a, b *peer) int { return cmp.Compare(a.Address, b.Address) })
+	n.peers = kept
+}
+
+// peer returns the peer with an address, nil for none.
+func (n *Node) peer(a crdt.Incarnation) *peer {
+	i, ok := slices.BinarySearchFunc(n.peers, a, func(p *peer, a crdt.Incarnation) int { return cmp.Compare(p.Address, a) })
+	if !ok {
+		return nil
+	}
+	return n.peers[i]
+}
+
+// byID returns the live peer with an id, the latest heard one, nil for none.
+func (n *Node) byID(d ID) *peer {
+	var best *peer
+	for _, p := range n.peers {
+		if p.heardAt >= 0 && p.sender.ID == d && (best == nil || p.heardAt > best.heardAt) {
+			best = p
+		}
+	}
+	return best
+}
+
+// clock sets the time of the current call.
+func (n *Node) clock(at time.Duration) { n.at, n.events.At = at, at }
+
+// Leave makes the daemon give its vote away before it stops.
+func (n *Node) Leave() { n.leaving = true }
+
+// Tick runs the timers. wall is the clock in Unix milliseconds.
+func (n *Node) Tick(at time.Duration, wall int64) {
+	n.clock(at)
+	n.wall = wall
+	n.found()
+	n.turnRaft()
+	n.sendRequests()
+	n.compare()
+	n.confirm()
+	n.place()
+}
+
+// ErrUnknownSender is the error of Receive for a message of no live daemon.
+var ErrUnknownSender = errors.New("control: message of a daemon that is no member")
+
+// Receive handles a message of a peer.
+func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
+	n.clock(at)
+	n.wall = wall
+	p := n.peer(m.From)
+	if p == nil || m.To != n.address {
+		return ErrUnknownSender
+	}
+	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
+	if n.record != nil && m.Cluster != 0 && m.Cluster != n.record.Cluster.ID {
+		n.events.AddOnce(ForeignCluster, p.Name, m.Cluster.String(), fmt.Sprintf("cluster %v", m.Cluster))
+		return nil
+	}
+	if m.Founding != nil {
+		n.receiveFounding(p, m.Founding)
+	}
+	n.follow(p, m)
+	n.receiveRaft(p, m)
+	n.receiveRequests(p, m)
+	n.answerAsk(p, m)
+	n.turnRaft()
+	return nil
+}
+
+// Ready is the work of the driver.
+type Ready struct {
+	// Store are items to store in this order with one sync, before Stored.
+	Store [][]byte
+	// Messages are to be sent, best effort and in any order.
+	Messages []Message
+	Results  []Result
+	Events   []Event
+	// Wake is the latest time of the next Tick.
+	Wake time.Duration
+}
+
+// Ready returns the work that is due now. Call it after every other call, and
+// again after Stored.
+func (n *Node) Ready(at time.Duration) Ready {
+	n.clock(at)
+	r := Ready{Store: n.toStore()}
+	r.Messages, n.out = n.out, nil
+	for i := range r.Messages {
+		m := &r.Messages[i]
+		m.From, m.Sender = n.address, n.sender()
+		if n.record != nil {
+			m.Cluster, m.Version = n.record.Cluster.ID, n.record.Version
+			if n.diverged { // nothing that follows this record is of use
+				m.Version.Index = 0
+			}
+		}
+	}
+	r.Results, n.requests.results = n.requests.results, nil
+	r.Events = n.events.Take()
+	r.Wake = at + n.cfg.Heartbeat
+	return r
+}
+
+// sender describes this daemon.
+func (n *Node) sender() Sender {
+	return Sender{
+		ID: n.self.ID, Run: n.self.Run, Store: n.self.Store, Durable: n.cfg.Durable,
+		Leaving: n.leaving, Starting: n.starting != 0, Leader: n.leader(),
+	}
+}
+
+// leader returns the leader of the log as far as this daemon knows: by its own
+// vote, or by the latest word of a voter.
+func (n *Node) leader() ID {
+	if n.record == nil {
+		return ID{}
+	}
+	if n.raft != nil {
+		if s := n.record.Voter(Number(n.raft.raw.BasicStatus().Lead)); s != nil {
+			return s.Daemon
+		}
+	}
+	var best *peer
+	for _, p := range n.peers {
+		if p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+			best = p
+		}
+	}
+	if best == nil {
+		return ID{}
+	}
+	return best.sender.ID
+}
+
+// send sends a message to a peer.
+func (n *Node) send(p *peer, m Message) {
+	m.To = p.Address
+	n.out = append(n.out, m)
+}

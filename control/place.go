@@ -1,0 +1,210 @@
+package control
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// The numbers of voters, and how many regions five of them need.
+const (
+	fewVoters   = 3
+	manyVoters  = 5
+	manyRegions = 3
+)
+
+// placement is what a leader knows of the daemons that vote or could.
+type placement struct {
+	node    *Node
+	durable []*peer        // that do not vote, live and staying
+	regions map[string]int // voters by region
+	gone    []Voter        // that are away for too long, or leave
+	votes   int
+}
+
+// place lets the leader change the voters, one at a time: it adds voters where
+// there are too few, replaces one that is away or leaves by a daemon of its
+// region, and lets a learner vote when it is up to date for some time.
+func (n *Node) place() {
+	v := n.raft
+	if v == nil || !v.leading || v.busy || n.at < n.due.place {
+		return
+	}
+	n.due.place = n.at + n.cfg.Retry
+	if n.record.Version.Index != v.applied {
+		return
+	}
+	p := n.placement()
+	if i := slices.IndexFunc(n.record.Voters, func(o Voter) bool { return o.Learner }); i >= 0 {
+		p.promote(n.record.Voters[i])
+		return
+	}
+	want := p.want()
+	switch {
+	case p.votes > want:
+		v.proposeVoter(raftpb.ConfChangeRemoveNode, p.surplus())
+	case p.votes < want:
+		p.add("")
+	default:
+		for _, o := range p.gone {
+			if p.add(o.Region) {
+				return
+			}
+		}
+	}
+}
+
+// placement collects who votes and who could.
+func (n *Node) placement() *placement {
+	p := &placement{node: n, regions: map[string]int{}}
+	for _, o := range n.record.Voters {
+		if o.Learner {
+			continue
+		}
+		p.votes++
+		p.regions[o.Region]++
+		if p.away(o) {
+			p.gone = append(p.gone, o)
+		}
+	}
+	for _, o := range n.peers {
+		live := o.heardAt >= 0 && n.at-o.heardAt < n.cfg.patience(len(n.peers))
+		follows := o.version.Recovery == n.record.Version.Recovery && n.record.VoterOf(o.sender.ID) == nil
+		failed, known := n.raft.failed[o.sender.ID]
+		if live && follows && o.sender.Durable && !o.sender.Leaving && !(known && n.at-failed < failedFor*n.cfg.ReplaceAfter) {
+			p.durable = append(p.durable, o)
+		}
+	}
+	slices.SortFunc(p.durable, func(a, b *peer) int { return a.sender.ID.Compare(b.sender.ID) })
+	return p
+}
+
+// patience is how long a daemon without a message still counts as live among a
+// number of peers: messages of a neighbor come at random.
+func (c *Config) patience(peers int) time.Duration { return c.Compare * time.Duration(8+4*peers) }
+
+// away reports whether the daemon of a voter is away for too long, or leaves.
+func (p *placement) away(o Voter) bool {
+	n := p.node
+	if o.Daemon == n.self.ID {
+		return n.leaving
+	}
+	d := n.byID(o.Daemon)
+	if d != nil && n.at-d.heardAt < n.cfg.ReplaceAfter {
+		delete(n.missing, o.Raft)
+		return d.sender.Leaving
+	}
+	since, known := n.missing[o.Raft]
+	if !known {
+		n.missing[o.Raft] = n.at
+	}
+	return known && n.at-since >= n.cfg.ReplaceAfter
+}
+
+// failedFor is how long a daemon that did not become a voter gets no other
+// attempt, in times of Config.ReplaceAfter.
+const failedFor = 8
+
+// promote lets a learner vote that is up to date for some time. It removes one
+// that does not get there.
+func (p *placement) promote(o Voter) {
+	n, v := p.node, p.node.raft
+	began, known := v.began[o.Raft]
+	if !known {
+		began = n.at
+		v.began[o.Raft] = began
+	}
+	since, current := v.learned[o.Raft]
+	switch {
+	case p.away(o), !current && n.at-began >= n.cfg.ReplaceAfter+n.cfg.Stable:
+		v.failed[o.Daemon] = n.at
+		v.proposeVoter(raftpb.ConfChangeRemoveNode, o)
+	case !v.current(o):
+		delete(v.learned, o.Raft)
+	case !current:
+		v.learned[o.Raft] = n.at
+	case n.at-since >= n.cfg.Stable:
+		o.Learner = false
+		v.proposeVoter(raftpb.ConfChangeAddNode, o)
+	}
+}
+
+// current reports whether a learner is live and has nearly all entries.
+func (v *raftNode) current(o Voter) bool {
+	d := v.node.byID(o.Daemon)
+	at, ok := v.raw.Status().Progress[uint64(o.Raft)]
+	return ok && d != nil && v.node.at-d.heardAt < v.node.cfg.election() && at.Match+1 >= v.applied
+}
+
+// want returns how many voters there should be: an odd number of those that are
+// there or can be added, and no more than now for want of daemons.
+func (p *placement) want() int {
+	regions := maps.Clone(p.regions)
+	for _, o := range p.durable {
+		regions[o.Region]++
+	}
+	can := p.votes - len(p.gone) + len(p.durable)
+	switch {
+	case can >= manyVoters && len(regions) >= manyRegions:
+		return manyVoters
+	case can >= fewVoters:
+		return fewVoters
+	}
+	return min(p.votes, fewVoters)
+}
+
+// surplus returns the voter to remove: one that is away, or else one of the
+// region with the most voters. Where there are three regions, no region gets a
+// majority, if that can be.
+func (p *placement) surplus() Voter {
+	n := p.node
+	order := slices.Clone(p.gone)
+	for _, o := range n.record.Voters {
+		if o.Daemon != n.self.ID && !slices.Contains(p.gone, o) {
+			order = append(order, o)
+		}
+	}
+	slices.SortStableFunc(order[len(p.gone):], func(a, b Voter) int { return cmp.Compare(p.regions[b.Region], p.regions[a.Region]) })
+	for _, o := range order {
+		if !p.crowded(o.Region, -1) {
+			return o
+		}
+	}
+	return order[0]
+}
+
+// crowded reports whether a region has a majority of the votes, where there are
+// three regions, after one has some votes more.
+func (p *placement) crowded(region string, more int) bool {
+	if len(p.node.record.Regions) < manyRegions {
+		return false
+	}
+	for name, votes := range p.regions {
+		if name == region {
+			votes += more
+		}
+		if 2*votes > p.votes+more {
+			return true
+		}
+	}
+	return more > 0 && 2*(p.regions[region]+more) > p.votes+more
+}
+
+// add makes a daemon a learner, one of a region, or of any where the region is
+// empty. It returns false if there is none.
+func (p *placement) add(region string) bool {
+	fits := slices.DeleteFunc(slices.Clone(p.durable), func(o *peer) bool {
+		return region != "" && o.Region != region || region == "" && p.votes+1 >= fewVoters && p.crowded(o.Region, 1)
+	})
+	if len(fits) == 0 {
+		return false
+	}
+	o := slices.MinFunc(fits, func(a, b *peer) int {
+		return cmp.Or(cmp.Compare(p.regions[a.Region], p.regions[b.Region]), a.sender.ID.Compare(b.sender.ID))
+	})
+	p.node.raft.proposeVoter(raftpb.ConfChangeAddLearnerNode, Voter{Raft: p.node.number(), Daemon: o.sender.ID, Region: o.Region, Learner: true})
+	return true
+}

@@ -1,0 +1,388 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// raftNode is the part of a daemon in raft: a voter of the record.
+//
+// raft draws its election timeout from a random source of its own. It is never
+// read: ticks of a leader count heartbeats, those of others only the lease of
+// their leader (TickQuiesced), and elections come from due.
+type raftNode struct {
+	node    *Node
+	id      Number
+	log     Recovery
+	raw     *raft.RawNode
+	storage *raft.MemoryStorage
+	conf    *raftpb.ConfState
+	applied uint64 // the last index that raft delivered
+	busy    bool   // a Ready is being stored
+	dated   bool   // the snapshot lacks a voter, which would refuse it
+	leading bool
+
+	ticked  time.Duration
+	due     time.Duration            // of an election
+	began   map[Number]time.Duration // when a learner was first seen
+	learned map[Number]time.Duration // since when a learner is up to date
+	failed  map[ID]time.Duration     // when a learner was given up
+}
+
+// electionTicks is the least election timeout in heartbeats. The greatest is
+// twice as long.
+const electionTicks = 10
+
+// maxTicks bounds the ticks that a process catches up after a pause.
+const maxTicks = 2 * electionTicks
+
+// startRaft starts a voter with a log.
+func (n *Node) startRaft(id Number, storage *raft.MemoryStorage) error {
+	_, conf, err := storage.InitialState()
+	if err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	first, err := storage.FirstIndex()
+	if err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	v := &raftNode{
+		node: n, id: id, log: n.record.Version.Recovery, storage: storage, conf: conf, applied: first - 1, ticked: n.at,
+	}
+	v.forget()
+	err = guard(func() (err error) {
+		v.raw, err = raft.NewRawNode(&raft.Config{
+			ID: uint64(id), ElectionTick: electionTicks, HeartbeatTick: 1, Storage: storage, Applied: v.applied,
+			MaxSizePerMsg: fillBytes, MaxInflightMsgs: 64, MaxUncommittedEntriesSize: 4 * MaxEntryBytes,
+			CheckQuorum: true, PreVote: true, DisableProposalForwarding: true, StepDownOnRemoval: true, Logger: silent{},
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	n.raft = v
+	v.postpone()
+	return nil
+}
+
+// resumeRaft starts the voter that the disk holds.
+func (n *Node) resumeRaft(s *Start) error {
+	if n.record == nil {
+		return fmt.Errorf("control: a voter without a record")
+	}
+	// The record of a snapshot is stored after it.
+	if snap, err := s.storage.Snapshot(); err == nil && len(snap.GetData()) > 0 {
+		r, err := DecodeRecord(snap.GetData())
+		if err != nil {
+			return fmt.Errorf("control: %w", err)
+		}
+		if r.Version.Recovery == n.record.Version.Recovery && r.Version.Index > n.record.Version.Index {
+			n.record, n.log = r, nil
+			n.queue(stored{Base: r.Encode()})
+		}
+	}
+	return n.startRaft(s.voter, s.storage)
+}
+
+// followVoters starts and stops the voter of this daemon as the record says.
+func (n *Node) followVoters() {
+	if n.record == nil {
+		return
+	}
+	is := n.record.VoterOf(n.self.ID)
+	if v := n.raft; v != nil && (is == nil || is.Raft != v.id || v.log != n.record.Version.Recovery) {
+		n.raft = nil
+		n.queue(stored{Voter: new(Number)})
+	}
+	if n.raft != nil || is == nil || !n.cfg.Durable {
+		return
+	}
+	storage := raft.NewMemoryStorage()
+	n.queue(stored{Voter: &is.Raft})
+	if r := n.record; r.Version.Index == r.First { // all first voters begin with the same snapshot
+		s := &snapshot{Index: r.First, Term: 1, Record: r.Encode()}
+		for _, o := range r.Voters {
+			s.Voters = append(s.Voters, uint64(o.Raft))
+		}
+		first := raftpb.HardState{Term: &s.Term, Vote: new(uint64), Commit: &s.Index}
+		n.queue(stored{Snapshot: s})
+		n.queue(hardOf(&first))
+		if err := errors.Join(storage.ApplySnapshot(s.raft()), storage.SetHardState(&first)); err != nil {
+			n.events.Add(Rejected, "", err.Error())
+			return
+		}
+	}
+	if err := n.startRaft(is.Raft, storage); err != nil {
+		n.events.Add(Rejected, "", err.Error())
+	}
+}
+
+// snapshot adds the items that restore the voter.
+func (v *raftNode) snapshot(add func(stored)) {
+	add(stored{Voter: &v.id})
+	first, _ := v.storage.FirstIndex()
+	if s, err := v.storage.Snapshot(); err == nil && s.GetMetadata().GetIndex() > 0 {
+		add(snapshotOf(s))
+		first = s.GetMetadata().GetIndex() + 1
+	}
+	last, _ := v.storage.LastIndex()
+	if last >= first {
+		entries, err := v.storage.Entries(first, last+1, 1<<62)
+		for i := 0; err == nil && i < len(entries); i++ {
+			add(appendedOf(entries[i]))
+		}
+	}
+	if h, _, err := v.storage.InitialState(); err == nil && !raft.IsEmptyHardState(h) {
+		add(hardOf(h))
+	}
+}
+
+// postpone draws the time of the next election.
+func (v *raftNode) postpone() {
+	n := v.node
+	v.due = n.at + n.between(n.cfg.election(), 2*n.cfg.election())
+}
+
+// leads reports whether this daemon leads the log.
+func (n *Node) leads() bool { return n.raft != nil && n.raft.leading }
+
+// Leads reports whether this daemon leads the control log.
+func (n *Node) Leads() bool { return n.leads() }
+
+// turnRaft runs the timers of the voter and does its work.
+func (n *Node) turnRaft() {
+	n.followVoters()
+	v := n.raft
+	if v == nil {
+		return
+	}
+	v.guard(v.tick)
+	for range MaxRaft {
+		if n.raft != v || v.busy {
+			break
+		}
+		v.proposeNext()
+		if !v.raw.HasReady() {
+			break
+		}
+		v.guard(v.handle)
+	}
+}
+
+// tick lets the time pass in raft, and begins an election that is due.
+func (v *raftNode) tick() error {
+	n := v.node
+	for range maxTicks {
+		if v.ticked+n.cfg.Heartbeat > n.at {
+			break
+		}
+		v.ticked += n.cfg.Heartbeat
+		if v.leader() {
+			v.raw.Tick()
+		} else {
+			v.raw.TickQuiesced() //nolint:staticcheck // see raftNode
+		}
+	}
+	v.ticked = max(v.ticked, n.at-n.cfg.Heartbeat)
+	if n.at < v.due {
+		return nil
+	}
+	v.postpone()
+	if v.leader() {
+		return nil
+	}
+	return v.raw.Campaign()
+}
+
+// leader reports whether raft leads now, before it is stored.
+func (v *raftNode) leader() bool { return v.raw.BasicStatus().RaftState == raft.StateLeader }
+
+// handle stores what a Ready of raft holds, and then sends and applies it.
+func (v *raftNode) handle() error {
+	n, rd := v.node, v.raw.Ready()
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		n.queue(snapshotOf(rd.Snapshot))
+	}
+	for _, e := range rd.Entries {
+		n.queue(appendedOf(e))
+	}
+	if !raft.IsEmptyHardState(rd.HardState) {
+		n.queue(hardOf(rd.HardState))
+	}
+	v.busy = true
+	for _, m := range rd.Messages {
+		v.send(m)
+	}
+	n.afterStore(func() {
+		if n.raft == v {
+			v.guard(func() error { return v.advance(&rd) })
+			v.busy = false
+		}
+	})
+	return nil
+}
+
+// advance takes over a Ready that is stored.
+func (v *raftNode) advance(rd *raft.Ready) error {
+	n := v.node
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		if err := v.restore(rd.Snapshot); err != nil {
+			return err
+		}
+	}
+	if err := v.storage.Append(rd.Entries); err != nil {
+		return err
+	}
+	if !raft.IsEmptyHardState(rd.HardState) {
+		if err := v.storage.SetHardState(rd.HardState); err != nil {
+			return err
+		}
+	}
+	if rd.SoftState != nil && (rd.SoftState.RaftState == raft.StateLeader) != v.leading {
+		v.lead(!v.leading)
+	}
+	before := n.record.Version.Index
+	for _, e := range rd.CommittedEntries {
+		if err := v.committed(e); err != nil {
+			return err
+		}
+	}
+	for _, s := range rd.ReadStates {
+		v.answer(s)
+	}
+	v.raw.Advance(*rd)
+	if n.record.Version.Index > before {
+		n.push(before)
+	}
+	return v.compact()
+}
+
+// restore takes over a snapshot of the leader.
+func (v *raftNode) restore(s *raftpb.Snapshot) error {
+	if err := v.storage.ApplySnapshot(s); err != nil {
+		return err
+	}
+	v.conf, v.applied = s.GetMetadata().GetConfState(), s.GetMetadata().GetIndex()
+	r, err := DecodeRecord(s.GetData())
+	if err == nil && r.Version.Compare(v.node.record.Version) > 0 {
+		v.node.adopt(r)
+	}
+	return err
+}
+
+// forget ends what a leader knows of learners.
+func (v *raftNode) forget() {
+	v.began, v.learned, v.failed = map[Number]time.Duration{}, map[Number]time.Duration{}, map[ID]time.Duration{}
+}
+
+// lead notes that this daemon leads the log, or does so no more.
+func (v *raftNode) lead(is bool) {
+	v.leading = is
+	v.forget()
+	v.node.requests.proposed = 0
+	text := "this daemon leads"
+	if !is {
+		text = "this daemon leads no more"
+	}
+	v.node.events.Add(LeaderChanged, "", text)
+}
+
+// committed applies an entry of raft.
+func (v *raftNode) committed(e *raftpb.Entry) error {
+	it := Item{Index: e.GetIndex()}
+	if e.GetType() == raftpb.EntryConfChange {
+		c, voter, err := decodeChange(e.GetData())
+		if err != nil {
+			return err
+		}
+		it.Voter, it.Remove = voter, c.GetType() == raftpb.ConfChangeRemoveNode
+		v.conf, v.dated = v.raw.ApplyConfChange(c), true
+	} else {
+		it.Entry = e.GetData()
+	}
+	v.applied = e.GetIndex()
+	if it.Index == v.node.record.Version.Index+1 {
+		v.node.apply(&it)
+	}
+	return nil
+}
+
+// decodeChange reads a change of the voters.
+func decodeChange(data []byte) (*raftpb.ConfChange, *Voter, error) {
+	var c raftpb.ConfChange
+	if err := proto.Unmarshal(data, &c); err != nil {
+		return nil, nil, fmt.Errorf("control: change of the voters: %w", err)
+	}
+	voter, err := decodeVoter(c.GetContext())
+	return &c, voter, err
+}
+
+// compact makes a snapshot for voters that lag, and drops entries that it
+// contains. The disk is compacted by its driver.
+func (v *raftNode) compact() error {
+	n := v.node
+	first, err := v.storage.FirstIndex()
+	full := v.applied >= first+uint64(2*n.cfg.Entries)
+	if err != nil || n.record.Version.Index != v.applied || !v.dated && !full {
+		return err
+	}
+	if _, err = v.storage.CreateSnapshot(v.applied, v.conf, n.record.Encode()); err != nil {
+		return err
+	}
+	v.dated = false
+	if !full {
+		return nil
+	}
+	return v.storage.Compact(v.applied - uint64(n.cfg.Entries))
+}
+
+// guard runs a step of raft. raft panics when its log contradicts what others
+// know of it: the state is then older than what was sent.
+func (v *raftNode) guard(step func() error) {
+	if err := guard(step); err != nil && v.node.raft == v {
+		v.node.oldDisk(err.Error())
+	}
+}
+
+// guard turns a panic into an error.
+func guard(step func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	return step()
+}
+
+// oldDisk gives up the id of the daemon, whose state is older than what was
+// sent under it: it goes on as a new daemon.
+func (n *Node) oldDisk(why string) {
+	n.events.Add(OldDisk, "", why)
+	n.raft = nil
+	n.self = identity{ID: n.newID(), Run: n.self.Run}
+	self := n.self
+	n.queue(stored{Self: &self})
+	n.queue(stored{Voter: new(Number)})
+}
+
+// silent is a logger of raft. It panics where raft does.
+type silent struct{}
+
+func (silent) Debug(...any)              {}
+func (silent) Debugf(string, ...any)     {}
+func (silent) Info(...any)               {}
+func (silent) Infof(string, ...any)      {}
+func (silent) Warning(...any)            {}
+func (silent) Warningf(string, ...any)   {}
+func (silent) Error(...any)              {}
+func (silent) Errorf(string, ...any)     {}
+func (silent) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
+func (silent) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (silent) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
+func (silent) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }

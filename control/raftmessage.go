@@ -1,0 +1,135 @@
+package control
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/georld/rld/crdt"
+)
+
+// send sends a message of raft to a voter, once the log is stored.
+func (v *raftNode) send(m *raftpb.Message) {
+	n := v.node
+	to := n.record.Voter(Number(m.GetTo()))
+	if to == nil {
+		return
+	}
+	if p := n.byID(to.Daemon); p != nil {
+		n.hold(p, Message{Log: v.log, Raft: []*raftpb.Message{m}})
+	} else {
+		n.afterStore(func() { v.raw.ReportUnreachable(m.GetTo()) })
+	}
+	if m.GetType() == raftpb.MsgSnap { // it is sent again if the next probe fails
+		n.afterStore(func() { v.raw.ReportSnapshot(m.GetTo(), raft.SnapshotFinish) })
+	}
+}
+
+// receiveRaft handles the messages of another voter.
+func (n *Node) receiveRaft(p *peer, m *Message) {
+	for _, r := range m.Raft {
+		v := n.raft
+		if v == nil || v.log != m.Log || r.GetTo() != uint64(v.id) {
+			return
+		}
+		err := checkRaft(r)
+		if from := n.record.Voter(Number(r.GetFrom())); from != nil && from.Daemon != p.sender.ID {
+			err = fmt.Errorf("message of voter %v, which is %v", from.Raft, from.Daemon)
+		}
+		if err != nil {
+			n.events.AddOnce(Rejected, p.Name, "raft", err.Error())
+			continue
+		}
+		v.step(p, r)
+	}
+}
+
+// step hands a message to raft.
+func (v *raftNode) step(p *peer, r *raftpb.Message) {
+	last, err := v.storage.LastIndex()
+	if err == nil && r.GetType() == raftpb.MsgHeartbeat && !v.busy && r.GetCommit() > last {
+		v.node.oldDisk(fmt.Sprintf("%s has acknowledgements of this daemon up to %d, and its log ends at %d", p.Name, r.GetCommit(), last))
+		return
+	}
+	v.guard(func() error {
+		was := v.raw.BasicStatus()
+		_ = v.raw.Step(r) // an error drops the message
+		is := v.raw.BasicStatus()
+		leads := r.GetType() == raftpb.MsgHeartbeat || r.GetType() == raftpb.MsgApp || r.GetType() == raftpb.MsgSnap
+		if leads && r.GetTerm() >= is.GetTerm() || is.GetVote() != was.GetVote() && is.GetVote() != uint64(v.id) {
+			v.postpone()
+		}
+		return nil
+	})
+}
+
+// checkRaft returns an error for a message that no voter sends, and on which
+// raft could panic.
+func checkRaft(m *raftpb.Message) error {
+	switch m.GetType() {
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgSnap, raftpb.MsgHeartbeat,
+		raftpb.MsgHeartbeatResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp:
+	default:
+		return fmt.Errorf("message of type %v between voters", m.GetType())
+	}
+	if m.GetTerm() == 0 {
+		return fmt.Errorf("%v of term 0", m.GetType())
+	}
+	if len(m.GetEntries()) > 0 && m.GetType() != raftpb.MsgApp || m.GetSnapshot() != nil && m.GetType() != raftpb.MsgSnap {
+		return fmt.Errorf("%v with entries or a snapshot", m.GetType())
+	}
+	for i, e := range m.GetEntries() {
+		if e.GetIndex() != m.GetIndex()+uint64(i)+1 || e.GetTerm() == 0 || e.GetTerm() > m.GetTerm() {
+			return fmt.Errorf("entry %d of term %d at place %d after %d in term %d", e.GetIndex(), e.GetTerm(), i, m.GetIndex(), m.GetTerm())
+		}
+		if err := checkEntry(e); err != nil {
+			return err
+		}
+	}
+	if m.GetType() != raftpb.MsgSnap {
+		return nil
+	}
+	r, err := DecodeRecord(m.GetSnapshot().GetData())
+	if err != nil {
+		return err
+	}
+	if at := m.GetSnapshot().GetMetadata(); at.GetIndex() != r.Version.Index || at.GetTerm() == 0 {
+		return fmt.Errorf("snapshot of index %d and term %d with version %v", at.GetIndex(), at.GetTerm(), r.Version)
+	}
+	return nil
+}
+
+// checkEntry returns an error for an entry that no leader proposes.
+func checkEntry(e *raftpb.Entry) (err error) {
+	switch e.GetType() {
+	case raftpb.EntryNormal:
+		err = checkSize(e.GetData())
+	case raftpb.EntryConfChange:
+		_, _, err = decodeChange(e.GetData())
+	default:
+		err = fmt.Errorf("entry of type %v", e.GetType())
+	}
+	return err
+}
+
+// ask asks raft for the index up to which everything was committed before now.
+func (v *raftNode) ask(from crdt.Incarnation, ask Number) {
+	ctx := binary.BigEndian.AppendUint64(nil, uint64(from))
+	v.raw.ReadIndex(binary.BigEndian.AppendUint64(ctx, uint64(ask)))
+}
+
+// answer sends an answer of raft to the daemon that asked.
+func (v *raftNode) answer(s raft.ReadState) {
+	if len(s.RequestCtx) != 16 {
+		return
+	}
+	n, from := v.node, crdt.Incarnation(binary.BigEndian.Uint64(s.RequestCtx))
+	t := &Told{Number(binary.BigEndian.Uint64(s.RequestCtx[8:])), Version{n.record.Version.Recovery, s.Index}}
+	if from == n.address {
+		n.told(t)
+	} else if p := n.peer(from); p != nil {
+		n.send(p, Message{Told: t})
+	}
+}

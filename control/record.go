@@ -1,0 +1,243 @@
+package control
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+const (
+	// Format is the newest format of records that this version reads.
+	Format = 1
+	// MaxRecordBytes bounds a record in its JSON form.
+	MaxRecordBytes = 3 << 20
+	// MaxRegions bounds the regions of a record.
+	MaxRegions = 64
+	// maxHistory bounds the commands that a record remembers, maxHistoryBytes
+	// their JSON form.
+	maxHistory      = 1_000
+	maxHistoryBytes = 1 << 20
+	// Whole is the sum of the weights of all regions, in parts per million.
+	Whole = 1_000_000
+)
+
+// Record is the state of the cluster: the value that the entries of the control
+// log add up to. Records are immutable: the slices of a record must not be
+// modified.
+type Record struct {
+	Format  int     `json:"format"`
+	Version Version `json:"version"`
+	// First is the index at which the recovery began, From the version of the
+	// record that it began with; zero for the founding.
+	First uint64  `json:"first"`
+	From  Version `json:"from"`
+	// Changes counts the entries that changed the record, in all recoveries.
+	Changes uint64  `json:"changes"`
+	Cluster Cluster `json:"cluster"`
+	// Regions are ordered by name.
+	Regions []Region `json:"regions"`
+	// Voters are ordered by Raft.
+	Voters []Voter `json:"voters"`
+	// History are the latest commands, the oldest first.
+	History []Command `json:"history,omitempty"`
+
+	hash string // of Hash, empty before its first call
+}
+
+// Cluster is the founding of a cluster.
+type Cluster struct {
+	ID Number `json:"id"`
+	// Begun is when it was founded, in Unix milliseconds.
+	Begun int64 `json:"begun"`
+}
+
+// Region is one region of the cluster.
+type Region struct {
+	Name string `json:"name"`
+	// Generation is the version of the entry that added the region. A region
+	// that was removed and added again has another one.
+	Generation Version `json:"generation"`
+	// Weight is its share of limits without shares of their own, in parts per
+	// million. All weights sum to Whole.
+	Weight uint32 `json:"weight"`
+	// Draining regions have no weight and will be removed.
+	Draining bool `json:"draining,omitempty"`
+}
+
+// Voter is one voter of the control log, or a learner that will become one.
+type Voter struct {
+	// Raft is the name of the voter in raft. It is drawn for each voter and is
+	// never used again.
+	Raft    Number `json:"raft"`
+	Daemon  ID     `json:"daemon"`
+	Region  string `json:"region"`
+	Learner bool   `json:"learner,omitempty"`
+}
+
+// Command is an entry that an operator or the cluster itself asked for.
+type Command struct {
+	// Request names the command: repeated, it is done once.
+	Request Number `json:"request"`
+	// Version is that of its entry, At when it was proposed in Unix
+	// milliseconds.
+	Version Version `json:"version"`
+	At      int64   `json:"at"`
+	Author  string  `json:"author"`
+	Reason  string  `json:"reason,omitempty"`
+	// Text describes what it did.
+	Text string `json:"text"`
+}
+
+// Region returns the region with a name, nil for none.
+func (r *Record) Region(name string) *Region {
+	i := slices.IndexFunc(r.Regions, func(g Region) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &r.Regions[i]
+}
+
+// Voter returns the voter with a raft name, nil for none.
+func (r *Record) Voter(raft Number) *Voter {
+	i := slices.IndexFunc(r.Voters, func(s Voter) bool { return s.Raft == raft })
+	if i < 0 {
+		return nil
+	}
+	return &r.Voters[i]
+}
+
+// VoterOf returns the voter of a daemon, nil for none.
+func (r *Record) VoterOf(d ID) *Voter {
+	i := slices.IndexFunc(r.Voters, func(s Voter) bool { return s.Daemon == d })
+	if i < 0 {
+		return nil
+	}
+	return &r.Voters[i]
+}
+
+// Voting returns how many voters vote.
+func (r *Record) Voting() int {
+	n := 0
+	for _, s := range r.Voters {
+		if !s.Learner {
+			n++
+		}
+	}
+	return n
+}
+
+// remember adds a command to the history, which forgets the oldest ones.
+func (r *Record) remember(c Command) {
+	all := append(slices.Clone(r.History), c)
+	left := maxHistoryBytes
+	first := len(all)
+	for first > 0 && len(all)-first < maxHistory {
+		o := &all[first-1]
+		// A byte of a text has at most six in JSON.
+		if left -= 256 + 6*(len(o.Author)+len(o.Reason)+len(o.Text)); left < 0 {
+			break
+		}
+		first--
+	}
+	r.History = all[first:]
+}
+
+// done returns the command with a request name, nil for none.
+func (r *Record) done(request Number) *Command {
+	i := slices.IndexFunc(r.History, func(c Command) bool { return c.Request == request })
+	if i < 0 {
+		return nil
+	}
+	return &r.History[i]
+}
+
+// Encode returns the JSON form of the record. Two equal records have the same
+// form.
+func (r *Record) Encode() []byte {
+	data, err := json.Marshal(r)
+	if err != nil {
+		panic(fmt.Sprintf("control: a record has no JSON form: %v", err)) // all its types have one
+	}
+	return data
+}
+
+// Hash returns a hash of everything but the version. Its first call is not safe
+// for concurrent use; a Node makes it before others get the record.
+func (r *Record) Hash() string {
+	if r.hash == "" {
+		c := *r
+		c.Version = Version{}
+		sum := sha256.Sum256(c.Encode())
+		r.hash = hex.EncodeToString(sum[:16])
+	}
+	return r.hash
+}
+
+// DecodeRecord reads the JSON form of a record. It refuses a record of a newer
+// format, and one that breaks an invariant.
+func DecodeRecord(data []byte) (*Record, error) {
+	if len(data) > MaxRecordBytes {
+		return nil, fmt.Errorf("record of %d bytes: want at most %d", len(data), MaxRecordBytes)
+	}
+	var head struct{ Format int }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if head.Format < 1 || head.Format > Format {
+		return nil, fmt.Errorf("record of format %d: want 1 to %d", head.Format, Format)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var r Record
+	if err := d.Decode(&r); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if err := r.validate(); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if !bytes.Equal(r.Encode(), data) {
+		return nil, fmt.Errorf("record: not in the form that Encode returns")
+	}
+	return &r, nil
+}
+
+// validate returns an error if the record breaks an invariant.
+func (r *Record) validate() error {
+	if r.Cluster.ID == 0 {
+		return fmt.Errorf("no cluster id")
+	}
+	if len(r.Regions) == 0 || len(r.Regions) > MaxRegions {
+		return fmt.Errorf("%d regions: want 1 to %d", len(r.Regions), MaxRegions)
+	}
+	sum := uint64(0)
+	for i, g := range r.Regions {
+		if err := checkTexts(g.Name); err != nil {
+			return fmt.Errorf("region at place %d: %w", i, err)
+		}
+		if g.Name == "" || i > 0 && r.Regions[i-1].Name >= g.Name {
+			return fmt.Errorf("region %q at place %d: want names in order, each once", g.Name, i)
+		}
+		if g.Draining && g.Weight != 0 {
+			return fmt.Errorf("region %q drains with a weight of %d: want 0", g.Name, g.Weight)
+		}
+		sum += uint64(g.Weight)
+	}
+	if sum != Whole {
+		return fmt.Errorf("weights sum to %d: want %d", sum, Whole)
+	}
+	for i, s := range r.Voters {
+		if s.Raft == 0 || i > 0 && r.Voters[i-1].Raft >= s.Raft {
+			return fmt.Errorf("voter %v at place %d: want them in order, each once", s.Raft, i)
+		}
+	}
+	if r.Voting() == 0 {
+		return fmt.Errorf("no voters")
+	}
+	if len(r.History) > maxHistory {
+		return fmt.Errorf("%d commands: want at most %d", len(r.History), maxHistory)
+	}
+	return nil
+}

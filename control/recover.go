@@ -1,0 +1,60 @@
+package control
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// RecoverRequest is an operator's statement that the majority of the voters is
+// lost for good.
+type RecoverRequest struct {
+	Author, Reason string
+	// Behind allows a recovery although a live daemon has a later record.
+	Behind bool
+}
+
+// Recover begins the next recovery with the record of this daemon as its only
+// voter. Entries that it lacks are dropped everywhere. It refuses where the
+// majority of the voters is live, and where a daemon that can be reached has a
+// later record: recover there.
+func (n *Node) Recover(q RecoverRequest) error {
+	switch {
+	case n.record == nil:
+		return ErrNoCluster
+	case !n.cfg.Durable:
+		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
+	}
+	live := 0
+	for _, s := range n.record.Voters {
+		if p := n.byID(s.Daemon); !s.Learner && (s.Daemon == n.self.ID || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
+			live++
+		}
+	}
+	if 2*live > n.record.Voting() {
+		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
+	}
+	for _, p := range n.peers {
+		if !q.Behind && p.heardAt >= 0 && p.version.Compare(n.record.Version) > 0 {
+			return fmt.Errorf("control: %s has version %v, and this daemon %v: recover there", p.Name, p.version, n.record.Version)
+		}
+	}
+	if err := checkTexts(q.Author, q.Reason); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	r := *n.record
+	r.hash = ""
+	r.From = n.record.Version
+	r.Version = Version{Recovery{r.From.Recovery.Number + 1, n.number()}, r.From.Index + 1}
+	r.First = r.Version.Index
+	r.Changes++
+	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.ID, Region: n.cfg.Region}}
+	c := Command{
+		Request: r.Version.Recovery.Random, Version: r.Version, At: n.wall, Author: cmp.Or(q.Author, "cluster recover"),
+		Reason: q.Reason, Text: fmt.Sprintf("recovery %d began at version %v of %s", r.Version.Recovery.Number, r.From, n.cfg.Name),
+	}
+	r.remember(c)
+	n.adopt(&r)
+	n.events.Add(Recovered, "", c.Text)
+	return nil
+}

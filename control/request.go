@@ -1,0 +1,205 @@
+package control
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// Result is the result of a command that this daemon submitted.
+type Result struct {
+	ID Number
+	// Version is that of the record that contains the command, if Err is nil.
+	Version Version
+	// Err is why the command changes nothing.
+	Err error
+}
+
+// requests are the commands that wait for their entry.
+type requests struct {
+	own     []ownRequest // submitted here, in that order
+	queue   []Request    // of the leader
+	results []Result
+	// proposed is the command whose entry is on its way, 0 for none, and since
+	// when.
+	proposed   Number
+	proposedAt time.Duration
+}
+
+type ownRequest struct {
+	Request
+	due time.Duration // when it is sent next
+}
+
+// ErrBusy is the error of Submit when too many commands wait.
+var ErrBusy = fmt.Errorf("control: %d commands wait: try again later", MaxRequests)
+
+// ErrNoCluster is the error of Submit before the founding.
+var ErrNoCluster = fmt.Errorf("control: the cluster has not begun")
+
+// Submit asks the leader for a change and returns the number of the command. An
+// id other than 0 repeats a command: it is done once. The result comes with
+// Ready, as soon as it is known: without a leader that is not before there is
+// one. Forget ends the wait.
+func (n *Node) Submit(r Request) (Number, error) {
+	if n.record == nil {
+		return 0, ErrNoCluster
+	}
+	if err := checkTexts(r.Author, r.Reason); err != nil {
+		return 0, fmt.Errorf("control: %w", err)
+	}
+	r.ID, r.Origin = cmp.Or(r.ID, n.number()), n.address
+	if n.requests.index(r.ID) >= 0 {
+		return r.ID, nil
+	}
+	if len(n.requests.own) >= MaxRequests {
+		return 0, ErrBusy
+	}
+	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at})
+	n.resolve()
+	return r.ID, nil
+}
+
+// Forget ends the wait for a command. Whether it is done is unknown.
+func (n *Node) Forget(id Number) {
+	if i := n.requests.index(id); i >= 0 {
+		n.requests.own = slices.Delete(n.requests.own, i, i+1)
+	}
+}
+
+func (q *requests) index(id Number) int {
+	return slices.IndexFunc(q.own, func(r ownRequest) bool { return r.ID == id })
+}
+
+// finish ends the wait for a command with a result.
+func (q *requests) finish(r Result) {
+	if i := q.index(r.ID); i >= 0 {
+		q.own = slices.Delete(q.own, i, i+1)
+		q.results = append(q.results, r)
+	}
+}
+
+// resolve finishes the commands that the record contains.
+func (n *Node) resolve() {
+	if len(n.requests.own) == 0 {
+		return
+	}
+	for _, c := range slices.Backward(n.record.History) {
+		n.requests.finish(Result{ID: c.Request, Version: c.Version})
+	}
+}
+
+// sendRequests sends the commands that are due to the leader.
+func (n *Node) sendRequests() {
+	for i := range n.requests.own {
+		r := &n.requests.own[i]
+		if n.at < r.due {
+			continue
+		}
+		r.due = n.at + n.cfg.Retry
+		if n.leads() {
+			n.requests.enqueue(r.Request)
+		} else if p := n.byID(n.leader()); p != nil {
+			n.send(p, Message{Requests: []Request{r.Request}})
+		}
+	}
+}
+
+// receiveRequests takes the commands of a message.
+func (n *Node) receiveRequests(p *peer, m *Message) {
+	for i := range m.Requests[:min(len(m.Requests), MaxRequests)] {
+		if n.leads() {
+			n.requests.enqueue(m.Requests[i])
+		}
+	}
+	for _, r := range m.Refused {
+		n.requests.finish(Result{ID: r.ID, Err: fmt.Errorf("%s", r.Reason)})
+	}
+	_ = p
+}
+
+// enqueue lets a command wait for its proposal.
+func (q *requests) enqueue(r Request) {
+	known := func(o Request) bool { return o.ID == r.ID }
+	if r.ID == 0 || len(q.queue) >= MaxRequests || r.ID == q.proposed || slices.ContainsFunc(q.queue, known) {
+		return
+	}
+	q.queue = append(q.queue, r)
+}
+
+// proposeNext proposes the next command: one at a time, since each is checked
+// against the record that the former one left.
+func (v *raftNode) proposeNext() {
+	n, q := v.node, &v.node.requests
+	if !v.leading {
+		q.queue, q.proposed = nil, 0
+		return
+	}
+	if q.proposed != 0 && n.record.done(q.proposed) == nil && n.at-q.proposedAt < n.cfg.Retry {
+		return
+	}
+	q.proposed = 0
+	for len(q.queue) > 0 && q.proposed == 0 && n.record.Version.Index == v.applied {
+		r := q.queue[0]
+		q.queue = q.queue[1:]
+		if n.record.done(r.ID) != nil {
+			continue
+		}
+		e := Entry{
+			Format: n.record.Format, Changes: n.record.Changes, Before: n.record.Hash(), Change: r.Change,
+			Command: Command{Request: r.ID, At: n.wall, Author: r.Author, Reason: r.Reason},
+		}
+		data := e.Encode()
+		err := checkSize(data)
+		if err == nil {
+			_, err = n.record.apply(n.record.Version, &e)
+		}
+		if err != nil {
+			n.refuse(r, err)
+			continue
+		}
+		if v.raw.Propose(data) == nil {
+			q.proposed, q.proposedAt = r.ID, n.at
+		}
+	}
+}
+
+func checkSize(entry []byte) error {
+	if len(entry) > MaxEntryBytes {
+		return fmt.Errorf("a change of %d bytes: want at most %d", len(entry), MaxEntryBytes)
+	}
+	return nil
+}
+
+// refuse answers a command that changes nothing.
+func (n *Node) refuse(r Request, err error) {
+	n.events.Add(CommandRefused, "", err.Error())
+	if r.Origin == n.address {
+		n.requests.finish(Result{ID: r.ID, Err: err})
+	} else if p := n.peer(r.Origin); p != nil {
+		n.send(p, Message{Refused: []Refusal{{r.ID, err.Error()}}})
+	}
+}
+
+// proposeVoter proposes a change of the voters.
+func (v *raftNode) proposeVoter(op raftpb.ConfChangeType, s Voter) {
+	data, err := json.Marshal(s)
+	if err == nil {
+		err = v.raw.ProposeConfChange(&raftpb.ConfChange{Type: &op, NodeId: (*uint64)(&s.Raft), Context: data})
+	}
+	if err != nil {
+		v.node.events.AddOnce(Rejected, "", "voter", err.Error())
+	}
+}
+
+func decodeVoter(data []byte) (*Voter, error) {
+	var s Voter
+	if err := json.Unmarshal(data, &s); err != nil {
+		return nil, fmt.Errorf("control: voter: %w", err)
+	}
+	return &s, nil
+}

@@ -1,0 +1,498 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// TestScripts replays testdata/scripts: daemons, their disks and the network
+// between them, in virtual time. The region of a daemon is the part of its name
+// before "-". Its second id is printed as the name with a prime, and so on.
+// Other random numbers are printed as #1, #2 and so on. The commands:
+//
+//	daemons NAME... [founders=(NAME...)]
+//	                          starts daemons; NAME/diskless stores nothing
+//	init NAME REGION...       asks for a cluster of equal regions
+//	lead NAME                 makes a voter the leader
+//	run D                     time passes; prints the events
+//	until COND... [most=D]    time passes until conditions hold: begun, leader,
+//	                          equal, confirmed, voters=(NAME...), learner=NAME
+//	cut from=(...) to=(...) [both]
+//	                          messages are lost, in one direction or in both;
+//	                          names, regions, or all
+//	heal                      ends all cuts
+//	crash NAME..., start NAME...
+//	lose-disk NAME            the disk of a daemon that is down becomes empty
+//	copy-disk NAME            copies what the disk holds
+//	old-disk NAME             replaces the disk of a daemon that is down by the
+//	                          copy
+//	compact-disk NAME         replaces what the disk holds by a snapshot
+//	fail-disk NAME, mend-disk NAME
+//	                          writes fail, and succeed again
+//	corrupt NAME              shifts a part of a region's weight to another one,
+//	                          in the record of one daemon
+//	submit NAME [id=X] [for=D] note TEXT | add R N | weight R N | drain R |
+//	  remove R                submits a command and waits for the result
+//	load D [changes=N] [gap=D]
+//	                          daemons submit commands all the time; prints
+//	                          whether the leader changed more often, or longer
+//	                          passed between two entries
+//	recover NAME [behind]     begins the next recovery
+//	leave NAME                the daemon gives its vote away
+//	record NAME               prints the record of a daemon
+//	status                    prints the state of all daemons
+func TestScripts(t *testing.T) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
+		s := &script{t: t, ids: map[ID]string{}, numbers: map[string]string{}, commands: map[string]Number{}, copies: map[*machine][][]byte{}}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			return s.command(t, d)
+		})
+	})
+}
+
+type script struct {
+	t        *testing.T
+	w        *world
+	ids      map[ID]string     // names of ids
+	numbers  map[string]string // names of other random numbers
+	commands map[string]Number // numbers of commands by their names
+	cuts     [][2][]string
+	copies   map[*machine][][]byte
+	printed  int // events
+}
+
+// words returns the arguments without a value.
+func words(d *datadriven.TestData) []string {
+	var out []string
+	for _, a := range d.CmdArgs {
+		if len(a.Vals) == 0 {
+			out = append(out, a.Key)
+		}
+	}
+	return out
+}
+
+// values returns the values of an argument.
+func values(d *datadriven.TestData, key string) []string {
+	for _, a := range d.CmdArgs {
+		if a.Key == key {
+			return a.Vals
+		}
+	}
+	return nil
+}
+
+func (s *script) duration(d *datadriven.TestData, key string, otherwise time.Duration) time.Duration {
+	v := values(d, key)
+	if v == nil {
+		return otherwise
+	}
+	return s.parse(d, v[0])
+}
+
+func (s *script) parse(d *datadriven.TestData, text string) time.Duration {
+	v, err := time.ParseDuration(text)
+	if err != nil {
+		d.Fatalf(s.t, "%v", err)
+	}
+	return v
+}
+
+func (s *script) command(t *testing.T, d *datadriven.TestData) string {
+	s.t = t
+	out := ""
+	args := words(d)
+	switch d.Cmd {
+	case "daemons":
+		s.daemons(args, values(d, "founders"))
+	case "init":
+		out = result(s.w.find(args[0]).node.Init(even(args[1:]...)))
+	case "lead":
+		out = s.lead(s.w.find(args[0]))
+	case "run":
+		s.run(s.parse(d, args[0]))
+	case "until":
+		out = s.until(d)
+	case "cut":
+		s.cut(d)
+	case "heal":
+		s.cuts = nil
+	case "submit":
+		out = s.submit(d, args)
+	case "load":
+		out = s.load(d)
+	case "recover":
+		q := RecoverRequest{Behind: len(args) > 1}
+		out = result(s.w.find(args[0]).node.Recover(q))
+	case "record":
+		return s.record(s.w.find(args[0]).node.Record())
+	case "status":
+		return s.status()
+	default:
+		for _, name := range args {
+			s.machine(d, s.w.find(name))
+		}
+	}
+	if out += s.events(); out == "" {
+		return "ok"
+	}
+	return s.named(out)
+}
+
+// result describes the result of a command.
+func result(err error) string {
+	if err != nil {
+		return "refused: " + strings.TrimPrefix(err.Error(), "control: ") + "\n"
+	}
+	return ""
+}
+
+func (s *script) daemons(args, founders []string) {
+	if s.w == nil {
+		s.w = newWorld(s.t, 1, founders...)
+		s.w.cut = func(from, to *machine) bool {
+			return slices.ContainsFunc(s.cuts, func(c [2][]string) bool { return among(c[0], from) && among(c[1], to) })
+		}
+	}
+	for _, arg := range args {
+		name, diskless := strings.CutSuffix(arg, "/diskless")
+		region, _, _ := strings.Cut(name, "-")
+		s.w.add(region, name, !diskless)
+	}
+}
+
+// among reports whether a list names a daemon.
+func among(list []string, m *machine) bool {
+	return slices.ContainsFunc(list, func(name string) bool { return name == m.name || name == m.region || name == "all" })
+}
+
+func (s *script) cut(d *datadriven.TestData) {
+	from, to := values(d, "from"), values(d, "to")
+	s.cuts = append(s.cuts, [2][]string{from, to})
+	if d.HasArg("both") {
+		s.cuts = append(s.cuts, [2][]string{to, from})
+	}
+}
+
+// machine does a command about one daemon.
+func (s *script) machine(d *datadriven.TestData, m *machine) {
+	switch d.Cmd {
+	case "crash":
+		s.w.crash(m)
+	case "start":
+		s.w.start(m)
+	case "lose-disk", "old-disk":
+		if m.up {
+			d.Fatalf(s.t, "%s is up", m.name)
+		}
+		m.disk = slices.Clone(s.copies[m])
+		if d.Cmd == "lose-disk" {
+			m.disk = nil
+		}
+	case "copy-disk":
+		s.copies[m] = slices.Clone(m.disk)
+	case "compact-disk":
+		for m.writing != nil {
+			s.run(tick)
+		}
+		m.disk = m.node.Snapshot()
+	case "fail-disk", "mend-disk":
+		m.failing = d.Cmd == "fail-disk"
+	case "corrupt":
+		r, err := DecodeRecord(m.node.record.Encode())
+		if err != nil {
+			d.Fatalf(s.t, "%v", err)
+		}
+		r.Regions[0].Weight--
+		r.Regions[1].Weight++
+		m.node.record, m.corrupt = r, true
+	case "leave":
+		m.node.Leave()
+	default:
+		d.Fatalf(s.t, "no command %s", d.Cmd)
+	}
+}
+
+// run advances time, and names the ids that are new.
+func (s *script) run(d time.Duration) {
+	for end := s.w.now + d; s.w.now < end; {
+		s.w.run(tick)
+		for _, m := range s.w.machines {
+			if m.up && s.ids[m.node.ID()] == "" {
+				primes := 0
+				for _, name := range s.ids {
+					if strings.TrimRight(name, "'") == m.name {
+						primes++
+					}
+				}
+				s.ids[m.node.ID()] = m.name + strings.Repeat("'", primes)
+			}
+		}
+	}
+}
+
+// lead makes a voter the leader, as if the one that leads now handed over after
+// a second.
+func (s *script) lead(m *machine) string {
+	for i := range 3 * 400 {
+		if m.node.Leads() {
+			return ""
+		}
+		for _, o := range s.w.machines {
+			if i%400 < 150 && o != m && o.up && o.node.raft != nil {
+				o.node.raft.due = max(o.node.raft.due, s.w.now+time.Second)
+			}
+		}
+		if v := m.node.raft; v != nil && i%400 == 50 {
+			kind, from, to, term := raftpb.MsgTimeoutNow, uint64(v.id), uint64(v.id), v.raw.BasicStatus().GetTerm()
+			_ = v.raw.Step(&raftpb.Message{Type: &kind, From: &from, To: &to, Term: &term})
+		}
+		s.run(tick)
+	}
+	return m.name + " does not lead\n"
+}
+
+// until runs until conditions hold.
+func (s *script) until(d *datadriven.TestData) string {
+	most := s.duration(d, "most", 30*time.Second)
+	for end := s.w.now + most; s.w.now < end; s.run(tick) {
+		if s.holds(d) == "" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("not %s after %v\n", s.holds(d), most)
+}
+
+// holds returns the first condition that does not hold.
+func (s *script) holds(d *datadriven.TestData) string {
+	for _, a := range d.CmdArgs {
+		ok := true
+		switch a.Key {
+		case "most":
+		case "begun":
+			ok = s.all(func(m *machine) bool { return m.node.Record() != nil })
+		case "leader":
+			ok = s.w.leader() != nil
+		case "equal":
+			ok = s.w.equal()
+		case "confirmed":
+			ok = s.all(func(m *machine) bool { return m.node.Record() != nil && !m.node.Starting() })
+		case "voters":
+			ok = s.all(func(m *machine) bool {
+				r := m.node.Record()
+				return r != nil && len(r.Voters) == r.Voting() && slices.Equal(s.voters(r), slices.Sorted(slices.Values(a.Vals)))
+			})
+		case "learner":
+			ok = s.all(func(m *machine) bool {
+				r := m.node.Record()
+				return r != nil && slices.Contains(s.voters(r), a.Vals[0]+" (learner)")
+			})
+		default:
+			d.Fatalf(s.t, "no condition %s", a.Key)
+		}
+		if !ok {
+			return a.String()
+		}
+	}
+	return ""
+}
+
+// all reports whether a condition holds at all daemons that are up.
+func (s *script) all(ok func(*machine) bool) bool {
+	return !slices.ContainsFunc(s.w.machines, func(m *machine) bool { return m.up && !ok(m) })
+}
+
+// voters returns the names of the voters of a record.
+func (s *script) voters(r *Record) []string {
+	var out []string
+	for _, v := range r.Voters {
+		name := cmp.Or(s.ids[v.Daemon], v.Daemon.String())
+		if v.Learner {
+			name += " (learner)"
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// submit submits a command and waits for its result.
+func (s *script) submit(d *datadriven.TestData, args []string) string {
+	m, what := s.w.find(args[0]), args[1:]
+	r := Request{Author: "operator"}
+	if what[0] == "note" {
+		r.Note = &Note{Text: strings.Join(what[1:], " ")}
+	} else {
+		r.Region = &RegionChange{Op: RegionOp(what[0]), Name: what[1]}
+		if len(what) > 2 {
+			weight, err := strconv.ParseUint(what[2], 10, 32)
+			if err != nil {
+				d.Fatalf(s.t, "%v", err)
+			}
+			r.Region.Weight = uint32(weight)
+		}
+	}
+	name := values(d, "id")
+	if name != nil {
+		r.ID = s.commands[name[0]]
+	}
+	id, err := m.node.Submit(r)
+	if err != nil {
+		return result(err)
+	}
+	if name != nil {
+		s.commands[name[0]] = id
+	}
+	most := s.duration(d, "for", 30*time.Second)
+	for end := s.w.now + most; s.w.now < end; s.run(tick) {
+		i := slices.IndexFunc(m.results, func(r Result) bool { return r.ID == id })
+		if i < 0 {
+			continue
+		}
+		out := "done\n"
+		if err := m.results[i].Err; err != nil {
+			out = result(err)
+		}
+		m.results = slices.Delete(m.results, i, i+1)
+		s.run(time.Second)
+		return out
+	}
+	m.node.Forget(id)
+	return fmt.Sprintf("no result after %v\n", most)
+}
+
+// load lets all daemons submit commands, one at a time each.
+func (s *script) load(d *datadriven.TestData) string {
+	changes, gap := s.w.load(s.parse(d, words(d)[0]), func() { s.run(tick) })
+	for _, v := range values(d, "changes") {
+		if v == strconv.Itoa(changes) || changes < int(v[0]-'0') {
+			s.printed = len(s.w.events)
+			if most := s.duration(d, "gap", 0); gap <= most {
+				return fmt.Sprintf("at most %s changes of the leader, and %v between two entries\n", v, most)
+			}
+		}
+	}
+	return fmt.Sprintf("%d changes of the leader, and up to %v between two entries\n", changes, gap)
+}
+
+// events prints the new events, equal ones of several daemons in one line.
+func (s *script) events() string {
+	at := map[string][]string{}
+	for _, e := range s.w.events[min(s.printed, len(s.w.events)):] {
+		name, text, _ := strings.Cut(e, ": ")
+		text = s.named(strings.TrimSuffix(text, ": "))
+		if !slices.Contains(at[text], name) {
+			at[text] = append(at[text], name)
+		}
+	}
+	s.printed = len(s.w.events)
+	var lines []string
+	for text, names := range at {
+		slices.Sort(names)
+		lines = append(lines, strings.Join(names, " ")+": "+text+"\n")
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+var hexadecimal = regexp.MustCompile(`\b([0-9a-f]{32}|[0-9a-f]{16})\b`)
+
+// named replaces random numbers by names.
+func (s *script) named(text string) string {
+	return hexadecimal.ReplaceAllStringFunc(text, func(hex string) string {
+		for id, name := range s.ids {
+			if id.String() == hex {
+				return name
+			}
+		}
+		if s.numbers[hex] == "" {
+			s.numbers[hex] = fmt.Sprintf("#%d", len(s.numbers)+1)
+		}
+		return s.numbers[hex]
+	})
+}
+
+// record prints a record.
+func (s *script) record(r *Record) string {
+	if r == nil {
+		return "none"
+	}
+	var regions []string
+	sum := uint32(0)
+	for _, g := range r.Regions {
+		text := g.Name + " " + percent(g.Weight)
+		if g.Draining {
+			text += " (draining)"
+		}
+		regions = append(regions, text)
+		sum += g.Weight
+	}
+	out := "regions: " + strings.Join(regions, ", ") + "\nvoters: " + strings.Join(s.voters(r), ", ") + "\n"
+	if sum != Whole {
+		out += fmt.Sprintf("the weights sum to %d\n", sum)
+	}
+	for _, c := range r.History {
+		out += fmt.Sprintf("%s: %s\n", c.Author, c.Text)
+	}
+	return s.named(out)
+}
+
+// status prints the state of all daemons.
+func (s *script) status() string {
+	latest := map[Recovery]uint64{}
+	for _, m := range s.w.machines {
+		if m.up && m.node.Record() != nil {
+			v := m.node.Record().Version
+			latest[v.Recovery] = max(latest[v.Recovery], v.Index)
+		}
+	}
+	out := ""
+	for _, m := range s.w.machines {
+		out += m.name + ": "
+		if !m.up {
+			out += "down\n"
+			continue
+		}
+		out += s.state(m, latest) + "\n"
+	}
+	return s.named(out)
+}
+
+func (s *script) state(m *machine, latest map[Recovery]uint64) string {
+	r := m.node.Record()
+	if r == nil {
+		return "no record"
+	}
+	state := m.node.Status()
+	text := "follows"
+	switch v := r.VoterOf(state.ID); {
+	case state.Leads:
+		text = "leads"
+	case state.Votes && v != nil && v.Learner:
+		text = "learns"
+	case state.Votes:
+		text = "votes"
+	}
+	if r.Version.Recovery.Number > 0 {
+		text += fmt.Sprintf(", recovery %d %v", r.Version.Recovery.Number, r.Version.Recovery.Random)
+	}
+	if r.Version.Index < latest[r.Version.Recovery] {
+		text += ", behind"
+	}
+	if state.Starting {
+		text += ", starting"
+	}
+	if name := s.ids[state.ID]; name != m.name {
+		text += ", as " + name
+	}
+	return text
+}

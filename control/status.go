@@ -1,0 +1,46 @@
+package control
+
+import (
+	"fmt"
+	"time"
+)
+
+// Status is the state of a node for status pages.
+type Status struct {
+	ID      ID
+	Version Version
+	// Hash is that of the record, empty before the founding.
+	Hash string
+	// Votes reports whether the daemon has a voter, Leads whether it leads the
+	// log, and Leader is the leader as far as it knows.
+	Votes, Leads bool
+	Leader       ID
+	Starting     bool
+	// Failing is the error of the latest store, empty after a success.
+	Failing string
+	// Heard is when a message of each live voter came last, by its voter.
+	Heard map[Number]time.Duration
+}
+
+// Status returns the current state.
+func (n *Node) Status() Status {
+	s := Status{ID: n.self.ID, Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting()}
+	if n.disk.failing != nil {
+		s.Failing = n.disk.failing.Error()
+	}
+	if n.record == nil {
+		return s
+	}
+	s.Version, s.Hash, s.Heard = n.record.Version, n.record.Hash(), map[Number]time.Duration{}
+	for _, voter := range n.record.Voters {
+		if p := n.byID(voter.Daemon); p != nil {
+			s.Heard[voter.Raft] = p.heardAt
+		}
+	}
+	return s
+}
+
+// String returns the state in one line.
+func (s Status) String() string {
+	return fmt.Sprintf("version %v, hash %s, votes %v, leads %v, leader %v, starting %v", s.Version, s.Hash, s.Votes, s.Leads, s.Leader, s.Starting)
+}

@@ -1,0 +1,206 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// stored is one item on disk. Items are applied in their order. Exactly one
+// field is there.
+type stored struct {
+	Self *identity `json:"self,omitempty"`
+	// Base replaces the record, Item is a committed entry after it.
+	Base json.RawMessage `json:"base,omitempty"`
+	Item *Item           `json:"item,omitempty"`
+	// Voter is the name in raft of the voter that this daemon is, 0 for none: a
+	// new one has an empty log.
+	Voter *Number `json:"voter,omitempty"`
+	// Snapshot replaces the log of the voter, Append are entries of it, Hard is
+	// its term, its vote and what it knows to be committed.
+	Snapshot *snapshot `json:"snapshot,omitempty"`
+	Append   *appended `json:"append,omitempty"`
+	Hard     *hard     `json:"hard,omitempty"`
+	Founding *promise  `json:"founding,omitempty"`
+}
+
+// identity is the daemon as its own disk knows it.
+type identity struct {
+	ID    ID     `json:"id"`
+	Run   Number `json:"run"`
+	Store uint64 `json:"store"`
+}
+
+// snapshot is the beginning of the log of a voter.
+type snapshot struct {
+	Index    uint64          `json:"index"`
+	Term     uint64          `json:"term"`
+	Voters   []uint64        `json:"voters"`
+	Learners []uint64        `json:"learners,omitempty"`
+	Record   json.RawMessage `json:"record"`
+}
+
+// appended is an entry in the log of a voter.
+type appended struct {
+	Index uint64           `json:"index"`
+	Term  uint64           `json:"term"`
+	Type  raftpb.EntryType `json:"type"`
+	Data  []byte           `json:"data,omitempty"`
+}
+
+type hard struct {
+	Term   uint64 `json:"term"`
+	Vote   uint64 `json:"vote"`
+	Commit uint64 `json:"commit"`
+}
+
+// encode returns the bytes of an item.
+func (s *stored) encode() []byte {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("control: an item has no JSON form: %v", err)) // all its types have one
+	}
+	return data
+}
+
+// Start is the state of a node before it starts, from its disk.
+type Start struct {
+	self     identity
+	record   *Record
+	log      []Item
+	voter    Number
+	storage  *raft.MemoryStorage
+	founding promise
+}
+
+// Recover returns the state that stored items add up to.
+func Recover(items [][]byte) (*Start, error) {
+	s := &Start{storage: raft.NewMemoryStorage()}
+	for i, data := range items {
+		if err := s.apply(data); err != nil {
+			return nil, fmt.Errorf("item %d of %d of the control log: %w", i, len(items), err)
+		}
+	}
+	return s, nil
+}
+
+func (s *Start) apply(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var in stored
+	if err := d.Decode(&in); err != nil {
+		return err
+	}
+	switch {
+	case in.Self != nil:
+		s.self = *in.Self
+	case in.Base != nil:
+		r, err := DecodeRecord(in.Base)
+		if err != nil {
+			return err
+		}
+		s.record, s.log = r, nil
+	case in.Item != nil:
+		switch {
+		case s.record == nil || in.Item.Index > s.record.Version.Index+1:
+			return fmt.Errorf("entry %d does not follow the record", in.Item.Index)
+		case in.Item.Index == s.record.Version.Index+1: // a rewrite may hold more
+			s.record, _ = s.record.after(in.Item)
+			s.log = append(s.log, *in.Item)
+		}
+	case in.Voter != nil:
+		s.voter, s.storage = *in.Voter, raft.NewMemoryStorage()
+	case in.Founding != nil:
+		s.founding = *in.Founding
+	default:
+		return s.applyRaft(&in)
+	}
+	return nil
+}
+
+// applyRaft applies an item of the log of a voter.
+func (s *Start) applyRaft(in *stored) error {
+	last, err := s.storage.LastIndex()
+	if err != nil {
+		return err
+	}
+	switch {
+	case in.Snapshot != nil:
+		if err := s.storage.ApplySnapshot(in.Snapshot.raft()); err != nil {
+			return err
+		}
+		return s.covers(in.Snapshot)
+	case in.Append != nil:
+		first, err := s.storage.FirstIndex()
+		if err != nil {
+			return err
+		}
+		switch a := in.Append; {
+		case a.Index > last+1:
+			return fmt.Errorf("entry %d after a log from %d to %d", a.Index, first, last)
+		case a.Index < first: // a rewrite may hold more
+			return nil
+		}
+		return s.storage.Append([]*raftpb.Entry{in.Append.raft()})
+	case in.Hard != nil:
+		if in.Hard.Commit > last {
+			return fmt.Errorf("committed to %d of a log to %d", in.Hard.Commit, last)
+		}
+		return s.storage.SetHardState(&raftpb.HardState{Term: &in.Hard.Term, Vote: &in.Hard.Vote, Commit: &in.Hard.Commit})
+	}
+	return fmt.Errorf("an item without content")
+}
+
+// covers makes the hard state cover a snapshot: a write may end between them. A
+// vote in the term of the snapshot would be stored, and so the term is.
+func (s *Start) covers(in *snapshot) error {
+	h, _, err := s.storage.InitialState()
+	if err != nil || h.GetCommit() >= in.Index {
+		return err
+	}
+	next := &raftpb.HardState{Term: new(h.GetTerm()), Vote: new(h.GetVote()), Commit: &in.Index}
+	if in.Term > h.GetTerm() {
+		next.Term, next.Vote = &in.Term, new(uint64)
+	}
+	return s.storage.SetHardState(next)
+}
+
+// resumes reports whether the disk holds a voter that may have sent something:
+// it stored a term first. Any other one starts anew.
+func (s *Start) resumes() bool {
+	if s.voter == 0 {
+		return false
+	}
+	h, _, err := s.storage.InitialState()
+	return err != nil || h.GetTerm() > 0
+}
+
+func (s *snapshot) raft() *raftpb.Snapshot {
+	return &raftpb.Snapshot{Data: s.Record, Metadata: &raftpb.SnapshotMetadata{
+		Index: &s.Index, Term: &s.Term, ConfState: &raftpb.ConfState{Voters: s.Voters, Learners: s.Learners},
+	}}
+}
+
+func (a *appended) raft() *raftpb.Entry {
+	return &raftpb.Entry{Index: &a.Index, Term: &a.Term, Type: &a.Type, Data: a.Data}
+}
+
+// snapshotOf returns the item of a snapshot.
+func snapshotOf(s *raftpb.Snapshot) stored {
+	m := s.GetMetadata()
+	return stored{Snapshot: &snapshot{
+		Index: m.GetIndex(), Term: m.GetTerm(), Voters: m.GetConfState().GetVoters(),
+		Learners: m.GetConfState().GetLearners(), Record: s.GetData(),
+	}}
+}
+
+func appendedOf(e *raftpb.Entry) stored {
+	return stored{Append: &appended{Index: e.GetIndex(), Term: e.GetTerm(), Type: e.GetType(), Data: e.GetData()}}
+}
+
+func hardOf(h *raftpb.HardState) stored {
+	return stored{Hard: &hard{Term: h.GetTerm(), Vote: h.GetVote(), Commit: h.GetCommit()}}
+}

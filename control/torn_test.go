@@ -1,0 +1,63 @@
+package control
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// TestTornWrites starts daemons with every prefix of what they have written. A
+// crash leaves any prefix of a batch, so each of them must start.
+func TestTornWrites(t *testing.T) {
+	w := newWorld(t, 1, "a-0", "b-0", "c-0")
+	for _, name := range []string{"a-0", "b-0", "c-0", "c-1"} {
+		w.add(name[:1], name, true)
+	}
+	w.run(time.Second)
+	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
+	for i := range 5 {
+		w.submit(w.find("b-0"), Change{Note: &Note{Text: fmt.Sprint(i)}})
+	}
+	// c-1 takes the vote of c-0. Its log begins with a snapshot.
+	w.crash(w.find("c-0"))
+	w.until("a vote", time.Minute, func() bool { return w.find("c-1").node.Status().Votes })
+	w.run(10 * time.Second)
+	for _, m := range w.machines {
+		for n := range m.disk {
+			start, err := Recover(m.disk[:n])
+			if err == nil {
+				_, err = New(w.config(m), start, rand.New(rand.NewPCG(1, 1)))
+			}
+			if err != nil {
+				t.Fatalf("%s with %d of %d items, the last of them %.100s: %v", m.name, n, len(m.disk), m.disk[n-1], err)
+			}
+		}
+	}
+}
+
+// TestTornFounding starts a cluster of one daemon with every prefix of what it
+// has written: it leads again.
+func TestTornFounding(t *testing.T) {
+	w := newWorld(t, 1, "a-0")
+	m := w.add("a", "a-0", true)
+	w.run(time.Second)
+	if err := m.node.Init(even("a")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil })
+	w.run(time.Second)
+	whole := m.disk
+	for n := range whole {
+		w := newWorld(t, uint64(n), "a-0")
+		m := &machine{name: "a-0", region: "a", durable: true, disk: whole[:n:n]}
+		w.machines = append(w.machines, m)
+		w.start(m)
+		w.run(5 * time.Second)
+		_ = m.node.Init(even("a"))
+		w.until(fmt.Sprintf("a leader with %d of %d items", n, len(whole)), 30*time.Second, func() bool { return w.leader() != nil })
+	}
+}

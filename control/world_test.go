@@ -1,0 +1,340 @@
+package control
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// world is a cluster of nodes in virtual time, with a network that delays and
+// loses messages, and disks that lose what was not synced.
+type world struct {
+	t         testing.TB
+	rng       *rand.Rand
+	now       time.Duration
+	machines  []*machine
+	flights   []flight
+	loss      float64
+	delay     time.Duration // the longest
+	cut       func(from, to *machine) bool
+	founders  []string
+	heartbeat time.Duration // Config.Heartbeat
+	last      crdt.Incarnation
+	events    []string
+	// committed is the history by recovery and index, as the first daemon that
+	// applied an entry has it.
+	committed map[Recovery]map[uint64]string
+}
+
+// machine is a daemon with its disk.
+type machine struct {
+	name, region string
+	durable      bool
+	up, paused   bool
+	node         *Node
+	address      crdt.Incarnation
+	disk         [][]byte
+	writing      [][]byte
+	written      time.Duration
+	failing      bool
+	results      []Result
+	seen         Version
+	corrupt      bool // a test changed its record
+}
+
+type flight struct {
+	at   time.Duration
+	from *machine
+	m    Message
+}
+
+const tick = 20 * time.Millisecond
+
+func newWorld(t testing.TB, seed uint64, founders ...string) *world {
+	return &world{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), founders: founders, delay: 60 * time.Millisecond,
+		cut: func(_, _ *machine) bool { return false }, committed: map[Recovery]map[uint64]string{},
+	}
+}
+
+func (w *world) add(region, name string, durable bool) *machine {
+	m := &machine{name: name, region: region, durable: durable}
+	w.machines = append(w.machines, m)
+	w.start(m)
+	return m
+}
+
+func (w *world) find(name string) *machine {
+	i := slices.IndexFunc(w.machines, func(m *machine) bool { return m.name == name })
+	if i < 0 {
+		w.t.Fatalf("no machine %q", name)
+	}
+	return w.machines[i]
+}
+
+func (w *world) config(m *machine) Config {
+	return Config{
+		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
+		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Entries: 16,
+	}
+}
+
+// start starts a process with what is on the disk.
+func (w *world) start(m *machine) {
+	if m.up {
+		return
+	}
+	start, err := Recover(m.disk)
+	if err != nil {
+		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
+	}
+	n, err := New(w.config(m), start, rand.New(rand.NewPCG(w.rng.Uint64(), 2)))
+	if err != nil {
+		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
+	}
+	w.last++
+	m.node, m.address, m.up, m.writing, m.seen = n, w.last, true, nil, Version{}
+	w.membership()
+}
+
+// crash ends a process. Any part of what is being written reaches the disk.
+func (w *world) crash(m *machine) {
+	if !m.up {
+		return
+	}
+	m.disk = append(m.disk, m.writing[:w.rng.IntN(len(m.writing)+1)]...)
+	m.up, m.node, m.writing = false, nil, nil
+	w.membership()
+}
+
+func (w *world) membership() {
+	var all []Peer
+	for _, m := range w.machines {
+		if m.up {
+			all = append(all, Peer{Address: m.address, Name: m.name, Region: m.region})
+		}
+	}
+	for _, m := range w.machines {
+		if m.up {
+			m.node.Peers(w.now, m.address, all)
+		}
+	}
+}
+
+// run advances time.
+func (w *world) run(d time.Duration) {
+	for end := w.now + d; w.now < end; {
+		w.now += tick
+		due := w.flights
+		w.flights = nil
+		for _, f := range due {
+			if f.at > w.now {
+				w.flights = append(w.flights, f)
+				continue
+			}
+			to := w.addressed(f.m.To)
+			if to == nil || w.cut(f.from, to) {
+				continue
+			}
+			if to.paused {
+				f.at = w.now + tick
+				w.flights = append(w.flights, f)
+				continue
+			}
+			_ = to.node.Receive(w.now, w.now.Milliseconds(), &f.m)
+			w.serve(to)
+		}
+		for _, m := range w.machines {
+			if !m.up || m.paused {
+				continue
+			}
+			if m.writing != nil && w.now >= m.written {
+				if m.failing {
+					m.writing = nil
+					m.node.Failed(w.now, fmt.Errorf("input/output error"))
+				} else {
+					m.disk, m.writing = append(m.disk, m.writing...), nil
+					m.node.Stored(w.now)
+				}
+				w.serve(m)
+			}
+			m.node.Tick(w.now, w.now.Milliseconds())
+			w.serve(m)
+		}
+	}
+}
+
+func (w *world) addressed(a crdt.Incarnation) *machine {
+	for _, m := range w.machines {
+		if m.up && m.address == a {
+			return m
+		}
+	}
+	return nil
+}
+
+// serve does the work of a node.
+func (w *world) serve(m *machine) {
+	for {
+		r := m.node.Ready(w.now)
+		m.results = append(m.results, r.Results...)
+		for _, e := range r.Events {
+			w.events = append(w.events, fmt.Sprintf("%s: %v: %s", m.name, e.Kind, e.Text))
+		}
+		for _, out := range r.Messages {
+			if w.rng.Float64() >= w.loss {
+				w.flights = append(w.flights, flight{w.now + time.Duration(w.rng.Int64N(int64(w.delay)+1)), m, out})
+			}
+		}
+		w.check(m)
+		if r.Store == nil {
+			return
+		}
+		m.writing, m.written = r.Store, w.now+time.Duration(w.rng.Int64N(int64(10*time.Millisecond)))
+	}
+}
+
+// check compares the history of a daemon with that of all others: records of
+// one recovery and index are equal.
+func (w *world) check(m *machine) {
+	r := m.node.Record()
+	if r == nil || r.Version == m.seen || m.corrupt {
+		return
+	}
+	m.seen = r.Version
+	all := w.committed[r.Version.Recovery]
+	if all == nil {
+		all = map[uint64]string{}
+		w.committed[r.Version.Recovery] = all
+	}
+	is := r.Hash()
+	if was, ok := all[r.Version.Index]; ok && was != is {
+		w.t.Fatalf("at %v %s has version %v with hash %s, another daemon with %s", w.now, m.name, r.Version, is, was)
+	}
+	all[r.Version.Index] = is
+	for id := range w.committed {
+		if id.Number == 0 && id != (Recovery{Random: r.Cluster.ID}) {
+			w.t.Fatalf("at %v: two clusters, %v and %v", w.now, id.Random, r.Cluster.ID)
+		}
+	}
+}
+
+// until runs until a condition holds.
+func (w *world) until(what string, most time.Duration, ok func() bool) time.Duration {
+	w.t.Helper()
+	begun := w.now
+	for !ok() {
+		if w.now-begun >= most {
+			w.t.Fatalf("at %v: not %s after %v\n%s", w.now, what, most, w.describe())
+		}
+		w.run(tick)
+	}
+	return w.now - begun
+}
+
+func (w *world) describe() string {
+	out := ""
+	for _, m := range w.machines {
+		if !m.up {
+			out += m.name + " is down\n"
+			continue
+		}
+		s := m.node.Status()
+		out += fmt.Sprintf("%s %s\n", m.name, s)
+	}
+	for _, e := range w.events[max(0, len(w.events)-20):] {
+		out += e + "\n"
+	}
+	return out
+}
+
+// equal reports whether all daemons that are up have the same record.
+func (w *world) equal() bool {
+	var want string
+	for _, m := range w.machines {
+		if !m.up {
+			continue
+		}
+		r := m.node.Record()
+		if r == nil {
+			return false
+		}
+		is := fmt.Sprint(r.Version, r.Hash())
+		if want != "" && is != want {
+			return false
+		}
+		want = is
+	}
+	return want != ""
+}
+
+func (w *world) leader() *machine {
+	for _, m := range w.machines {
+		if m.up && m.node.Leads() {
+			return m
+		}
+	}
+	return nil
+}
+
+// submit submits a note and waits for its result.
+func (w *world) submit(m *machine, c Change) Result {
+	w.t.Helper()
+	id, err := m.node.Submit(Request{Author: "test", Change: c})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var out Result
+	w.until("a result", time.Minute, func() bool {
+		i := slices.IndexFunc(m.results, func(r Result) bool { return r.ID == id })
+		if i >= 0 {
+			out = m.results[i]
+		}
+		return i >= 0
+	})
+	return out
+}
+
+func even(names ...string) []FirstRegion {
+	var out []FirstRegion
+	for i, name := range names {
+		out = append(out, FirstRegion{name, uint32(Whole / len(names))})
+		if i == 0 {
+			out[0].Weight += uint32(Whole % len(names))
+		}
+	}
+	return out
+}
+
+// load lets all daemons submit notes for some time, one at a time each. It
+// returns how often a daemon became the leader, and the longest time between
+// two entries. run advances time by a tick.
+func (w *world) load(d time.Duration, run func()) (elected int, gap time.Duration) {
+	last, entries, events := w.now, uint64(0), len(w.events)
+	for end := w.now + d; w.now < end; {
+		run()
+		for _, m := range w.machines {
+			if !m.up || m.node.Record() == nil {
+				continue
+			}
+			if len(m.node.requests.own) == 0 {
+				_, _ = m.node.Submit(Request{Author: "load", Change: Change{Note: &Note{Text: "load"}}})
+			}
+			if n := m.node.Record().Changes; n > entries {
+				last, entries = w.now, n
+			}
+		}
+		gap = max(gap, w.now-last)
+	}
+	for _, e := range w.events[events:] {
+		if strings.HasSuffix(e, "this daemon leads") {
+			elected++
+		}
+	}
+	return elected, gap
+}

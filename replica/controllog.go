@@ -1,0 +1,114 @@
+package replica
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/journal"
+)
+
+// ControlFile is the journal of the control log of a process.
+const ControlFile = "control.rld"
+
+// ControlLog is the journal of the control log of a process. One goroutine owns
+// it. A nil ControlLog is that of a diskless daemon, which stores nothing.
+type ControlLog struct {
+	config  journal.Config
+	journal *journal.Journal // nil after a failure
+}
+
+// OpenControl opens the journal and recovers the node of the control log from
+// it. A daemon whose journal is damaged starts as a new one, with another id;
+// the damaged file is kept. On an error nothing is open.
+func (s *Storage) OpenControl(c control.Config, rng *rand.Rand) (*control.Node, *ControlLog, Recovery, error) {
+	if !c.Durable {
+		n, err := control.New(c, nil, rng)
+		return n, nil, Recovery{Found: Missing}, err
+	}
+	g := &ControlLog{config: journal.Config{Folder: s.Folder, Name: ControlFile, Owner: s.Owner, CompactBytes: s.CompactBytes}}
+	r := Recovery{File: s.Folder.Path(ControlFile)}
+	start, err := g.open(&r)
+	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
+		r.Found, r.Damage, start = Damaged, damaged, nil
+		g.journal, err = journal.Begin(g.config, slices.Values[[][]byte](nil))
+	}
+	var n *control.Node
+	if err == nil {
+		n, err = control.New(c, start, rng)
+	}
+	if err != nil {
+		return nil, nil, r, errors.Join(err, g.Close())
+	}
+	return n, g, r, nil
+}
+
+// open opens the journal and returns the state that it holds.
+func (g *ControlLog) open(r *Recovery) (*control.Start, error) {
+	file, kept, err := journal.Open(g.config)
+	if err != nil {
+		return nil, err
+	}
+	r.Cut = kept.Cut
+	if len(kept.Records) == 0 {
+		r.Found = Missing
+	}
+	start, err := control.Recover(kept.Records)
+	if err != nil { // the checksums are right, and the records are not
+		return nil, errors.Join(&journal.DamagedError{File: r.File, What: err.Error()}, file.Close())
+	}
+	g.journal = file
+	return start, nil
+}
+
+// Append stores items with one sync. When it returns without an error they are
+// on disk. It replaces a journal that is full, or that failed before, by a
+// snapshot of the node.
+func (g *ControlLog) Append(items [][]byte, snapshot func() [][]byte) error {
+	if g.journal == nil {
+		if err := g.reopen(); err != nil {
+			return err
+		}
+	} else if err := g.journal.Append(items); !errors.Is(err, journal.ErrFull) {
+		return g.check(err)
+	}
+	return g.Rewrite(append(snapshot(), items...))
+}
+
+// reopen opens a journal again that failed.
+func (g *ControlLog) reopen() error {
+	file, _, err := journal.Open(g.config)
+	if err == nil {
+		g.journal = file
+	}
+	return err
+}
+
+// check closes a journal that can store nothing any more.
+func (g *ControlLog) check(err error) error {
+	if _, failed := errors.AsType[*journal.FailedError](err); failed {
+		err = errors.Join(err, g.journal.Close())
+		g.journal = nil
+	}
+	return err
+}
+
+// ShouldCompact reports whether most of the journal is out of date.
+func (g *ControlLog) ShouldCompact() bool {
+	return g != nil && g.journal != nil && g.journal.ShouldCompact()
+}
+
+// Rewrite replaces the journal by the items of a snapshot. After an error
+// Append stores a snapshot again.
+func (g *ControlLog) Rewrite(items [][]byte) error {
+	return g.check(g.journal.Rewrite(slices.Values(items)))
+}
+
+// Close closes the journal.
+func (g *ControlLog) Close() error {
+	if g == nil {
+		return nil
+	}
+	return g.journal.Close()
+}

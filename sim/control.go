@@ -1,0 +1,365 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/wire"
+)
+
+// founders returns the names of the founders.
+func (c *Config) founders() []string {
+	if c.Control != nil && len(c.Control.Founders) > 0 {
+		return c.Control.Founders
+	}
+	var all []string
+	for _, r := range c.Regions[:min(len(c.Regions), control.MaxFounders)] {
+		all = append(all, r.Daemon(0))
+	}
+	return all
+}
+
+// controlOf returns the configuration of a daemon's node of the control log.
+func (c *Config) controlOf(d *Daemon) control.Config {
+	out := *c.Control
+	out.Name, out.Region, out.Founders = d.Name, d.Region, c.founders()
+	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
+	return out
+}
+
+// validateControl returns an error for a bad configuration of the control log.
+func (c *Config) validateControl() error {
+	places := c.Places()
+	for _, name := range slices.Concat(c.founders(), c.Diskless) {
+		if !slices.Contains(places, name) {
+			return fmt.Errorf("sim: control: no region or daemon %q", name)
+		}
+	}
+	if c.Control == nil {
+		return nil
+	}
+	for _, r := range c.Regions {
+		for i := range r.Daemons {
+			x := c.controlOf(&Daemon{Name: r.Daemon(i), Region: r.Name, owner: r.Daemon(i)})
+			if err := x.Validate(); err != nil {
+				return fmt.Errorf("sim: %w", err)
+			}
+			if slices.Contains(x.Founders, x.Name) && !x.Durable {
+				return fmt.Errorf("sim: control: founder %q is diskless", x.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// openControl recovers the node of the control log of a process that starts.
+func (d *Daemon) openControl(w *World, stream uint64) error {
+	if w.cfg.Control == nil {
+		return nil
+	}
+	rng := rand.New(rand.NewPCG(w.cfg.Seed, streamControl+uint64(d.Index)<<32+stream))
+	n, log, found, err := d.storage.OpenControl(w.cfg.controlOf(d), rng)
+	if err != nil {
+		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
+	}
+	d.control, d.controlLog = n, log
+	if log != nil {
+		w.opened(d, found.File, found.Damage)
+	}
+	return nil
+}
+
+// controlPeers sets the live daemons, as a process knows them.
+func (d *Daemon) controlPeers(w *World, list []gossip.Peer) {
+	if d.control == nil {
+		return
+	}
+	all := make([]control.Peer, len(list))
+	for i, p := range list {
+		all[i] = control.Peer{Address: p.ID, Name: p.Name, Region: p.Region}
+	}
+	d.control.Peers(d.Instant(w.now).Mono, d.incarnations[0], all)
+	d.turnControl(w)
+}
+
+// turnControl does the work of the control log that is due.
+func (d *Daemon) turnControl(w *World) {
+	at := d.Instant(w.now)
+	d.control.Tick(at.Mono, at.Wall/int64(time.Millisecond))
+	d.serveControl(w)
+}
+
+// serveControl carries out the work that the control log returned. While the
+// log is rewritten it waits for that.
+func (d *Daemon) serveControl(w *World) {
+	if d.rewriting {
+		return
+	}
+	r := d.control.Ready(d.Instant(w.now).Mono)
+	for i := range r.Events {
+		e := &r.Events[i]
+		w.controls[e.Kind]++
+		d.sawKind(w, ofControl, e.Kind)
+		w.trace.word(uint64(d.Index)<<32 | uint64(e.Kind))
+		if w.traced(d) {
+			w.lines.add(d, "event", "control %v peer=%s %s", e.Kind, e.Peer, e.Text)
+		}
+	}
+	w.auditors.controlled(d, r.Results)
+	for i := range r.Messages {
+		d.postControl(w, &r.Messages[i])
+	}
+	d.wakes[len(d.Nodes)+controlWake] = r.Wake
+	if len(r.Store) > 0 {
+		d.storeControl(w, r.Store)
+	} else {
+		d.compactControl(w)
+	}
+	w.sleep(d)
+}
+
+// storeControl stores items of the control log, which takes a while.
+func (d *Daemon) storeControl(w *World, items [][]byte) {
+	d.write(w, maxSync, controlFile, ackSync,
+		func() error { return d.controlLog.Append(items, d.control.Snapshot) },
+		func(mono time.Duration, err error) {
+			if err != nil {
+				d.control.Failed(mono, err)
+			} else {
+				d.control.Stored(mono)
+			}
+			d.serveControl(w)
+		})
+}
+
+// compactControl rewrites the log of a process that has nothing to store, if
+// most of it is out of date.
+func (d *Daemon) compactControl(w *World) {
+	if d.writing[controlFile] != nil || !d.controlLog.ShouldCompact() {
+		return
+	}
+	d.rewriting = true
+	d.write(w, maxSync, controlFile, 0,
+		func() error { return d.controlLog.Rewrite(d.control.Snapshot()) },
+		func(time.Duration, error) {
+			d.rewriting = false
+			d.turnControl(w)
+		})
+}
+
+// postControl sends a message of the control log.
+func (d *Daemon) postControl(w *World, m *control.Message) {
+	to, known := w.membership.byAddress[m.To]
+	if !known {
+		return // as in post
+	}
+	frame, err := wire.EncodeControl(w.network.buffer(), m)
+	if err != nil {
+		w.network.traffic.Unsendable++
+		return
+	}
+	if is := &w.membership.all[to]; is.daemon != d.Index {
+		w.network.traffic.Control++
+		w.network.traffic.ControlBytes += uint64(len(frame))
+		w.network.send(w, d.Index, is.daemon, is.name, frame)
+	}
+}
+
+// StepControl implements replica.Receiver.
+func (r *receiver) StepControl(m *control.Message) error {
+	w, d := r.world, r.daemon
+	if d.control == nil {
+		return nil
+	}
+	at := d.Instant(w.now)
+	err := d.control.Receive(at.Mono, at.Wall/int64(time.Millisecond), m)
+	d.serveControl(w)
+	return err
+}
+
+var _ replica.Receiver = (*receiver)(nil)
+
+// initAgain is the time after which the operator asks again for a founding.
+const initAgain = 2 * time.Second
+
+// beginControl has the operator ask a founder to found the cluster, again and
+// again until it has begun.
+func beginControl(w *World) {
+	if !anyRecord(w) {
+		initControl(w)
+		w.events.push(w.now+initAgain, evInit, 0)
+	}
+}
+
+// initControl has the operator ask a founder to found the cluster.
+func initControl(w *World) {
+	var able []*Daemon
+	for _, d := range w.daemons {
+		if d.Up && !d.Paused && d.control != nil && slices.Contains(w.cfg.founders(), d.Name) {
+			able = append(able, d)
+		}
+	}
+	if len(able) > 0 {
+		d := able[w.faults.rng.IntN(len(able))]
+		w.acting = d
+		_ = d.control.Init(firstRegions(w)) // the next attempt comes anyway
+		d.turnControl(w)
+	}
+}
+
+// anyRecord reports whether the cluster has begun somewhere.
+func anyRecord(w *World) bool {
+	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.control != nil && d.control.Record() != nil })
+}
+
+// firstRegions returns the regions of the founding, with equal weights.
+func firstRegions(w *World) []control.FirstRegion {
+	out := make([]control.FirstRegion, len(w.regions))
+	for i, name := range w.regions {
+		out[i] = control.FirstRegion{Name: name, Weight: uint32(control.Whole / len(out))}
+	}
+	out[0].Weight += uint32(control.Whole % len(out))
+	return out
+}
+
+// commandControl has the operator give a drawn command at a daemon of a fault.
+func (a *faults) commandControl(w *World, f *Fault, _ int) {
+	var able []*Daemon
+	for _, d := range w.daemons {
+		if d.Up && !d.Paused && d.control != nil && d.in(f.From) {
+			able = append(able, d)
+		}
+	}
+	if len(able) == 0 {
+		return
+	}
+	d := able[a.rng.IntN(len(able))]
+	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", a.rng.IntN(100))}}
+	if a.rng.IntN(2) == 0 {
+		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
+		names := append(slices.Clone(w.regions), "new-1", "new-2")
+		change = control.Change{Region: &control.RegionChange{
+			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
+		}}
+	}
+	w.acting = d
+	_, _ = d.control.Submit(control.Request{Author: "operator", Change: change}) // before the founding it is refused
+	d.turnControl(w)
+}
+
+// recoverControl has the operator recover the control log where the voters that
+// are left are no majority, at the daemon with the latest record.
+func recoverControl(w *World) {
+	var best *Daemon
+	for _, d := range w.daemons {
+		if d.Up && d.control != nil && d.control.Record() != nil && w.cfg.controlOf(d).Durable &&
+			(best == nil || d.control.Record().Version.Compare(best.control.Record().Version) > 0) {
+			best = d
+		}
+	}
+	if best == nil {
+		return
+	}
+	w.acting = best
+	_ = best.control.Recover(control.RecoverRequest{Author: "operator"}) // refused where a majority is live
+	best.turnControl(w)
+}
+
+// controlMajority reports whether a majority of the voters of the latest record
+// is up in the core.
+func controlMajority(w *World) bool {
+	var best *control.Record
+	for _, d := range w.daemons {
+		if d.control != nil {
+			if r := d.control.Record(); r != nil && (best == nil || r.Version.Compare(best.Version) > 0) {
+				best = r
+			}
+		}
+	}
+	if best == nil {
+		return false
+	}
+	up := 0
+	for _, local := range w.Core() {
+		for _, d := range local {
+			if d.control == nil {
+				continue
+			}
+			if s := best.VoterOf(d.control.ID()); s != nil && !s.Learner {
+				up++
+			}
+		}
+	}
+	return 2*up > best.Voting()
+}
+
+// twoClusters reports whether daemons are in different clusters.
+func twoClusters(w *World) bool {
+	var id control.Number
+	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool {
+		if d.control == nil || d.control.Record() == nil {
+			return false
+		}
+		was := id
+		id = d.control.Record().Cluster.ID
+		return was != 0 && was != id
+	})
+}
+
+// uncontrolled returns why the control log of the core does not work, "" when
+// it does: all daemons have one record and know that it is current.
+func uncontrolled(w *World) string {
+	first := w.daemons[0]
+	refused := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.refuses(first) })
+	if w.cfg.Control == nil || len(w.cfg.Outside) > 0 || refused {
+		return ""
+	}
+	if !anyRecord(w) {
+		up := 0
+		for _, d := range w.daemons {
+			if d.Up && slices.Contains(w.cfg.founders(), d.Name) {
+				up++
+			}
+		}
+		if 2*up <= len(w.cfg.founders()) {
+			return "" // the settings must name other founders
+		}
+		initControl(w) // those that had the record may have lost their disks
+		return "the cluster has not begun"
+	}
+	if !controlMajority(w) {
+		recoverControl(w)
+		return "no majority of the voters of the control log is left"
+	}
+	if twoClusters(w) {
+		return "" // founders lost their disks, and with them that they began one
+	}
+	var same *Daemon
+	leader := false
+	for _, d := range w.daemons {
+		if !d.Up || d.control == nil {
+			continue
+		}
+		s := d.control.Status()
+		leader = leader || s.Leads
+		switch {
+		case s.Hash == "":
+			return d.Name + " has no record"
+		case s.Starting:
+			return d.Name + " does not know whether its record is current"
+		case same == nil:
+			same = d
+		case s.Version != same.control.Status().Version || s.Hash != same.control.Status().Hash:
+			return fmt.Sprintf("%s has version %v of the record, and %s version %v", same.Name, same.control.Status().Version, d.Name, s.Version)
+		}
+	}
+	if !leader {
+		return "nobody leads the control log"
+	}
+	return ""
+}

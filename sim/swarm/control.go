@@ -1,0 +1,54 @@
+package swarm
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/sim"
+)
+
+// streamControl is the stream that the control log of a run is drawn from, so
+// that all else of a run is the same with and without one.
+const streamControl = uint64(1)<<62 + uint64(1)<<61
+
+// control draws whether daemons have a control log, which half of the runs do,
+// who founds the cluster, who has no disk, how impatient voters are, and
+// commands at any time.
+func (d *draw) control(seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, streamControl))
+	if d.days || d.large || rng.Float64() < 0.5 {
+		return
+	}
+	plain := d.Rand
+	d.Rand = rng
+	defer func() { d.Rand = plain }()
+	c := &d.cfg
+	x := &control.Config{}
+	c.Control = x
+	// An election must outlast some round trips.
+	trip := 2 * max(c.Network.Across.Delay+4*c.Network.Across.Jitter, c.Network.Region.Delay+4*c.Network.Region.Jitter)
+	x.Heartbeat = max(trip/4, d.wild(50*time.Millisecond, 400*time.Millisecond)).Round(time.Millisecond)
+	x.Stable = d.wild(100*time.Millisecond, 3*time.Second).Round(time.Millisecond)
+	x.ReplaceAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
+	maybe(d, 0.4, &x.Entries, d.between, 1, 20)
+	founders := 0
+	for _, r := range c.Regions {
+		for i := range r.Daemons {
+			switch name := r.Daemon(i); {
+			case founders < 5 && (i == 0 || d.chance(0.2)):
+				x.Founders, founders = append(x.Founders, name), founders+1
+			case d.chance(0.3):
+				c.Diskless = append(c.Diskless, name)
+			}
+		}
+	}
+	for range d.between(0, 6) {
+		f := sim.Fault{Kind: sim.ControlCommand, At: d.time(0, c.Duration-1)}
+		if d.chance(0.3) {
+			places := c.Places()
+			f.From = []string{places[d.IntN(len(places))]}
+		}
+		c.Faults = append(c.Faults, f)
+	}
+}

@@ -1,0 +1,161 @@
+package wire
+
+import (
+	"bytes"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"pgregory.net/rapid"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/crdt"
+)
+
+// exampleControl is the comparison of versions that a daemon sends each second.
+func exampleControl() *control.Message {
+	return &control.Message{
+		From: 0x1111111111111111, To: 0x2222222222222222,
+		Sender: control.Sender{
+			ID: control.ID(bytes.Repeat([]byte{0x33}, 16)), Run: 0x4444444444444444, Store: 1_000_000, Durable: true,
+			Leader: control.ID(bytes.Repeat([]byte{0x55}, 16)),
+		},
+		Cluster: 0x6666666666666666,
+		Version: control.Version{Recovery: control.Recovery{Random: 0x6666666666666666}, Index: 1_000_000},
+	}
+}
+
+// exampleHeartbeat is the message that a leader sends each voter five times a
+// second.
+func exampleHeartbeat() *control.Message {
+	m := exampleControl()
+	m.Log = m.Version.Recovery
+	m.Raft = []*raftpb.Message{{
+		Type: new(raftpb.MsgHeartbeat), From: new(uint64(0x7777777777777777)), To: new(uint64(0x8888888888888888)),
+		Term: new(uint64(100)), Commit: new(uint64(1_000_000)),
+	}}
+	return m
+}
+
+// The generators of messages as nodes send them. Lists are nil or not empty, as
+// decoding makes them.
+
+func genControlID(t *rapid.T, what string) control.ID {
+	return control.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, what))
+}
+
+func genControlNumber(t *rapid.T, what string) control.Number {
+	return control.Number(rapid.Uint64().Draw(t, what))
+}
+
+func genControlVersion(t *rapid.T, what string) control.Version {
+	return control.Version{
+		Recovery: control.Recovery{Number: rapid.Uint32().Draw(t, what), Random: genControlNumber(t, what)},
+		Index:    rapid.Uint64().Draw(t, what),
+	}
+}
+
+func genControlChange(t *rapid.T) control.Change {
+	if rapid.Bool().Draw(t, "note") {
+		return control.Change{Note: &control.Note{Text: rapid.String().Draw(t, "text")}}
+	}
+	return control.Change{Region: &control.RegionChange{
+		Op: control.WeighRegion, Name: rapid.String().Draw(t, "region"), Weight: rapid.Uint32().Draw(t, "weight"),
+	}}
+}
+
+func genControlItem(t *rapid.T) control.Item {
+	it := control.Item{Index: rapid.Uint64().Draw(t, "index")}
+	switch rapid.IntRange(0, 2).Draw(t, "item") {
+	case 1:
+		e := control.Entry{Format: 1, Before: rapid.String().Draw(t, "before"), Change: genControlChange(t)}
+		it.Entry = e.Encode()
+	case 2:
+		it.Voter = &control.Voter{Raft: genControlNumber(t, "raft"), Daemon: genControlID(t, "daemon"), Region: rapid.String().Draw(t, "region")}
+		it.Remove = rapid.Bool().Draw(t, "remove")
+	}
+	return it
+}
+
+func genControlFounding(t *rapid.T) *control.FoundingMessage {
+	ballot := func(what string) control.Ballot {
+		return control.Ballot{Round: rapid.Uint64().Draw(t, what), Proposer: genControlID(t, what)}
+	}
+	m := &control.FoundingMessage{
+		Founders: []string{"a", "b"}, Step: "promise", Ballot: ballot("ballot"), Promised: ballot("promised"), Accepted: ballot("accepted"),
+	}
+	if rapid.Bool().Draw(t, "value") {
+		m.Value = &control.Founding{
+			Cluster: genControlNumber(t, "cluster"), Begun: rapid.Int64().Draw(t, "begun"),
+			Regions: []control.FirstRegion{{Name: rapid.String().Draw(t, "region"), Weight: rapid.Uint32().Draw(t, "weight")}},
+		}
+		for range rapid.IntRange(0, control.MaxFounders).Draw(t, "founders") {
+			m.Value.Founders = append(m.Value.Founders, control.Founder{
+				Name: rapid.String().Draw(t, "name"), Daemon: genControlID(t, "daemon"), Raft: genControlNumber(t, "raft"),
+			})
+		}
+	}
+	return m
+}
+
+func genControlRaft(t *rapid.T) *raftpb.Message {
+	number := func(least uint64, what string) *uint64 { return new(rapid.Uint64Range(least, 1<<63).Draw(t, what)) }
+	r := &raftpb.Message{
+		Type: new(rapid.SampledFrom([]raftpb.MessageType{
+			raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgPreVote, raftpb.MsgSnap, raftpb.MsgHeartbeat, raftpb.MsgReadIndex,
+		}).Draw(t, "type")),
+		From: number(1, "from"), To: number(1, "to"), Term: number(0, "term"), Index: number(0, "index"),
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "raft entries") {
+		r.Entries = append(r.Entries, &raftpb.Entry{
+			Index: number(0, "index"), Term: number(0, "term"), Type: new(raftpb.EntryConfChange),
+			Data: rapid.SliceOf(rapid.Byte()).Draw(t, "data"),
+		})
+	}
+	if rapid.Bool().Draw(t, "snapshot") {
+		r.Snapshot = &raftpb.Snapshot{
+			Data:     []byte("{}"),
+			Metadata: &raftpb.SnapshotMetadata{Index: number(0, "index"), ConfState: &raftpb.ConfState{Voters: []uint64{1, 1 << 63}}},
+		}
+		r.Context = []byte("context")
+	}
+	return r
+}
+
+func genControl(t *rapid.T) *control.Message {
+	m := &control.Message{
+		From: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "to")),
+		Sender: control.Sender{
+			ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store"),
+			Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
+			Starting: rapid.Bool().Draw(t, "starting"), Leader: genControlID(t, "leader"),
+		},
+		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"),
+		Ask: genControlNumber(t, "ask"),
+	}
+	some := func(what string) int { return max(0, rapid.IntRange(-2, 3).Draw(t, what)) }
+	for range some("entries") {
+		m.Entries = append(m.Entries, genControlItem(t))
+		m.After = rapid.Uint64().Draw(t, "after")
+	}
+	for range some("raft") {
+		m.Raft = append(m.Raft, genControlRaft(t))
+		m.Log = genControlVersion(t, "log").Recovery
+	}
+	for range some("requests") {
+		m.Requests = append(m.Requests, control.Request{
+			ID: genControlNumber(t, "id"), Origin: crdt.Incarnation(rapid.Uint64().Draw(t, "origin")),
+			Author: rapid.String().Draw(t, "author"), Reason: rapid.String().Draw(t, "reason"), Change: genControlChange(t),
+		})
+	}
+	for range some("refused") {
+		m.Refused = append(m.Refused, control.Refusal{ID: genControlNumber(t, "id"), Reason: rapid.String().Draw(t, "reason")})
+	}
+	switch rapid.IntRange(0, 4).Draw(t, "part") {
+	case 1:
+		m.Base = rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "base")
+	case 2:
+		m.Told = &control.Told{Ask: genControlNumber(t, "ask"), Version: genControlVersion(t, "told")}
+	case 3:
+		m.Founding = genControlFounding(t)
+	}
+	return m
+}
