@@ -20,7 +20,7 @@ RLS_DIR ?= ../shared/rls
 TOOLS := internal/tools
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
-LONG := daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
+LONG := control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
 	sticky/lease sticky/quorum wire
 # Packages that only read the repository: without the race detector.
 READ := internal/docs internal/lint

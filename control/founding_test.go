@@ -17,7 +17,11 @@ var foundings = flag.Int("foundings", 600, "runs of TestFoundings")
 // while founders crash in the middle of writes and messages are lost, late, or
 // pass in one direction only.
 func TestFoundings(t *testing.T) {
-	for seed := range uint64(*foundings) {
+	n := *foundings
+	if testing.Short() {
+		n /= 10
+	}
+	for seed := range uint64(n) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { beginUnderFaults(t, seed) })
 	}
 }
@@ -74,6 +78,7 @@ type founders struct {
 	// chosen are the clusters that a majority accepted under one ballot.
 	chosen map[Number]bool
 	slowed map[*machine]*[]byte // the write that got its duration
+	raced  map[*machine]Ballot  // the ballot that another one raced
 	calm   bool                 // no more faults
 }
 
@@ -81,7 +86,7 @@ func newFounders(t *testing.T, seed uint64) *founders {
 	names := []string{"a-0", "b-0", "c-0", "a-1", "b-1"}
 	f := &founders{
 		t: t, n: 3, read: map[*machine]int{}, accepted: map[Ballot]map[string]bool{}, value: map[Ballot]Number{},
-		chosen: map[Number]bool{}, slowed: map[*machine]*[]byte{},
+		chosen: map[Number]bool{}, slowed: map[*machine]*[]byte{}, raced: map[*machine]Ballot{},
 	}
 	w := newWorld(t, seed, names...)
 	if w.rng.IntN(3) == 0 {
@@ -108,7 +113,7 @@ func (f *founders) founder() *machine { return f.w.machines[f.w.rng.IntN(f.n)] }
 // fault draws a command or a fault.
 func (f *founders) fault() {
 	w := f.w
-	switch m := f.founder(); w.rng.IntN(14) {
+	switch m := f.founder(); w.rng.IntN(16) {
 	case 0, 1, 2:
 		f.init(m)
 	case 3:
@@ -144,6 +149,18 @@ func (f *founders) fault() {
 		w.cut = func(_, _ *machine) bool { return false }
 	case 13: // messages to it wait
 		m.paused = true
+	case 14, 15: // timers run out: agreement must not depend on them
+		for _, o := range w.machines[:f.n] {
+			if o.up && w.rng.IntN(2) == 0 {
+				o.node.founding.settled = w.now
+				if o.node.founding.again != 0 {
+					o.node.founding.again = w.now
+				}
+				if w.rng.IntN(2) == 0 {
+					o.node.founding.until = w.now
+				}
+			}
+		}
 	}
 }
 
@@ -192,6 +209,7 @@ func (f *founders) run(d time.Duration) {
 		f.w.run(tick)
 		for _, m := range f.w.machines {
 			f.delay(m)
+			f.race(m)
 			f.audit(m)
 		}
 	}
@@ -202,6 +220,18 @@ func (f *founders) delay(m *machine) {
 	if m.writing != nil && f.slowed[m] != &m.writing[0] {
 		f.slowed[m] = &m.writing[0]
 		m.written = f.w.now + time.Duration(f.w.rng.Int64N(int64(f.io)))
+	}
+}
+
+// race lets another founder begin an attempt as soon as the one of a founder
+// asks to accept.
+func (f *founders) race(m *machine) {
+	if f.calm || !m.up || m.node.founding.step != stepAccept || f.raced[m] == m.node.founding.ballot {
+		return
+	}
+	f.raced[m] = m.node.founding.ballot
+	if o := f.founder(); o.up && o.node.founding.again != 0 && f.w.rng.IntN(2) == 0 {
+		o.node.founding.again = f.w.now
 	}
 }
 

@@ -252,7 +252,8 @@ func (n *Node) leader() ID {
 	}
 	var best *peer
 	for _, p := range n.peers {
-		if p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+		same := p.version.Recovery == n.record.Version.Recovery
+		if same && p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}

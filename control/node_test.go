@@ -94,6 +94,9 @@ func TestTextsOnDisk(t *testing.T) {
 // Commands with long texts: the record stays within its bound, and takes
 // further commands.
 func TestLongHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it encodes a record of a MiB a thousand times")
+	}
 	r := (&Founding{Cluster: 1, Regions: even("a", "b"), Founders: []Founder{{Name: "a", Raft: 1}}}).record()
 	for i := range maxHistory {
 		e := &Entry{

@@ -54,6 +54,9 @@ func (n *Node) place() {
 				return
 			}
 		}
+		if p.votes >= fewVoters && p.crowded("", 0) {
+			p.add("")
+		}
 	}
 }
 
@@ -142,16 +145,28 @@ func (v *raftNode) current(o Voter) bool {
 // want returns how many voters there should be: an odd number of those that are
 // there or can be added, and no more than now for want of daemons.
 func (p *placement) want() int {
-	regions := maps.Clone(p.regions)
-	for _, o := range p.durable {
-		regions[o.Region]++
+	can := maps.Clone(p.regions)
+	for _, o := range p.gone {
+		can[o.Region]--
 	}
-	can := p.votes - len(p.gone) + len(p.durable)
-	switch {
-	case can >= manyVoters && len(regions) >= manyRegions:
-		return manyVoters
-	case can >= fewVoters:
-		return fewVoters
+	for _, o := range p.durable {
+		can[o.Region]++
+	}
+	for _, votes := range []int{manyVoters, fewVoters} {
+		sum, regions := 0, 0
+		for _, daemons := range can {
+			if daemons <= 0 {
+				continue
+			}
+			regions++
+			if len(p.node.record.Regions) >= manyRegions { // none gets a majority
+				daemons = min(daemons, votes/2)
+			}
+			sum += daemons
+		}
+		if sum >= votes && (votes == fewVoters || regions >= manyRegions) {
+			return votes
+		}
 	}
 	return min(p.votes, fewVoters)
 }
@@ -176,8 +191,8 @@ func (p *placement) surplus() Voter {
 	return order[0]
 }
 
-// crowded reports whether a region has a majority of the votes, where there are
-// three regions, after one has some votes more.
+// crowded reports whether any region has a majority of the votes, where there
+// are three regions, after one has some votes more.
 func (p *placement) crowded(region string, more int) bool {
 	if len(p.node.record.Regions) < manyRegions {
 		return false
@@ -190,14 +205,15 @@ func (p *placement) crowded(region string, more int) bool {
 			return true
 		}
 	}
-	return more > 0 && 2*(p.regions[region]+more) > p.votes+more
+	return false
 }
 
 // add makes a daemon a learner, one of a region, or of any where the region is
 // empty. It returns false if there is none.
 func (p *placement) add(region string) bool {
 	fits := slices.DeleteFunc(slices.Clone(p.durable), func(o *peer) bool {
-		return region != "" && o.Region != region || region == "" && p.votes+1 >= fewVoters && p.crowded(o.Region, 1)
+		decides := len(p.node.record.Regions) >= manyRegions && 2*(p.regions[o.Region]+1) > p.votes+1
+		return region != "" && o.Region != region || region == "" && p.votes+1 >= fewVoters && decides
 	})
 	if len(fits) == 0 {
 		return false

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
@@ -120,5 +121,134 @@ func TestOtherRecoveryVotes(t *testing.T) {
 	w.run(time.Minute)
 	if a.node.Record().VoterOf(b.node.ID()) != nil {
 		t.Error("a daemon that follows another recovery is a voter")
+	}
+}
+
+// Five durable daemons of three regions, three of them in one: no region may
+// have three votes, and four votes are no better than three.
+func TestOddVoters(t *testing.T) {
+	w := begin(t, "b-1", "b-2")
+	w.run(time.Minute)
+	if r := w.leader().node.Record(); r.Voting()%2 == 0 || len(r.Voters) != r.Voting() {
+		t.Errorf("%d votes", r.Voting())
+	}
+}
+
+// A voter whose record diverged becomes the leader: its record is now the one
+// that others take, and no other one replaces it.
+func TestDivergedLeader(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	m := w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m != l })]
+	other := w.machines[slices.IndexFunc(w.machines, func(o *machine) bool { return o != m && o != l })]
+	r, err := DecodeRecord(m.node.Record().Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Regions[0].Weight--
+	r.Regions[1].Weight++
+	m.node.record = r
+	for _, o := range w.machines {
+		o.corrupt = true
+	}
+	w.submit(l, Change{Note: &Note{Text: "one"}})
+	w.until("diverged", 10*time.Second, func() bool { return m.node.diverged })
+	w.crash(l)
+	w.until("a leader", time.Minute, func() bool {
+		if !other.node.Leads() {
+			other.node.raft.due = w.now + time.Second
+		}
+		return m.node.Leads()
+	})
+	w.run(20 * time.Second)
+	if m.node.diverged {
+		t.Error("the record of the leader diverges from that of the leader")
+	}
+	w.start(l)
+	w.submit(m, Change{Note: &Note{Text: "two"}})
+	w.submit(m, Change{Note: &Note{Text: "three"}})
+	w.until("equal", 20*time.Second, w.equal)
+}
+
+// In a split, a command is done in the recovery of the daemon that submitted
+// it.
+func TestOtherRecoveryCommands(t *testing.T) {
+	w := begin(t, "a-1")
+	a, b := w.find("a-0"), w.find("b-0")
+	w.crash(w.find("c-0"))
+	w.cut = func(from, to *machine) bool { return from.region != to.region }
+	w.run(30 * time.Second)
+	for _, m := range []*machine{a, b} {
+		if err := m.node.Recover(RecoverRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run(10 * time.Second)
+	w.cut = func(_, _ *machine) bool { return false }
+	w.run(10 * time.Second)
+	for i := range 3 {
+		w.until("a message of b-0", 30*time.Second, func() bool { return w.find("a-1").node.peer(b.address).heardAt == w.now })
+		if r := w.submit(w.find("a-1"), Change{Note: &Note{Text: fmt.Sprint(i)}}); r.Err != nil {
+			t.Error(r.Err)
+		}
+	}
+	for _, c := range b.node.Record().History {
+		if c.Author == "test" {
+			t.Errorf("note %s is done in the other recovery", c.Text)
+		}
+	}
+}
+
+// A journal that is full is replaced by a snapshot and the items to store, as
+// replica.ControlLog does. The voter that these items belong to may have ended
+// meanwhile.
+func TestSnapshotBeforeItems(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	m := w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m != l })]
+	if _, err := l.node.Submit(Request{Change: Change{Note: &Note{Text: "note"}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a write of the log", 20*time.Second, func() bool {
+		return slices.ContainsFunc(m.writing, func(item []byte) bool { return bytes.Contains(item, []byte(`"append"`)) })
+	})
+	m.node.oldDisk("a test")
+	if _, err := Recover(append(m.node.Snapshot(), m.writing...)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A cluster of one region gets two more regions: their daemons vote, and the
+// first region loses its majority.
+func TestNewRegionsVote(t *testing.T) {
+	for daemons := range 3 {
+		t.Run(fmt.Sprint(daemons+1), func(t *testing.T) {
+			w := newWorld(t, 1, "a-0", "a-1", "a-2")
+			for _, name := range w.founders {
+				w.add("a", name, true)
+			}
+			w.run(time.Second)
+			if err := w.find("a-0").node.Init(even("a")); err != nil {
+				t.Fatal(err)
+			}
+			w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
+			for _, region := range []string{"b", "c"} {
+				for i := range daemons + 1 {
+					w.add(region, fmt.Sprint(region, "-", i), true)
+				}
+				if r := w.submit(w.leader(), Change{Region: &RegionChange{Op: AddRegion, Name: region, Weight: 300_000}}); r.Err != nil {
+					t.Fatal(r.Err)
+				}
+			}
+			w.run(2 * time.Minute)
+			w.until("a leader", 20*time.Second, func() bool { return w.leader() != nil })
+			votes, r := map[string]int{}, w.leader().node.Record()
+			for _, v := range r.Voters {
+				votes[v.Region]++
+			}
+			if r.Voting()%2 == 0 || len(votes) < 3 || slices.ContainsFunc([]string{"a", "b", "c"}, func(g string) bool { return 2*votes[g] > r.Voting() }) {
+				t.Errorf("votes by region: %v", votes)
+			}
+		})
 	}
 }

@@ -111,8 +111,8 @@ func (n *Node) followVoters() {
 			s.Voters = append(s.Voters, uint64(o.Raft))
 		}
 		first := raftpb.HardState{Term: &s.Term, Vote: new(uint64), Commit: &s.Index}
-		n.queue(stored{Snapshot: s})
-		n.queue(hardOf(&first))
+		n.queue(stored{Of: is.Raft, Snapshot: s})
+		n.queue(hardOf(is.Raft, &first))
 		if err := errors.Join(storage.ApplySnapshot(s.raft()), storage.SetHardState(&first)); err != nil {
 			n.events.Add(Rejected, "", err.Error())
 			return
@@ -128,18 +128,18 @@ func (v *raftNode) snapshot(add func(stored)) {
 	add(stored{Voter: &v.id})
 	first, _ := v.storage.FirstIndex()
 	if s, err := v.storage.Snapshot(); err == nil && s.GetMetadata().GetIndex() > 0 {
-		add(snapshotOf(s))
+		add(snapshotOf(v.id, s))
 		first = s.GetMetadata().GetIndex() + 1
 	}
 	last, _ := v.storage.LastIndex()
 	if last >= first {
 		entries, err := v.storage.Entries(first, last+1, 1<<62)
 		for i := 0; err == nil && i < len(entries); i++ {
-			add(appendedOf(entries[i]))
+			add(appendedOf(v.id, entries[i]))
 		}
 	}
 	if h, _, err := v.storage.InitialState(); err == nil && !raft.IsEmptyHardState(h) {
-		add(hardOf(h))
+		add(hardOf(v.id, h))
 	}
 }
 
@@ -207,13 +207,13 @@ func (v *raftNode) leader() bool { return v.raw.BasicStatus().RaftState == raft.
 func (v *raftNode) handle() error {
 	n, rd := v.node, v.raw.Ready()
 	if !raft.IsEmptySnap(rd.Snapshot) {
-		n.queue(snapshotOf(rd.Snapshot))
+		n.queue(snapshotOf(v.id, rd.Snapshot))
 	}
 	for _, e := range rd.Entries {
-		n.queue(appendedOf(e))
+		n.queue(appendedOf(v.id, e))
 	}
 	if !raft.IsEmptyHardState(rd.HardState) {
-		n.queue(hardOf(rd.HardState))
+		n.queue(hardOf(v.id, rd.HardState))
 	}
 	v.busy = true
 	for _, m := range rd.Messages {
@@ -268,7 +268,7 @@ func (v *raftNode) restore(s *raftpb.Snapshot) error {
 	if err := v.storage.ApplySnapshot(s); err != nil {
 		return err
 	}
-	v.conf, v.applied = s.GetMetadata().GetConfState(), s.GetMetadata().GetIndex()
+	v.conf, v.applied, v.dated = s.GetMetadata().GetConfState(), s.GetMetadata().GetIndex(), false
 	r, err := DecodeRecord(s.GetData())
 	if err == nil && r.Version.Compare(v.node.record.Version) > 0 {
 		v.node.adopt(r)
@@ -285,6 +285,9 @@ func (v *raftNode) forget() {
 func (v *raftNode) lead(is bool) {
 	v.leading = is
 	v.forget()
+	if is { // the record of the leader is the one that counts
+		v.node.diverged = false
+	}
 	v.node.requests.proposed = 0
 	text := "this daemon leads"
 	if !is {

@@ -111,15 +111,14 @@ func (n *Node) sendRequests() {
 
 // receiveRequests takes the commands of a message.
 func (n *Node) receiveRequests(p *peer, m *Message) {
-	for i := range m.Requests[:min(len(m.Requests), MaxRequests)] {
-		if n.leads() {
+	if n.leads() && p.version.Recovery == n.record.Version.Recovery {
+		for i := range m.Requests[:min(len(m.Requests), MaxRequests)] {
 			n.requests.enqueue(m.Requests[i])
 		}
 	}
 	for _, r := range m.Refused {
 		n.requests.finish(Result{ID: r.ID, Err: fmt.Errorf("%s", r.Reason)})
 	}
-	_ = p
 }
 
 // enqueue lets a command wait for its proposal.

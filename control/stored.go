@@ -19,8 +19,10 @@ type stored struct {
 	// Voter is the name in raft of the voter that this daemon is, 0 for none: a
 	// new one has an empty log.
 	Voter *Number `json:"voter,omitempty"`
-	// Snapshot replaces the log of the voter, Append are entries of it, Hard is
-	// its term, its vote and what it knows to be committed.
+	// Of is the voter that the next ones belong to: another one may have begun
+	// before they reach the disk. Snapshot replaces its log, Append are entries
+	// of it, Hard is its term, its vote and what it knows to be committed.
+	Of       Number    `json:"of,omitzero"`
 	Snapshot *snapshot `json:"snapshot,omitempty"`
 	Append   *appended `json:"append,omitempty"`
 	Hard     *hard     `json:"hard,omitempty"`
@@ -121,8 +123,11 @@ func (s *Start) apply(data []byte) error {
 	return nil
 }
 
-// applyRaft applies an item of the log of a voter.
+// applyRaft applies an item of the log of a voter, unless that has ended.
 func (s *Start) applyRaft(in *stored) error {
+	if in.Of != s.voter || in.Of == 0 {
+		return nil
+	}
 	last, err := s.storage.LastIndex()
 	if err != nil {
 		return err
@@ -188,19 +193,19 @@ func (a *appended) raft() *raftpb.Entry {
 	return &raftpb.Entry{Index: &a.Index, Term: &a.Term, Type: &a.Type, Data: a.Data}
 }
 
-// snapshotOf returns the item of a snapshot.
-func snapshotOf(s *raftpb.Snapshot) stored {
+// snapshotOf returns the item of a snapshot of a voter.
+func snapshotOf(of Number, s *raftpb.Snapshot) stored {
 	m := s.GetMetadata()
-	return stored{Snapshot: &snapshot{
+	return stored{Of: of, Snapshot: &snapshot{
 		Index: m.GetIndex(), Term: m.GetTerm(), Voters: m.GetConfState().GetVoters(),
 		Learners: m.GetConfState().GetLearners(), Record: s.GetData(),
 	}}
 }
 
-func appendedOf(e *raftpb.Entry) stored {
-	return stored{Append: &appended{Index: e.GetIndex(), Term: e.GetTerm(), Type: e.GetType(), Data: e.GetData()}}
+func appendedOf(of Number, e *raftpb.Entry) stored {
+	return stored{Of: of, Append: &appended{Index: e.GetIndex(), Term: e.GetTerm(), Type: e.GetType(), Data: e.GetData()}}
 }
 
-func hardOf(h *raftpb.HardState) stored {
-	return stored{Hard: &hard{Term: h.GetTerm(), Vote: h.GetVote(), Commit: h.GetCommit()}}
+func hardOf(of Number, h *raftpb.HardState) stored {
+	return stored{Of: of, Hard: &hard{Term: h.GetTerm(), Vote: h.GetVote(), Commit: h.GetCommit()}}
 }

@@ -91,7 +91,11 @@ func storm(t *testing.T, seed uint64) {
 }
 
 func TestStorms(t *testing.T) {
-	for seed := range uint64(*storms) {
+	n := *storms
+	if testing.Short() {
+		n /= 10
+	}
+	for seed := range uint64(n) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { storm(t, seed) })
 	}
 }
