@@ -102,7 +102,7 @@ func (n *Node) adopt(r *Record) {
 // apply applies the next committed entry.
 func (n *Node) apply(it *Item) {
 	next, err := n.record.after(it)
-	if diverged, ok := errors.AsType[*DivergedError](err); ok {
+	if diverged, ok := errors.AsType[*DivergedError](err); ok && !n.leads() {
 		n.diverged = true
 		n.events.Add(Diverged, "", diverged.Error())
 	}

@@ -52,12 +52,7 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 	}
 	kind := rapid.IntRange(0, 15).Draw(t, "kind")
 	if kind > 0 {
-		e.Region = &RegionChange{
-			Op:   rapid.SampledFrom([]RegionOp{AddRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, "", "double"}).Draw(t, "op"),
-			Name: rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "", "x\xff", "<&>"}).Draw(t, "name"),
-			Weight: rapid.OneOf(rapid.Uint32Range(1, Whole-1), rapid.Uint32Range(1, 3), rapid.Uint32Range(Whole-3, Whole),
-				rapid.Uint32()).Draw(t, "weight"),
-		}
+		e.Region = drawChange(t, r)
 	}
 	if kind < 2 {
 		e.Note = &Note{drawText(t)}
@@ -65,9 +60,33 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 	return e
 }
 
+// drawChange draws a change of the regions. Most of them are possible.
+func drawChange(t *rapid.T, r *Record) *RegionChange {
+	c := &RegionChange{
+		Op:   rapid.SampledFrom([]RegionOp{AddRegion, WeighRegion, DrainRegion, RemoveRegion}).Draw(t, "op"),
+		Name: rapid.SampledFrom(r.names()).Draw(t, "region"), Weight: rapid.Uint32Range(1, Whole-1).Draw(t, "weight"),
+	}
+	if c.Op == AddRegion {
+		c.Name = rapid.StringMatching("[a-z]{1,3}").Draw(t, "new region")
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "possible") {
+	case 0:
+		c.Op = rapid.SampledFrom([]RegionOp{"", "double"}).Draw(t, "other op")
+	case 1:
+		c.Name = rapid.SampledFrom([]string{"", "a", "x\xff", "<&>"}).Draw(t, "other region")
+	case 2:
+		c.Weight = rapid.OneOf(rapid.Uint32Range(0, 2), rapid.Uint32Range(Whole-2, Whole+1), rapid.Uint32()).Draw(t, "other weight")
+	}
+	return c
+}
+
 func drawText(t *rapid.T) string {
-	if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
+	switch rapid.IntRange(0, 29).Draw(t, "long") {
+	case 0:
 		return strings.Repeat("x", rapid.IntRange(0, 5_000).Draw(t, "length"))
+	case 1, 2, 3:
+	default:
+		return "text"
 	}
 	return rapid.OneOf(rapid.String(), rapid.Custom(func(t *rapid.T) string {
 		return string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
@@ -126,6 +145,16 @@ func checkAfter(t *rapid.T, r *Record, it *Item, next *Record, refused error) {
 	}
 	if next.Version != (Version{r.Version.Recovery, it.Index}) {
 		t.Fatalf("version %v after item %d of %v", next.Version, it.Index, r.Version)
+	}
+	if refused != nil && strings.Contains(refused.Error(), "weights sum") {
+		t.Fatalf("after %s: %v", it.Entry, refused)
+	}
+	requests := map[Number]bool{}
+	for _, c := range next.History {
+		requests[c.Request] = true
+	}
+	if len(requests) < len(next.History) {
+		t.Fatalf("after %s a command is done twice", it.Entry)
 	}
 	same := next.Changes == r.Changes && next.Hash() == r.Hash()
 	if refused != nil && !same || refused == nil && it.Entry != nil && next.Changes != r.Changes+1 {

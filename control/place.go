@@ -54,7 +54,7 @@ func (n *Node) place() {
 				return
 			}
 		}
-		if p.votes >= fewVoters && p.crowded("", 0) {
+		if p.votes >= fewVoters && p.crowded("", 0) && p.balances() {
 			p.add("")
 		}
 	}
@@ -168,7 +168,25 @@ func (p *placement) want() int {
 			return votes
 		}
 	}
+	// Uneven is better than one voter.
+	sum := 0
+	for _, daemons := range can {
+		sum += max(daemons, 0)
+	}
+	if sum >= fewVoters {
+		return fewVoters
+	}
 	return min(p.votes, fewVoters)
+}
+
+// balances reports whether a vote of the region with the most could go to a
+// daemon of a region that has two fewer: otherwise votes would go to and fro.
+func (p *placement) balances() bool {
+	most := 0
+	for _, votes := range p.regions {
+		most = max(most, votes)
+	}
+	return slices.ContainsFunc(p.durable, func(o *peer) bool { return p.regions[o.Region]+1 < most })
 }
 
 // surplus returns the voter to remove: one that is away, or else one of the

@@ -278,6 +278,7 @@ func (v *raftNode) restore(s *raftpb.Snapshot) error {
 
 // forget ends what a leader knows of learners.
 func (v *raftNode) forget() {
+	v.node.missing = map[Number]time.Duration{}
 	v.began, v.learned, v.failed = map[Number]time.Duration{}, map[Number]time.Duration{}, map[ID]time.Duration{}
 }
 

@@ -3,8 +3,11 @@ package control
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // TestTornWrites starts daemons with every prefix of what they have written. A
@@ -60,4 +63,30 @@ func TestTornFounding(t *testing.T) {
 		_ = m.node.Init(even("a"))
 		w.until(fmt.Sprintf("a leader with %d of %d items", n, len(whole)), 30*time.Second, func() bool { return w.leader() != nil })
 	}
+}
+
+// TestHeartbeatWhileStoring sends a voter a heartbeat that names an entry which
+// the voter never had, while it stores others. raft panics then. The voter
+// gives its id up.
+func TestHeartbeatWhileStoring(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	m := w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m != l })]
+	if _, err := l.node.Submit(Request{Change: Change{Note: &Note{Text: "note"}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("storing", 20*time.Second, func() bool { return m.node.raft.busy })
+	kind, from, to, commit := raftpb.MsgHeartbeat, uint64(l.node.raft.id), uint64(m.node.raft.id), uint64(1000)
+	term := l.node.raft.raw.BasicStatus().GetTerm()
+	id, r := m.node.ID(), l.node.Record()
+	if err := m.node.Receive(w.now, w.now.Milliseconds(), &Message{
+		From: l.address, To: m.address, Sender: Sender{ID: l.node.ID()}, Cluster: r.Cluster.ID, Version: r.Version, Log: r.Version.Recovery,
+		Raft: []*raftpb.Message{{Type: &kind, From: &from, To: &to, Term: &term, Commit: &commit}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if m.node.ID() == id {
+		t.Error("it goes on under the same id")
+	}
+	w.until("equal", 20*time.Second, w.equal)
 }
