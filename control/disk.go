@@ -2,7 +2,8 @@ package control
 
 import "time"
 
-// disk is what is to be stored, and what waits for it.
+// disk holds the items to store, and the messages and steps that depend on
+// them.
 type disk struct {
 	next   batch
 	flight *batch // being stored, nil for none
@@ -12,7 +13,7 @@ type disk struct {
 	retry   time.Duration
 }
 
-// batch is what is stored with one sync.
+// batch holds items that are stored with one sync.
 type batch struct {
 	items    [][]byte
 	messages []Message
@@ -114,8 +115,8 @@ func (n *Node) Failed(at time.Duration, err error) {
 	d.failing, d.retry = err, at+retryStore
 }
 
-// Snapshot returns the items that replace all stored ones: what is stored, and
-// what Ready returned to be stored.
+// Snapshot returns items that replace all stored ones. It does not cover items
+// that Ready returned and that are not stored yet.
 func (n *Node) Snapshot() [][]byte {
 	var items [][]byte
 	add := func(s stored) { items = append(items, s.encode()) }

@@ -1,12 +1,11 @@
-// Package control replicates the control log: who is in the cluster, in which
-// regions, and who votes on the log itself. No decision about a request waits
-// for it.
+// Package control replicates the control log: the regions of the cluster, and
+// the voters of the log itself. No decision about a request waits for it.
 //
 // # The log orders and never proves
 //
-// A committed entry states which change comes next. It does not prove that any
-// daemon has given up what the entry takes from it: acknowledgements of rights
-// prove that (package quota/epoch), and the least amount counts until then.
+// A committed entry states which change comes next. It does not prove that a
+// daemon has stopped to use rights that the entry moves: acknowledgements prove
+// that (package quota/epoch), and the least amount counts until then.
 //
 // # Parts
 //

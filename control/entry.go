@@ -35,7 +35,7 @@ type RegionChange struct {
 	Weight uint32 `json:"weight,omitempty"`
 }
 
-// RegionOp is what a RegionChange does.
+// RegionOp is the operation of a RegionChange.
 type RegionOp string
 
 // The operations on regions.

@@ -134,7 +134,7 @@ func (n *Node) push(after uint64) {
 	}
 }
 
-// sendDifference sends what a daemon with a version lacks.
+// sendDifference sends the later entries, or the record, to a daemon.
 func (n *Node) sendDifference(p *peer, have Version) {
 	here := n.record.Version
 	first := here.Index + 1 - uint64(len(n.log))
@@ -203,14 +203,14 @@ func (n *Node) answerAsk(p *peer, m *Message) {
 	case n.leads():
 		n.raft.ask(p.Address, m.Ask)
 	case p.Region == n.cfg.Region && n.starting == 0:
-		n.send(p, Message{Told: &Told{m.Ask, n.record.Version}})
+		n.send(p, Message{Answer: &Answer{m.Ask, n.record.Version}})
 	}
-	if m.Told != nil {
-		n.told(m.Told)
+	if m.Answer != nil {
+		n.confirmed(m.Answer)
 	}
 }
 
-func (n *Node) told(t *Told) {
+func (n *Node) confirmed(t *Answer) {
 	if t.Ask == n.starting && n.starting != 0 {
 		n.needed = &t.Version
 		n.confirm()

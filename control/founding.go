@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Founding is what a cluster begins with.
+// Founding is the value that the founders agree on.
 type Founding struct {
 	Cluster Number `json:"cluster"`
 	Begun   int64  `json:"begun"` // Unix milliseconds
@@ -108,7 +108,7 @@ type promise struct {
 type founding struct {
 	node *Node
 	promise
-	stored promise // what the disk holds
+	stored promise // on disk
 
 	asked   *Founding // what Init asks for: its regions and time
 	ballot  Ballot    // of the attempt under way, zero for none

@@ -52,9 +52,9 @@ type Message struct {
 	Refused  []Refusal `json:"refused,omitempty"`
 
 	// Ask is a question for a version that was current after it was asked, and
-	// Told the answer to one.
-	Ask  Number `json:"ask,omitempty"`
-	Told *Told  `json:"told,omitempty"`
+	// Answer the answer to one.
+	Ask    Number  `json:"ask,omitempty"`
+	Answer *Answer `json:"answer,omitempty"`
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
 }
@@ -79,7 +79,7 @@ type Request struct {
 	Change
 }
 
-// Change is what a command changes. Exactly one is there.
+// Change is the content of a command. Exactly one field is set.
 type Change struct {
 	Region *RegionChange `json:"region,omitempty"`
 	Note   *Note         `json:"note,omitempty"`
@@ -91,8 +91,8 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
-// Told is an answer: everything up to a version was committed before it.
-type Told struct {
+// Answer is an answer: everything up to a version was committed before it.
+type Answer struct {
 	Ask     Number  `json:"ask"`
 	Version Version `json:"version"`
 }

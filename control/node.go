@@ -47,7 +47,7 @@ type Node struct {
 // dues are the times of periodic work.
 type dues struct{ compare, ask, place time.Duration }
 
-// peer is a live daemon with what it said last.
+// peer is a live daemon, with the content of its latest message.
 type peer struct {
 	Peer
 	sender  Sender

@@ -16,7 +16,7 @@ const (
 	manyRegions = 3
 )
 
-// placement is what a leader knows of the daemons that vote or could.
+// placement holds the voters, and the daemons that could become voters.
 type placement struct {
 	node    *Node
 	durable []*peer        // that do not vote, live and staying
@@ -60,7 +60,7 @@ func (n *Node) place() {
 	}
 }
 
-// placement collects who votes and who could.
+// placement collects the voters and the candidates.
 func (n *Node) placement() *placement {
 	p := &placement{node: n, regions: map[string]int{}}
 	for _, o := range n.record.Voters {

@@ -90,7 +90,7 @@ func (n *Node) resumeRaft(s *Start) error {
 	return n.startRaft(s.voter, s.storage)
 }
 
-// followVoters starts and stops the voter of this daemon as the record says.
+// followVoters starts or stops the voter of this daemon, to match the record.
 func (n *Node) followVoters() {
 	if n.record == nil {
 		return
@@ -203,7 +203,7 @@ func (v *raftNode) tick() error {
 // leader reports whether raft leads now, before it is stored.
 func (v *raftNode) leader() bool { return v.raw.BasicStatus().RaftState == raft.StateLeader }
 
-// handle stores what a Ready of raft holds, and then sends and applies it.
+// handle stores a Ready of raft, and then sends its messages and applies it.
 func (v *raftNode) handle() error {
 	n, rd := v.node, v.raw.Ready()
 	if !raft.IsEmptySnap(rd.Snapshot) {
@@ -276,7 +276,7 @@ func (v *raftNode) restore(s *raftpb.Snapshot) error {
 	return err
 }
 
-// forget ends what a leader knows of learners.
+// forget drops the observations of a former leadership.
 func (v *raftNode) forget() {
 	v.node.missing = map[Number]time.Duration{}
 	v.began, v.learned, v.failed = map[Number]time.Duration{}, map[Number]time.Duration{}, map[ID]time.Duration{}

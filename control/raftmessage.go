@@ -126,10 +126,10 @@ func (v *raftNode) answer(s raft.ReadState) {
 		return
 	}
 	n, from := v.node, crdt.Incarnation(binary.BigEndian.Uint64(s.RequestCtx))
-	t := &Told{Number(binary.BigEndian.Uint64(s.RequestCtx[8:])), Version{n.record.Version.Recovery, s.Index}}
+	t := &Answer{Number(binary.BigEndian.Uint64(s.RequestCtx[8:])), Version{n.record.Version.Recovery, s.Index}}
 	if from == n.address {
-		n.told(t)
+		n.confirmed(t)
 	} else if p := n.peer(from); p != nil {
-		n.send(p, Message{Told: t})
+		n.send(p, Message{Answer: t})
 	}
 }

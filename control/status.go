@@ -1,9 +1,6 @@
 package control
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // Status is the state of a node for status pages.
 type Status struct {
@@ -18,8 +15,6 @@ type Status struct {
 	Starting     bool
 	// Failing is the error of the latest store, empty after a success.
 	Failing string
-	// Heard is when a message of each live voter came last, by its voter.
-	Heard map[Number]time.Duration
 }
 
 // Status returns the current state.
@@ -31,12 +26,7 @@ func (n *Node) Status() Status {
 	if n.record == nil {
 		return s
 	}
-	s.Version, s.Hash, s.Heard = n.record.Version, n.record.Hash(), map[Number]time.Duration{}
-	for _, voter := range n.record.Voters {
-		if p := n.byID(voter.Daemon); p != nil {
-			s.Heard[voter.Raft] = p.heardAt
-		}
-	}
+	s.Version, s.Hash = n.record.Version, n.record.Hash()
 	return s
 }
 

@@ -153,7 +153,7 @@ func genControl(t *rapid.T) *control.Message {
 	case 1:
 		m.Base = rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "base")
 	case 2:
-		m.Told = &control.Told{Ask: genControlNumber(t, "ask"), Version: genControlVersion(t, "told")}
+		m.Answer = &control.Answer{Ask: genControlNumber(t, "ask"), Version: genControlVersion(t, "answer")}
 	case 3:
 		m.Founding = genControlFounding(t)
 	}

@@ -13,7 +13,7 @@ import (
 const streamControl = uint64(1)<<62 + uint64(1)<<61
 
 // control draws whether daemons have a control log, which half of the runs do,
-// who founds the cluster, who has no disk, how impatient voters are, and
+// the founders, the daemons without a disk, the timers of voters, and
 // commands at any time.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
