@@ -235,9 +235,10 @@ func withUnknown(frame []byte) []byte {
 	return sealed(append(frame, unknown...))
 }
 
-// sealed sets the checksum of a frame.
+// sealed sets the checksum of a frame, which covers the version too.
 func sealed(frame []byte) []byte {
-	sum := crc32.Checksum(frame[sealSize:], crc32.MakeTable(crc32.Castagnoli))
+	table := crc32.MakeTable(crc32.Castagnoli)
+	sum := crc32.Update(crc32.Checksum(frame[:1], table), table, frame[sealSize:])
 	binary.LittleEndian.PutUint32(frame[1:], sum)
 	return frame
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"runtime"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ func mustControl(t fataler, m *control.Message) []byte {
 func sealedControl(payload []byte) []byte {
 	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = ControlVersion
-	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
 	return frame
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // The envelope of every frame: its version, its checksum at atChecksum, and
-// then the bytes that the checksum covers. These are the message, after a head
-// of fixed size in a frame of counts.
+// then the message, after a head of fixed size in a frame of counts. The
+// checksum covers the version and all that follows the checksum.
 const (
 	atChecksum = 1
 	sealSize   = 5
@@ -37,8 +37,13 @@ func checksummed(dst, out []byte) ([]byte, error) {
 	if len(frame) > MaxFrameBytes {
 		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
 	}
-	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(frame[sealSize:], castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
 	return out, nil
+}
+
+// checksum returns the checksum of a frame, of sealSize bytes at least.
+func checksum(frame []byte) uint32 {
+	return crc32.Update(crc32.Checksum(frame[:atChecksum], castagnoli), castagnoli, frame[sealSize:])
 }
 
 // unseal checks the envelope of a frame and decodes its message into m.
@@ -59,7 +64,7 @@ func checkEnvelope(frame []byte, version byte, least int) error {
 	case len(frame) < least:
 		return malformed("frame of %d bytes, want at least %d", len(frame), least)
 	}
-	got := crc32.Checksum(frame[sealSize:], castagnoli)
+	got := checksum(frame)
 	if want := binary.LittleEndian.Uint32(frame[atChecksum:]); got != want {
 		return &ChecksumError{Got: got, Want: want}
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"reflect"
 	"slices"
 	"strings"
@@ -330,6 +329,6 @@ func FuzzStored(f *testing.F) {
 func sealedRights(payload []byte) []byte {
 	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = RightsVersion
-	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
 	return frame
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"cmp"
 	"encoding/binary"
-	"hash/crc32"
 	"reflect"
 	"slices"
 	"strings"
@@ -50,7 +49,7 @@ func mustStrict(t fataler, m *sticky.Message) []byte {
 // sealedStrict puts the envelope around any bytes.
 func sealedStrict(payload []byte) []byte {
 	frame := append([]byte{StrictVersion, 0, 0, 0, 0}, payload...)
-	binary.LittleEndian.PutUint32(frame[atChecksum:], crc32.Checksum(payload, castagnoli))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
 	return frame
 }
 
