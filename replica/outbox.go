@@ -158,10 +158,11 @@ func (o *Outbox) tick(at time.Duration) []crdt.Incarnation {
 }
 
 // add puts a message into the box, merged with the last one where possible. It
-// reports whether there is room for its items among most.
+// reports whether there is room for its items among most. An empty box has room
+// for any message: one with a layout has two items at least.
 func (b *box) add(m sticky.Message, most int) bool {
 	n := int(itemsOf(&m))
-	if b.items+n > most {
+	if b.items > 0 && b.items+n > most {
 		return false
 	}
 	b.items += n

@@ -99,6 +99,20 @@ func TestPathsAreBounded(t *testing.T) {
 	}
 }
 
+// TestOutboxOfOne sends messages with more items than wait at most, one by one.
+func TestOutboxOfOne(t *testing.T) {
+	o := newOutbox(1)
+	m := sticky.Message{From: 1, To: 2, Requests: make([]sticky.LeaseRequest, 2)}
+	for range 2 {
+		if !o.Post(m) || o.Post(m) {
+			t.Fatal("not one message waits")
+		}
+		for range 2 {
+			o.Next(0, 2)
+		}
+	}
+}
+
 // TestOutboxIsBounded keeps a bounded number of items for a peer, and of peers.
 func TestOutboxIsBounded(t *testing.T) {
 	o := newOutbox(maxQueued)
