@@ -195,7 +195,8 @@ func forged(frame []byte, reason string) []byte {
 		for b := range 256 {
 			other := bytes.Clone(frame)
 			other[i] = byte(b)
-			binary.LittleEndian.PutUint32(other[1:], crc32.Checksum(other[5:], crc32.MakeTable(crc32.Castagnoli)))
+			table := crc32.MakeTable(crc32.Castagnoli)
+			binary.LittleEndian.PutUint32(other[1:], crc32.Update(crc32.Checksum(other[:1], table), table, other[5:]))
 			if _, err := new(wire.Decoder).Decode(other); err != nil && strings.Contains(err.Error(), reason) {
 				return other
 			}
