@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"encoding/pem"
-	"hash/crc32"
 	"io"
 	"log/slog"
 	"math/big"
@@ -195,8 +194,7 @@ func forged(frame []byte, reason string) []byte {
 		for b := range 256 {
 			other := bytes.Clone(frame)
 			other[i] = byte(b)
-			table := crc32.MakeTable(crc32.Castagnoli)
-			binary.LittleEndian.PutUint32(other[1:], crc32.Update(crc32.Checksum(other[:1], table), table, other[5:]))
+			wire.SetChecksum(other)
 			if _, err := new(wire.Decoder).Decode(other); err != nil && strings.Contains(err.Error(), reason) {
 				return other
 			}

@@ -99,17 +99,25 @@ func TestPathsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOutboxOfOne sends messages with more items than wait at most, one by one.
+// TestOutboxOfOne sends each message with more items than may wait, and drops
+// one that would wait behind it.
 func TestOutboxOfOne(t *testing.T) {
 	o := newOutbox(1)
 	m := sticky.Message{From: 1, To: 2, Requests: make([]sticky.LeaseRequest, 2)}
 	for range 2 {
-		if !o.Post(m) || o.Post(m) {
-			t.Fatal("not one message waits")
+		o.Post(m)
+		o.Post(m)
+		got, ok := o.Next(0, 2)
+		if !ok || len(got.Requests) != 2 {
+			t.Fatalf("%d requests are sent, want 2", len(got.Requests))
 		}
-		for range 2 {
-			o.Next(0, 2)
+		o.Done(0, &got, true, nil)
+		if _, more := o.Next(0, 2); more {
+			t.Fatal("a message waited beside another one")
 		}
+	}
+	if o.Sent() != 2 || o.Dropped() != 4 {
+		t.Errorf("%d messages sent and %d items dropped, want 2 and 4", o.Sent(), o.Dropped())
 	}
 }
 

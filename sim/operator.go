@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"reflect"
 	"slices"
 	"time"
@@ -222,9 +221,6 @@ func (w *World) regionsOf(f *Fault) []int {
 // them: a number and a text.
 var unknown = append(binary.AppendUvarint(append(binary.AppendUvarint(nil, 1_999<<3), 1), 2_000<<3|2), "\x05later"...)
 
-// sealSize is the size of the envelope of a frame: its version and checksum.
-const sealSize = 5
-
 // withUnknown returns a frame about rights or strict keys as a later version
 // sends it. Counts have no unknown fields: a change of them is another version
 // of the protocol, which the handshake refuses.
@@ -235,11 +231,9 @@ func withUnknown(frame []byte) []byte {
 	return sealed(append(frame, unknown...))
 }
 
-// sealed sets the checksum of a frame, which covers the version too.
+// sealed sets the checksum of a frame.
 func sealed(frame []byte) []byte {
-	table := crc32.MakeTable(crc32.Castagnoli)
-	sum := crc32.Update(crc32.Checksum(frame[:1], table), table, frame[sealSize:])
-	binary.LittleEndian.PutUint32(frame[1:], sum)
+	wire.SetChecksum(frame)
 	return frame
 }
 

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
@@ -33,7 +32,7 @@ func mustControl(t fataler, m *control.Message) []byte {
 func sealedControl(payload []byte) []byte {
 	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = ControlVersion
-	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
+	SetChecksum(frame)
 	return frame
 }
 

@@ -37,8 +37,14 @@ func checksummed(dst, out []byte) ([]byte, error) {
 	if len(frame) > MaxFrameBytes {
 		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
 	}
-	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
+	SetChecksum(frame)
 	return out, nil
+}
+
+// SetChecksum sets the checksum of a frame that was changed by hand. The frame
+// has at least the 5 bytes of an envelope.
+func SetChecksum(frame []byte) {
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
 }
 
 // checksum returns the checksum of a frame, of sealSize bytes at least.

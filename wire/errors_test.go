@@ -150,7 +150,7 @@ func sealFrame(from, to crdt.Incarnation, payload []byte) []byte {
 // reseal makes version and checksum of a frame right.
 func reseal(frame []byte) []byte {
 	frame[0] = Version
-	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
+	SetChecksum(frame)
 	return frame
 }
 

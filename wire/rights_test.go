@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"reflect"
@@ -329,6 +328,6 @@ func FuzzStored(f *testing.F) {
 func sealedRights(payload []byte) []byte {
 	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = RightsVersion
-	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
+	SetChecksum(frame)
 	return frame
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"cmp"
-	"encoding/binary"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,7 +48,7 @@ func mustStrict(t fataler, m *sticky.Message) []byte {
 // sealedStrict puts the envelope around any bytes.
 func sealedStrict(payload []byte) []byte {
 	frame := append([]byte{StrictVersion, 0, 0, 0, 0}, payload...)
-	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
+	SetChecksum(frame)
 	return frame
 }
 

@@ -1,0 +1,79 @@
+package control
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// hand gives a daemon a message of another one at once.
+func (w *world) hand(from, to *machine, m Message) {
+	w.t.Helper()
+	m.From, m.To, m.Sender = from.address, to.address, from.node.sender()
+	if err := to.node.Receive(w.now, w.now.Milliseconds(), &m); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Entries with a gap before them: a follower that applied them would lack a
+// change for ever.
+func TestEntriesWithGap(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	m := w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m != l })]
+	was := m.node.Record().Version
+	at := Version{was.Recovery, was.Index + 2}
+	w.hand(l, m, Message{
+		Cluster: m.node.Record().Cluster.ID, Version: at, After: was.Index, Entries: []Item{{Index: at.Index}},
+	})
+	if is := m.node.Record().Version; is != was {
+		t.Errorf("version %v follows %v", is, was)
+	}
+}
+
+// The record of the recovery before, with a higher index than the present one:
+// a daemon that adopted it would bring dropped entries back.
+func TestFormerRecovery(t *testing.T) {
+	w := begin(t)
+	a, b := w.find("a-0"), w.find("b-0")
+	w.crash(w.find("c-0"))
+	w.cut = func(from, to *machine) bool { return from != to }
+	w.run(30 * time.Second)
+	former := *a.node.Record()
+	if err := a.node.Recover(RecoverRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(time.Second)
+	was := a.node.Record().Version
+	former.Version.Index = was.Index + 10
+	w.hand(b, a, Message{Cluster: former.Cluster.ID, Version: former.Version, Base: former.Encode()})
+	if is := a.node.Record().Version; is.Recovery != was.Recovery {
+		t.Errorf("version %v of recovery %d follows %v of recovery %d", is, is.Recovery.Number, was, was.Recovery.Number)
+	}
+}
+
+// A founder that promised a ballot accepts no lower one: a majority may have
+// accepted another founding under the higher ballot.
+func TestPromiseHolds(t *testing.T) {
+	w := newWorld(t, 1, "a-0", "b-0", "c-0")
+	a, b := w.add("a", "a-0", true), w.add("b", "b-0", true)
+	w.run(time.Second)
+	value := &Founding{Cluster: 1, Regions: even("a", "b"), Founders: []Founder{
+		{Name: "a-0", Region: "a", Daemon: a.node.ID(), Raft: 1}, {Name: "b-0", Region: "b", Daemon: b.node.ID(), Raft: 2},
+	}}
+	names := a.node.cfg.Founders
+	step := func(s FoundingStep, round uint64) {
+		w.hand(b, a, Message{Founding: &FoundingMessage{
+			Founders: names, Step: s, Ballot: Ballot{Round: round, Proposer: b.node.ID()}, Value: value,
+		}})
+	}
+	step(stepPrepare, 5)
+	step(stepAccept, 4)
+	if is := a.node.founding.promise; is.Accepted != (Ballot{}) || is.Promised.Round != 5 {
+		t.Errorf("round %d is accepted after a promise of round %d", is.Accepted.Round, is.Promised.Round)
+	}
+	step(stepAccept, 5)
+	if is := a.node.founding.Accepted; is.Round != 5 {
+		t.Errorf("round %d is accepted, want the promised one, 5", is.Round)
+	}
+}
