@@ -22,7 +22,8 @@ type Config struct {
 	// longer than the interval. With it, messages that are not expedited are
 	// sent once per Quiet or once per second, if that is less. It saves bytes
 	// and increases the staleness of keys far from their limits. Increments
-	// near a limit are sent without delay.
+	// near a limit are sent without delay, and more cells than fit into a
+	// message at the interval.
 	Quiet time.Duration
 	// MaxCells bounds the cells in memory, default DefaultMaxCells. Cells
 	// beyond it are refused; for own cells the decision is degraded.

@@ -98,11 +98,15 @@ const maxQuietInterval = time.Second
 
 // interval returns the time between two messages that are not expedited.
 func (l *link) interval() time.Duration {
-	quiet := min(l.cfg.Quiet, maxQuietInterval)
+	return max(l.shortest(), min(l.cfg.Quiet, maxQuietInterval))
+}
+
+// shortest returns the same of a daemon without Config.Quiet.
+func (l *link) shortest() time.Duration {
 	if l.local {
-		return max(l.cfg.Interval, quiet)
+		return l.cfg.Interval
 	}
-	return max(l.cfg.WANInterval, quiet)
+	return l.cfg.WANInterval
 }
 
 // next returns the next multiple of the interval, so that the shards of a

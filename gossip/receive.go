@@ -80,6 +80,9 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	if newer && m.Complete && m.Hi <= l.contiguous {
 		e.complete(now, l, m)
 	}
+	if newer && !m.Complete && !m.Expedited { // the rest waits for an acknowledgement
+		l.due = min(l.due, now+l.shortest())
+	}
 	return e.changes, nil
 }
 
@@ -115,6 +118,9 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.resyncTo = e.state.version
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 	case m.Ack > l.acked:
+		if l.inflight >= maxInflight*e.cfg.FrameCells { // the rest waited for it
+			l.due = min(l.due, l.lastSent+l.shortest())
+		}
 		l.acked, l.inflight, l.backoff = m.Ack, 0, 0
 		l.sent = max(l.sent, l.acked)
 		l.resendAt = now + l.patience()

@@ -114,6 +114,24 @@ func TestViewIsAsOldAsItsProof(t *testing.T) {
 	}
 }
 
+// More cells than may be on their way: with Quiet, too, they follow each
+// acknowledgement, and that comes after the interval.
+func TestQuietDoesNotDelayManyCells(t *testing.T) {
+	for _, names := range [][]string{{"a", "a"}, {"a", "b"}} {
+		r := newRig(Config{Quiet: time.Minute, FrameCells: 2}, names...)
+		r.run(3 * time.Second)
+		for k := range 200 {
+			r.add("a1", k, 1)
+		}
+		r.run(200 * 2 * DefaultWANInterval / (maxInflight * 2))
+		for k := range 200 {
+			if got := r.total(r.members[1].name, k); got != 1 {
+				t.Fatalf("%v: cell %d of 200 did not arrive", names, k)
+			}
+		}
+	}
+}
+
 // However much is urgent, a peer is not sent more than one message in a gap.
 func TestMinGap(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
