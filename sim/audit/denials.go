@@ -149,10 +149,10 @@ func (a *denialAuditor) look() {
 				if o == nil {
 					continue
 				}
-				*a.linked.of(direction{p.index, o.index, 0}) = now
 				age := time.Duration(math.MaxInt64)
 				if l.Unsent >= 0 {
 					age = l.Unsent + max(0, l.RTT)
+					*a.linked.of(direction{p.index, o.index, 0}) = now
 				}
 				pair := &a.ages[p.region*n+o.region]
 				*pair = max(*pair, age)
@@ -169,8 +169,9 @@ func (a *denialAuditor) look() {
 	}
 }
 
-// unlinked reads the ages of processes that are up and no peers. Others send
-// their counts when these lose such a process too.
+// unlinked reads the ages of processes that are up and no peers, or peers of
+// which there is no view: their counts come alone, when they are expedited.
+// Others send the counts of a process when these lose it too.
 func (a *denialAuditor) unlinked(now time.Duration) {
 	for _, p := range a.up {
 		for _, o := range a.up {
