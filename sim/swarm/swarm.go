@@ -309,9 +309,9 @@ func (d *draw) limit() (text string, most uint64) {
 		requests = 0
 	}
 	large := d.factor()
-	switch { // as much as the language allows
+	switch { // as much as the language allows, with the largest budget
 	case bucket:
-		large = min(large, 50_000)
+		large = min(large, 25_000)
 	case algorithm == "sliding_log":
 		large = min(large, 50)
 	}

@@ -54,6 +54,15 @@ func BenchmarkSwarm(b *testing.B) {
 	}
 }
 
+// Every seed draws a run: the first of these drew more hits a second than the
+// language of limits allows a bucket with an owner.
+func TestDraws(t *testing.T) {
+	Draw(20261125400443, false)
+	for seed := range uint64(1_000) {
+		Draw(seed, false)
+	}
+}
+
 // TestLossTakesTime: agreement has more time where frames are lost, and never
 // without an end.
 func TestLossTakesTime(t *testing.T) {
