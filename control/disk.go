@@ -1,12 +1,17 @@
 package control
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // disk holds the items to store, and the messages and steps that depend on
 // them.
 type disk struct {
 	next   batch
 	flight *batch // being stored, nil for none
+	// number is that of the latest batch that is stored.
+	number uint64
 	// failing is the latest error, nil after a success; retry is the time of
 	// the next attempt.
 	failing error
@@ -15,10 +20,13 @@ type disk struct {
 
 // batch holds items that are stored with one sync.
 type batch struct {
-	items    [][]byte
+	items    []stored
 	messages []Message
 	after    []func()
 }
+
+// maxHeld bounds the items, and the messages, that wait for the disk.
+const maxHeld = 1_024
 
 // retryStore is the time between two attempts to store.
 const retryStore = time.Second
@@ -26,8 +34,25 @@ const retryStore = time.Second
 // queue stores an item with the next batch. A diskless daemon stores nothing.
 func (n *Node) queue(s stored) {
 	if n.cfg.Durable {
-		n.disk.next.items = append(n.disk.next.items, s.encode())
+		b := &n.disk.next
+		if b.items = append(b.items, s); len(b.items) > maxHeld {
+			b.items = n.state(slices.DeleteFunc(b.items, func(s stored) bool { return !s.ofVoter() }))
+		}
 	}
+}
+
+// state appends items with all that is not of a voter. Those of a voter are few:
+// it waits for its disk.
+func (n *Node) state(items []stored) []stored {
+	self := n.self
+	items = append(items, stored{Self: &self})
+	if p := n.founding.promise; p != (promise{}) {
+		items = append(items, stored{Founding: &p})
+	}
+	if n.record != nil {
+		items = append(items, stored{Base: n.encoded()})
+	}
+	return items
 }
 
 // hold sends a message once everything queued so far is stored.
@@ -37,7 +62,8 @@ func (n *Node) hold(p *peer, m Message) {
 		n.out = append(n.out, m)
 		return
 	}
-	n.disk.next.messages = append(n.disk.next.messages, m)
+	b := &n.disk.next
+	b.messages = append(b.messages[max(0, len(b.messages)+1-maxHeld):], m)
 }
 
 // afterStore calls a function once everything queued so far is stored.
@@ -63,7 +89,15 @@ func (n *Node) toStore() [][]byte {
 	n.queue(stored{Self: &self})
 	b := d.next
 	d.flight, d.next = &b, batch{}
-	return b.items
+	return encodeAll(b.items)
+}
+
+func encodeAll(items []stored) [][]byte {
+	out := make([][]byte, len(items))
+	for i := range items {
+		out[i] = items[i].encode()
+	}
+	return out
 }
 
 // Stored reports that the items of Ready are stored and synced.
@@ -74,7 +108,7 @@ func (n *Node) Stored(at time.Duration) {
 		return
 	}
 	b := d.flight
-	d.flight = nil
+	d.flight, d.number = nil, n.self.Store
 	if d.failing != nil {
 		d.failing = nil
 		n.events.Add(StoreMended, "", "")
@@ -96,8 +130,7 @@ func (n *Node) release(b *batch) {
 }
 
 // Failed reports that the items of Ready could not be stored. Nothing that
-// depends on them is sent. Ready requests to store them again every second, or
-// the driver replaces all that is stored by Snapshot.
+// depends on them is sent. Ready requests to store them again every second.
 func (n *Node) Failed(at time.Duration, err error) {
 	n.clock(at)
 	d := &n.disk
@@ -115,21 +148,23 @@ func (n *Node) Failed(at time.Duration, err error) {
 	d.failing, d.retry = err, at+retryStore
 }
 
-// Snapshot returns items that replace all stored ones. It does not cover items
-// that Ready returned and that are not stored yet.
+// Snapshot returns items that replace all stored ones. With the items that Ready
+// returned, and that are not stored yet, it covers them.
 func (n *Node) Snapshot() [][]byte {
-	var items [][]byte
-	add := func(s stored) { items = append(items, s.encode()) }
-	self := n.self
-	add(stored{Self: &self})
-	if p := n.founding.promise; p != (promise{}) {
-		add(stored{Founding: &p})
-	}
-	if n.record != nil {
-		add(stored{Base: n.record.Encode()})
-	}
+	items := n.state(nil)
 	if n.raft != nil {
-		n.raft.snapshot(add)
+		n.raft.snapshot(func(s stored) { items = append(items, s) })
 	}
-	return items
+	if n.disk.flight != nil {
+		items = append(items, n.disk.flight.items...)
+	}
+	return encodeAll(items)
+}
+
+// encoded returns the JSON form of the record.
+func (n *Node) encoded() []byte {
+	if n.form.of != n.record {
+		n.form.of, n.form.json = n.record, n.record.Encode()
+	}
+	return n.form.json
 }

@@ -11,8 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// Entry is one change of the record, as a leader proposes it. Exactly one of
-// its changes is there.
+// Entry is one command, as a leader proposes it: a change of the record, with
+// the text that describes it, or the refusal of one. All texts come from the
+// leader, so that daemons of several versions have equal records.
 type Entry struct {
 	// Format is the format of records that the entry needs.
 	Format int `json:"format"`
@@ -22,6 +23,10 @@ type Entry struct {
 	Changes uint64  `json:"changes"`
 	Before  string  `json:"before"`
 	Command Command `json:"command"`
+	// Refused is why the leader refuses the command: the entry then changes the
+	// outcomes alone. It is in the log, so that the command cannot be done
+	// later.
+	Refused string `json:"refused,omitempty"`
 
 	Change
 }
@@ -77,11 +82,11 @@ func checkTexts(texts ...string) error {
 const MaxEntryBytes = 1 << 20
 
 // errVoid is the error of an entry that came after another change than it was
-// checked against, or that was done before. It changes nothing.
+// checked against, or whose command has an outcome. It changes nothing.
 var errVoid = errors.New("void")
 
 // DivergedError is the error of an entry that was checked against another
-// record than the one here, although as many entries changed both.
+// record than the one here, although that has all entries before it.
 type DivergedError struct{ Here, Leader string }
 
 // Error returns a text with both hashes.
@@ -113,85 +118,112 @@ func DecodeEntry(data []byte) (*Entry, error) {
 }
 
 // apply returns the record after an entry at a version. An entry that must not
-// be applied changes only the version: the error is errVoid, a *DivergedError,
-// or why the change was refused.
+// be applied changes only the version: the error is errVoid or a
+// *DivergedError. The record is nil for an entry that this version of rld cannot
+// apply.
 func (r *Record) apply(at Version, e *Entry) (*Record, error) {
-	next := *r
-	next.Version = at
-	unchanged := next
-	next.hash = ""
-	if e.Format > r.Format {
-		return &unchanged, fmt.Errorf("an entry of format %d in a record of format %d", e.Format, r.Format)
+	h := r.Hash()
+	switch {
+	case e.Format > r.Format:
+		return nil, fmt.Errorf("an entry of format %d in a record of format %d", e.Format, r.Format)
+	case e.Changes > r.Changes: // the leader had only entries before this one
+		return r.at(at, false), &DivergedError{Here: h, Leader: e.Before}
+	case e.Changes < r.Changes || r.Outcome(e.Command.Request) != nil:
+		return r.at(at, false), errVoid
+	case e.Before != h:
+		return r.at(at, false), &DivergedError{Here: h, Leader: e.Before}
 	}
-	if e.Changes != r.Changes || r.done(e.Command.Request) != nil {
-		return &unchanged, errVoid
+	next, o := r.at(at, true), Outcome{Request: e.Command.Request, Version: at, Refused: e.Refused}
+	if o.Refused == "" && next.change(e) != nil { // the leader found no fault: it has another version of rld
+		next, o.Refused = r.at(at, true), "it is not valid here"
 	}
-	if h := r.Hash(); e.Before != h {
-		return &unchanged, &DivergedError{Here: h, Leader: e.Before}
-	}
-	text, err := next.change(at, e)
-	if err == nil {
-		err = checkTexts(e.Command.Author, e.Command.Reason, text)
-	}
-	if err != nil {
-		return &unchanged, err
-	}
-	c := e.Command
-	c.Version, c.Text = at, text
-	next.Changes++
-	next.remember(c)
-	if err := next.validate(); err != nil {
-		return &unchanged, err
-	}
-	if size := len(next.Encode()); size > MaxRecordBytes {
-		return &unchanged, fmt.Errorf("the record would have %d bytes: want at most %d", size, MaxRecordBytes)
-	}
-	return &next, nil
+	next.conclude(o)
+	return next, nil
 }
 
-// change makes the change of an entry and describes it.
-func (r *Record) change(at Version, e *Entry) (string, error) {
+// check returns the text that describes a change, and an error if the record
+// would refuse it.
+func (r *Record) check(e *Entry) (string, error) {
+	next := r.at(r.Version, true)
+	if err := next.change(e); err != nil {
+		return "", err
+	}
+	text := e.describe()
+	if err := checkTexts(e.Command.Author, e.Command.Reason, text); err != nil {
+		return "", err
+	}
+	// Later outcomes need no check.
+	if size := len(next.Encode()); size > MaxRecordBytes-maxOutcomeBytes {
+		return "", fmt.Errorf("the record would have %d bytes: want at most %d", size, MaxRecordBytes-maxOutcomeBytes)
+	}
+	return text, nil
+}
+
+// change makes the change of an entry, at the version of the record.
+func (r *Record) change(e *Entry) error {
 	switch {
 	case e.Region != nil && e.Note == nil:
-		return r.changeRegion(at, e.Region)
-	case e.Note != nil && e.Region == nil:
-		return e.Note.Text, nil
+		if err := r.changeRegion(e.Region); err != nil {
+			return err
+		}
+	case e.Note == nil || e.Region != nil:
+		return errors.New("a command with no change, or with several: want one")
 	}
-	return "", errors.New("an entry with no change, or with several: want one")
+	c := e.Command
+	c.Version = r.Version
+	r.remember(c)
+	return r.validate()
 }
 
-func (r *Record) changeRegion(at Version, c *RegionChange) (string, error) {
+// describe returns the text of a change.
+func (c *Change) describe() string {
+	if c.Note != nil {
+		return c.Note.Text
+	}
+	switch g := c.Region; g.Op {
+	case AddRegion:
+		return fmt.Sprintf("region %s added with %s", g.Name, percent(g.Weight))
+	case WeighRegion:
+		return fmt.Sprintf("region %s has %s", g.Name, percent(g.Weight))
+	case DrainRegion:
+		return fmt.Sprintf("region %s drains", g.Name)
+	default:
+		return fmt.Sprintf("region %s removed", g.Name)
+	}
+}
+
+func (r *Record) changeRegion(c *RegionChange) error {
 	g := r.Region(c.Name)
 	switch {
 	case c.Op == AddRegion && g != nil:
-		return "", fmt.Errorf("region %q is there already", c.Name)
+		return fmt.Errorf("region %q is there already", c.Name)
 	case c.Op != AddRegion && g == nil:
-		return "", fmt.Errorf("region %q is not known: the regions are %s", c.Name, strings.Join(r.names(), ", "))
+		return fmt.Errorf("region %q is not known: the regions are %s", c.Name, strings.Join(r.names(), ", "))
 	case (c.Op == AddRegion || c.Op == WeighRegion) && (c.Weight == 0 || c.Weight >= Whole):
-		return "", fmt.Errorf("region %q with a weight of %d parts per million: want 1 to %d", c.Name, c.Weight, Whole-1)
+		return fmt.Errorf("region %q with a weight of %d parts per million: want 1 to %d", c.Name, c.Weight, Whole-1)
 	}
+	r.Regions = slices.Clone(r.Regions)
+	weight := c.Weight
 	switch c.Op {
 	case AddRegion:
-		r.Regions = append(slices.Clone(r.Regions), Region{Name: c.Name, Generation: at})
+		r.Regions = append(r.Regions, Region{Name: c.Name, Generation: r.Version})
 		slices.SortFunc(r.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
-		return fmt.Sprintf("region %s added with %s", c.Name, percent(c.Weight)), r.reweigh(c.Name, c.Weight)
 	case WeighRegion:
-		r.Regions = slices.Clone(r.Regions)
 		r.Region(c.Name).Draining = false
-		return fmt.Sprintf("region %s has %s", c.Name, percent(c.Weight)), r.reweigh(c.Name, c.Weight)
 	case DrainRegion:
-		r.Regions = slices.Clone(r.Regions)
-		r.Region(c.Name).Draining = true
-		return fmt.Sprintf("region %s drains", c.Name), r.reweigh(c.Name, 0)
+		r.Region(c.Name).Draining, weight = true, 0
 	case RemoveRegion:
-		r.Regions = slices.Clone(r.Regions)
-		if err := r.reweigh(c.Name, 0); err != nil {
-			return "", err
-		}
-		r.Regions = slices.DeleteFunc(r.Regions, func(g Region) bool { return g.Name == c.Name })
-		return fmt.Sprintf("region %s removed", c.Name), nil
+		weight = 0
+	default:
+		return fmt.Errorf("operation %q on a region: want %s, %s, %s or %s", c.Op, AddRegion, WeighRegion, DrainRegion, RemoveRegion)
 	}
-	return "", fmt.Errorf("operation %q on a region: want %s, %s, %s or %s", c.Op, AddRegion, WeighRegion, DrainRegion, RemoveRegion)
+	if err := r.reweigh(c.Name, weight); err != nil {
+		return err
+	}
+	if c.Op == RemoveRegion {
+		r.Regions = slices.DeleteFunc(r.Regions, func(g Region) bool { return g.Name == c.Name })
+	}
+	return nil
 }
 
 // reweigh gives a region a weight. The others share the rest in proportion to
@@ -253,12 +285,11 @@ func percent(ppm uint32) string {
 // withVoter returns the record after a change of the voters at a version: it
 // sets the voter, or removes that with its raft name.
 func (r *Record) withVoter(at Version, s Voter, remove bool) *Record {
-	next := *r
-	next.Version, next.Changes, next.hash = at, r.Changes+1, ""
+	next := r.at(at, true)
 	next.Voters = slices.DeleteFunc(slices.Clone(r.Voters), func(o Voter) bool { return o.Raft == s.Raft })
 	if !remove {
 		next.Voters = append(next.Voters, s)
 		slices.SortFunc(next.Voters, func(a, b Voter) int { return cmp.Compare(a.Raft, b.Raft) })
 	}
-	return &next
+	return next
 }

@@ -38,6 +38,9 @@ const (
 	OldDisk
 	// Rejected: a message or an item of Peer is invalid. Text is the reason.
 	Rejected
+	// Abstains: the voter of this daemon stopped until the next start. Text is
+	// the reason.
+	Abstains
 	// StoreFailed, StoreMended: items could not be stored; they can again.
 	StoreFailed
 	StoreMended
@@ -48,7 +51,7 @@ func (k EventKind) String() string {
 	return enum.Name(k,
 		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
 		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
-		"old disk", "rejected", "store failed", "store mended",
+		"old disk", "rejected", "abstains", "store failed", "store mended",
 	)
 }
 

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// after returns the record after a committed entry, and why the entry was
-// refused if it was: it then changes the version alone.
+// after returns the record after a committed entry, as Record.apply does.
 func (r *Record) after(it *Item) (*Record, error) {
 	at := Version{r.Version.Recovery, it.Index}
 	switch {
@@ -15,46 +14,63 @@ func (r *Record) after(it *Item) (*Record, error) {
 		return r.withVoter(at, *it.Voter, it.Remove), nil
 	case it.Entry != nil:
 		e, err := DecodeEntry(it.Entry)
-		if err == nil {
-			return r.apply(at, e)
+		if err != nil {
+			return nil, err
 		}
-		next := *r
-		next.Version = at
-		return &next, err
+		return r.apply(at, e)
 	}
-	next := *r
-	next.Version = at
-	return &next, nil
+	return r.at(at, false), nil
 }
 
-// follow brings this daemon up to date from a message, and answers a sender
-// that lags.
+// follow brings this daemon up to date from a message, and a sender that asks
+// for it.
 func (n *Node) follow(p *peer, m *Message) {
 	if m.Base != nil {
-		n.takeBase(p, m.Base)
+		n.takeBase(p, m)
 	}
 	n.takeEntries(m)
 	if n.record == nil {
+		if m.Cluster != 0 {
+			n.want(p)
+		}
 		return
 	}
 	here, there := n.record.Version, m.Version
-	switch order := there.Compare(here); {
+	order := there.Compare(here)
+	switch {
 	case m.Cluster == 0:
-		n.sendDifference(p, Version{})
+		order = -1
 	case there.Recovery.Number == here.Recovery.Number && there.Recovery != here.Recovery:
 		n.events.AddOnce(Split, p.Name, there.Recovery.Random.String(), fmt.Sprintf(
 			"recovery %d is %v there and %v here", here.Recovery.Number, there.Recovery.Random, here.Recovery.Random))
+		return
+	case order == 0 && m.Hash != n.record.Hash() && p.sender.ID == n.leader() && !n.leads():
+		n.diverge(fmt.Sprintf("version %v is %s here and %s at the leader", here, n.record.Hash(), m.Hash))
+	}
+	switch {
+	case order > 0:
+		n.want(p)
+	case order < 0 && m.Want:
+		n.sendDifference(p, m.Cluster, there)
 	case order < 0:
-		n.sendDifference(p, there)
-	case order > 0 && n.at-p.askedAt >= n.cfg.Heartbeat:
-		p.askedAt = n.at
-		n.send(p, Message{}) // it answers a lower version with the difference
+		n.send(p, Message{}) // it learns that it lags
+	}
+}
+
+// want asks a peer for what this daemon lacks, one peer at a time.
+func (n *Node) want(p *peer) {
+	if n.at >= n.due.want {
+		n.due.want = n.at + n.cfg.Heartbeat
+		n.send(p, Message{Want: true})
 	}
 }
 
 // takeBase adopts the record of a peer if it is later than the one here.
-func (n *Node) takeBase(p *peer, data []byte) {
-	r, err := DecodeRecord(data)
+func (n *Node) takeBase(p *peer, m *Message) {
+	if n.record != nil && !n.diverged && m.Version.Compare(n.record.Version) <= 0 {
+		return // the version is that of the base, or a later one
+	}
+	r, err := DecodeRecord(m.Base)
 	if err != nil {
 		n.events.AddOnce(Rejected, p.Name, "record", err.Error())
 		return
@@ -70,21 +86,19 @@ func (n *Node) takeBase(p *peer, data []byte) {
 			}
 		case r.Version.Recovery.Number == here.Version.Recovery.Number:
 			return // a split
-		case here.Version.Index > r.From.Index && here.Version.Recovery == r.From.Recovery:
-			n.events.Add(TailDropped, p.Name, fmt.Sprintf(
-				"entries %d to %d: recovery %d begins before them", r.From.Index+1, here.Version.Index, r.Version.Recovery.Number))
 		}
+		n.dropTail(r, p.Name)
 	}
 	n.adopt(r)
 }
 
 // takeEntries applies the entries of a message that follow the record.
 func (n *Node) takeEntries(m *Message) {
-	if n.record == nil || m.Version.Recovery != n.record.Version.Recovery || m.After > n.record.Version.Index || n.diverged {
+	if n.record == nil || m.Log != n.record.Version.Recovery {
 		return
 	}
 	for i := range m.Entries {
-		if it := &m.Entries[i]; it.Index == n.record.Version.Index+1 {
+		if it := &m.Entries[i]; it.Index == n.record.Version.Index+1 && !n.diverged {
 			n.apply(it)
 		}
 	}
@@ -94,7 +108,7 @@ func (n *Node) takeEntries(m *Message) {
 func (n *Node) adopt(r *Record) {
 	r.Hash()
 	n.record, n.log, n.diverged = r, nil, false
-	n.queue(stored{Base: r.Encode()})
+	n.queue(stored{Base: n.encoded()})
 	n.resolve()
 	n.followVoters()
 }
@@ -102,9 +116,12 @@ func (n *Node) adopt(r *Record) {
 // apply applies the next committed entry.
 func (n *Node) apply(it *Item) {
 	next, err := n.record.after(it)
+	if next == nil {
+		n.abstain(fmt.Sprintf("entry %d: %v", it.Index, err)) // and go on with this record
+		return
+	}
 	if diverged, ok := errors.AsType[*DivergedError](err); ok && !n.leads() {
-		n.diverged = true
-		n.events.Add(Diverged, "", diverged.Error())
+		n.diverge(diverged.Error())
 	}
 	switch {
 	case it.Voter != nil && it.Remove:
@@ -112,16 +129,27 @@ func (n *Node) apply(it *Item) {
 	case it.Voter != nil && !it.Voter.Learner:
 		n.events.Add(VoterAdded, "", it.Voter.Daemon.String())
 	case it.Entry != nil && next.Changes > n.record.Changes:
-		n.events.Add(Applied, "", next.History[len(next.History)-1].Text)
+		if o := next.Outcomes[len(next.Outcomes)-1]; o.Refused != "" {
+			n.events.Add(CommandRefused, "", o.Refused)
+		} else {
+			n.events.Add(Applied, "", next.History[len(next.History)-1].Text)
+		}
 	}
 	next.Hash()
+	n.queue(stored{Log: n.record.Version.Recovery, Item: it})
 	n.record = next
 	n.log = append(n.log, *it)
 	if len(n.log) >= 2*n.cfg.Entries {
 		n.log = slices.Clone(n.log[len(n.log)-n.cfg.Entries:])
 	}
-	n.queue(stored{Item: it})
 	n.resolve()
+}
+
+// diverge notes that the record differs from that of the leader, which will
+// replace it.
+func (n *Node) diverge(how string) {
+	n.diverged = true
+	n.events.Add(Diverged, "", how)
 }
 
 // push sends the latest entries, after an index, to those that depend on this
@@ -129,20 +157,24 @@ func (n *Node) apply(it *Item) {
 func (n *Node) push(after uint64) {
 	for _, p := range n.peers {
 		if n.leads() || p.Region == n.cfg.Region {
-			n.sendDifference(p, Version{n.record.Version.Recovery, after})
+			n.sendDifference(p, n.record.Cluster.ID, Version{n.record.Version.Recovery, after})
 		}
 	}
 }
 
-// sendDifference sends the later entries, or the record, to a daemon.
-func (n *Node) sendDifference(p *peer, have Version) {
+// sendDifference sends the later entries to a daemon that has a version, or the
+// record if it lags far behind.
+func (n *Node) sendDifference(p *peer, cluster Number, have Version) {
 	here := n.record.Version
 	first := here.Index + 1 - uint64(len(n.log))
-	if have.Recovery != here.Recovery || have.Index+1 < first {
-		n.send(p, Message{Base: n.record.Encode()})
+	if cluster == 0 || have.Recovery != here.Recovery || have.Index+1 < first {
+		if n.at-p.baseAt >= n.cfg.Heartbeat/2 {
+			p.baseAt = n.at
+			n.send(p, Message{Base: n.encoded()})
+		}
 		return
 	}
-	m, size := Message{After: have.Index}, 0
+	m, size := Message{Log: here.Recovery}, 0
 	for _, it := range n.log[min(have.Index+1-first, uint64(len(n.log))):] {
 		size += len(it.Entry) + 128
 		if n := len(m.Entries); n == MaxEntries || n > 0 && size > fillBytes {
@@ -163,7 +195,7 @@ func (n *Node) compare() {
 	}
 	n.due.compare = n.at + n.between(n.cfg.Compare*3/4, n.cfg.Compare*5/4)
 	if p := n.byID(n.leader()); n.diverged && p != nil {
-		n.send(p, Message{})
+		n.send(p, Message{Want: true})
 		return
 	}
 	n.send(n.peers[n.rng.IntN(len(n.peers))], Message{})
@@ -171,12 +203,13 @@ func (n *Node) compare() {
 
 // confirm asks for a version that was current after this daemon started.
 func (n *Node) confirm() {
-	if n.starting == 0 || n.record == nil {
+	if n.starting == 0 || n.record == nil || n.storing {
 		return
 	}
 	if n.needed != nil {
-		if n.record.Version.Compare(*n.needed) >= 0 {
-			n.starting, n.needed = 0, nil
+		if n.record.Version.Compare(*n.needed) >= 0 && !n.diverged {
+			n.storing = true
+			n.afterStore(func() { n.starting, n.needed, n.storing = 0, nil, false })
 		}
 		return
 	}
@@ -196,10 +229,17 @@ func (n *Node) confirm() {
 	}
 }
 
+// restart makes the daemon ask again whether its record is current.
+func (n *Node) restart() {
+	if !n.storing {
+		n.starting, n.needed = n.number(), nil
+	}
+}
+
 // answerAsk answers the question of a peer, and takes an answer.
 func (n *Node) answerAsk(p *peer, m *Message) {
 	switch {
-	case m.Ask == 0 || n.record == nil:
+	case m.Ask == 0 || n.record == nil || n.diverged:
 	case n.leads():
 		n.raft.ask(p.Address, m.Ask)
 	case p.Region == n.cfg.Region && n.starting == 0:
@@ -219,5 +259,5 @@ func (n *Node) confirmed(t *Answer) {
 
 // Starting reports whether the daemon does not know yet whether its record is
 // current: neither the leader nor a daemon of its region confirmed it since it
-// started.
+// started, and then it was stored.
 func (n *Node) Starting() bool { return n.starting != 0 }

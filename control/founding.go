@@ -43,7 +43,8 @@ func (f *Founding) record() *Record {
 		r.Voters = append(r.Voters, Voter{Raft: o.Raft, Daemon: o.Daemon, Region: o.Region})
 	}
 	slices.SortFunc(r.Voters, func(a, b Voter) int { return cmp.Compare(a.Raft, b.Raft) })
-	r.History = []Command{{Request: f.Cluster, Version: at, At: f.Begun, Author: "cluster init", Text: "the cluster began"}}
+	r.remember(Command{Request: f.Cluster, Version: at, At: f.Begun, Author: "cluster init", Text: "the cluster began"})
+	r.conclude(Outcome{Request: f.Cluster, Version: at})
 	return r
 }
 
@@ -65,6 +66,9 @@ type Ballot struct {
 	Round    uint64 `json:"round"`
 	Proposer ID     `json:"proposer"`
 }
+
+// maxRound bounds the rounds of ballots, so that there is always a higher one.
+const maxRound = 1 << 62
 
 // compare orders ballots.
 func (b Ballot) compare(o Ballot) int {
@@ -199,6 +203,10 @@ func (n *Node) receiveFounding(p *peer, m *FoundingMessage) {
 		return
 	}
 	f := &n.founding
+	if max(m.Ballot.Round, m.Promised.Round) > maxRound {
+		n.events.AddOnce(Rejected, p.Name, "founding", fmt.Sprintf("round %d: want at most %d", max(m.Ballot.Round, m.Promised.Round), uint64(maxRound)))
+		return
+	}
 	f.round = max(f.round, m.Ballot.Round, m.Promised.Round)
 	switch m.Step {
 	case stepPrepare, stepAccept:
@@ -284,10 +292,16 @@ func (f *founding) propose() {
 		v := *f.asked
 		v.Cluster = Number(n.rng.Uint64() | 1)
 		for _, name := range n.cfg.Founders {
-			if r, ok := f.answers[name]; ok {
+			r, ok := f.answers[name]
+			if ok && slices.ContainsFunc(v.Regions, func(g FirstRegion) bool { return g.Name == r.founder.Region }) {
 				r.founder.Raft = Number(n.rng.Uint64() | 1)
 				v.Founders = append(v.Founders, r.founder)
 			}
+		}
+		if err := v.validate(n.cfg.Founders); err != nil {
+			n.events.AddOnce(FoundersDiffer, "", "regions", err.Error())
+			f.ballot, f.again = Ballot{}, n.at+4*n.cfg.election()
+			return
 		}
 		f.value = &v
 	}

@@ -19,6 +19,8 @@ type Sender struct {
 	// Store is the number of its latest durable write.
 	Store   uint64 `json:"store,omitempty"`
 	Durable bool   `json:"durable,omitempty"`
+	// Applied is the index up to which its voter has applied the log.
+	Applied uint64 `json:"applied,omitempty"`
 	// Leaving daemons give their vote away.
 	Leaving bool `json:"leaving,omitempty"`
 	// Starting daemons do not know yet whether their record is current.
@@ -29,27 +31,28 @@ type Sender struct {
 }
 
 // Message is a message between the nodes of two daemons. Each one carries the
-// version of its sender: a receiver with a later version answers with what the
-// sender lacks, and one with an earlier version asks for it in the same way.
+// version of its sender, by which the receiver learns that it lags and asks, or
+// that the sender does.
 type Message struct {
 	From, To crdt.Incarnation `json:"-"`
 
 	Sender  Sender  `json:"sender"`
 	Cluster Number  `json:"cluster"` // 0 before the founding
 	Version Version `json:"version"`
+	Hash    string  `json:"hash,omitempty"` // of the record of Version
+	// Want asks for what the sender lacks.
+	Want bool `json:"want,omitempty"`
 
 	// Base is the record of the sender, for a receiver that lags far behind.
 	Base []byte `json:"-"`
-	// After is the index before the first of Entries, which follow each other.
-	After   uint64 `json:"after,omitempty"`
+	// Log is the recovery that Entries and Raft belong to.
+	Log Recovery `json:"log,omitzero"`
+	// Entries are committed entries that follow each other.
 	Entries []Item `json:"entries,omitempty"`
-
-	// Raft are messages of raft between two voters of the recovery Log.
-	Log  Recovery          `json:"log,omitzero"`
+	// Raft are messages of raft between two voters.
 	Raft []*raftpb.Message `json:"-"`
 
 	Requests []Request `json:"requests,omitempty"`
-	Refused  []Refusal `json:"refused,omitempty"`
 
 	// Ask is a question for a version that was current after it was asked, and
 	// Answer the answer to one.
@@ -71,11 +74,9 @@ type Item struct {
 
 // Request is a command on its way to the leader.
 type Request struct {
-	ID Number `json:"id"`
-	// Origin is the process that waits for the result.
-	Origin crdt.Incarnation `json:"origin"`
-	Author string           `json:"author"`
-	Reason string           `json:"reason,omitempty"`
+	ID     Number `json:"id"`
+	Author string `json:"author"`
+	Reason string `json:"reason,omitempty"`
 	Change
 }
 
@@ -83,12 +84,6 @@ type Request struct {
 type Change struct {
 	Region *RegionChange `json:"region,omitempty"`
 	Note   *Note         `json:"note,omitempty"`
-}
-
-// Refusal is the answer of a leader to a command that it does not propose.
-type Refusal struct {
-	ID     Number `json:"id"`
-	Reason string `json:"reason"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.
@@ -101,7 +96,7 @@ type Answer struct {
 const (
 	// MaxEntries bounds the entries.
 	MaxEntries = 256
-	// MaxRequests bounds the commands, and the answers to them.
+	// MaxRequests bounds the commands.
 	MaxRequests = 64
 	// MaxRaft bounds the messages of raft.
 	MaxRaft = 256

@@ -28,10 +28,18 @@ type Node struct {
 
 	record *Record // nil before the founding
 	log    []Item  // committed entries before and at the record, contiguous
+	form   struct {
+		of   *Record
+		json []byte
+	} // JSON form of a record
 	// starting is the question whose answer ends the start, 0 after that.
 	starting Number
-	needed   *Version  // that the answer named
-	diverged bool      // the record must be replaced
+	needed   *Version // that the answer named
+	storing  bool     // the needed version
+	diverged bool     // the record must be replaced
+	// abstains is why the voter of this daemon stopped until the next start,
+	// empty if it did not: an entry could not be applied, or raft failed.
+	abstains string
 	raft     *raftNode // nil for a daemon that does not vote
 	founding founding
 	requests requests
@@ -45,7 +53,7 @@ type Node struct {
 }
 
 // dues are the times of periodic work.
-type dues struct{ compare, ask, place time.Duration }
+type dues struct{ compare, want, ask, place time.Duration }
 
 // peer is a live daemon, with the content of its latest message.
 type peer struct {
@@ -53,7 +61,7 @@ type peer struct {
 	sender  Sender
 	version Version
 	heardAt time.Duration // -1 before its first message
-	askedAt time.Duration // when it was asked for its record
+	baseAt  time.Duration // when it got the whole record
 }
 
 // New returns a node. A node without a state draws its id.
@@ -73,10 +81,10 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 		n.self.ID = n.newID()
 	}
 	n.self.Run = n.number()
-	n.queue(stored{Self: &n.self})
-	if n.record != nil {
-		n.starting = n.number()
-	}
+	n.disk.number = n.self.Store
+	self := n.self
+	n.queue(stored{Self: &self})
+	n.starting = n.number()
 	if start.resumes() {
 		if err := n.resumeRaft(start); err != nil {
 			return nil, err
@@ -120,7 +128,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 		o := n.peer(p.Address)
 		fresh := o == nil
 		if fresh {
-			o = &peer{heardAt: -1, askedAt: at - n.cfg.Heartbeat}
+			o = &peer{heardAt: -1, baseAt: at - n.cfg.Heartbeat}
 		}
 		o.Peer = p
 		kept = append(kept, o)
@@ -181,11 +189,11 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if p == nil || m.To != n.address {
 		return ErrUnknownSender
 	}
-	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
 	if n.record != nil && m.Cluster != 0 && m.Cluster != n.record.Cluster.ID {
 		n.events.AddOnce(ForeignCluster, p.Name, m.Cluster.String(), fmt.Sprintf("cluster %v", m.Cluster))
 		return nil
 	}
+	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
@@ -219,7 +227,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 		m := &r.Messages[i]
 		m.From, m.Sender = n.address, n.sender()
 		if n.record != nil {
-			m.Cluster, m.Version = n.record.Cluster.ID, n.record.Version
+			m.Cluster, m.Version, m.Hash = n.record.Cluster.ID, n.record.Version, n.record.Hash()
 			if n.diverged { // nothing that follows this record is of use
 				m.Version.Index = 0
 			}
@@ -233,10 +241,14 @@ func (n *Node) Ready(at time.Duration) Ready {
 
 // sender describes this daemon.
 func (n *Node) sender() Sender {
-	return Sender{
-		ID: n.self.ID, Run: n.self.Run, Store: n.self.Store, Durable: n.cfg.Durable,
-		Leaving: n.leaving, Starting: n.starting != 0, Leader: n.leader(),
+	s := Sender{
+		ID: n.self.ID, Run: n.self.Run, Store: n.disk.number, Durable: n.cfg.Durable,
+		Leaving: n.leaving || n.abstains != "", Starting: n.starting != 0, Leader: n.leader(),
 	}
+	if n.raft != nil {
+		s.Applied = n.raft.applied
+	}
+	return s
 }
 
 // leader returns the leader of the log as far as this daemon knows: by its own

@@ -34,7 +34,7 @@ func (n *Node) place() {
 		return
 	}
 	n.due.place = n.at + n.cfg.Retry
-	if n.record.Version.Index != v.applied {
+	if !v.complete() {
 		return
 	}
 	p := n.placement()
@@ -87,7 +87,9 @@ func (n *Node) placement() *placement {
 
 // patience is how long a daemon without a message still counts as live among a
 // number of peers: messages of a neighbor come at random.
-func (c *Config) patience(peers int) time.Duration { return c.Compare * time.Duration(8+4*peers) }
+func (c *Config) patience(peers int) time.Duration {
+	return min(c.Compare*time.Duration(8+4*peers), max(c.ReplaceAfter, 12*c.Compare))
+}
 
 // away reports whether the daemon of a voter is away for too long, or leaves.
 func (p *placement) away(o Voter) bool {

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -23,9 +24,14 @@ type raftNode struct {
 	storage *raft.MemoryStorage
 	conf    *raftpb.ConfState
 	applied uint64 // the last index that raft delivered
+	term    uint64 // of the entry there
 	busy    bool   // a Ready is being stored
 	dated   bool   // the snapshot lacks a voter, which would refuse it
 	leading bool
+	removed uint64 // index at which the record lost this voter, 0 if it did not
+	// daemons are those of the voters, also of some that are removed: others
+	// may not know yet that they are.
+	daemons map[Number]ID
 
 	ticked  time.Duration
 	due     time.Duration            // of an election
@@ -53,9 +59,15 @@ func (n *Node) startRaft(id Number, storage *raft.MemoryStorage) error {
 	}
 	v := &raftNode{
 		node: n, id: id, log: n.record.Version.Recovery, storage: storage, conf: conf, applied: first - 1, ticked: n.at,
+		daemons: map[Number]ID{},
 	}
 	v.forget()
-	err = guard(func() (err error) {
+	v.meet(n.record)
+	if last, err := storage.LastIndex(); err == nil && last >= first {
+		entries, _ := storage.Entries(first, last+1, 1<<62)
+		v.meetIn(entries)
+	}
+	_, err = guard(func() (err error) {
 		v.raw, err = raft.NewRawNode(&raft.Config{
 			ID: uint64(id), ElectionTick: electionTicks, HeartbeatTick: 1, Storage: storage, Applied: v.applied,
 			MaxSizePerMsg: fillBytes, MaxInflightMsgs: 64, MaxUncommittedEntriesSize: 4 * MaxEntryBytes,
@@ -90,17 +102,46 @@ func (n *Node) resumeRaft(s *Start) error {
 	return n.startRaft(s.voter, s.storage)
 }
 
+// meet notes the daemons of the voters of a record.
+func (v *raftNode) meet(r *Record) {
+	for _, o := range r.Voters {
+		v.daemons[o.Raft] = o.Daemon
+	}
+	for id := range v.daemons { // removed ones are needed for a while
+		if len(v.daemons) > maxDaemons && r.Voter(id) == nil {
+			delete(v.daemons, id)
+		}
+	}
+}
+
+// meetIn notes the daemons of the voters that entries add or remove.
+func (v *raftNode) meetIn(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		if e.GetType() == raftpb.EntryConfChange {
+			if _, o, err := decodeChange(e.GetData()); err == nil {
+				v.daemons[o.Raft] = o.Daemon
+			}
+		}
+	}
+}
+
+// maxDaemons bounds the voters whose daemons are known.
+const maxDaemons = 32
+
 // followVoters starts or stops the voter of this daemon, to match the record.
 func (n *Node) followVoters() {
 	if n.record == nil {
 		return
 	}
 	is := n.record.VoterOf(n.self.ID)
-	if v := n.raft; v != nil && (is == nil || is.Raft != v.id || v.log != n.record.Version.Recovery) {
+	if v := n.raft; v != nil && (v.log != n.record.Version.Recovery || (is == nil || is.Raft != v.id) && v.released()) {
+		if v.leading {
+			v.lead(false)
+		}
 		n.raft = nil
 		n.queue(stored{Voter: new(Number)})
 	}
-	if n.raft != nil || is == nil || !n.cfg.Durable {
+	if n.raft != nil || is == nil || !n.cfg.Durable || n.abstains != "" {
 		return
 	}
 	storage := raft.NewMemoryStorage()
@@ -121,6 +162,23 @@ func (n *Node) followVoters() {
 	if err := n.startRaft(is.Raft, storage); err != nil {
 		n.events.Add(Rejected, "", err.Error())
 	}
+}
+
+// released reports whether a majority of the voters of the record know that this
+// one is removed. Until then they may need its vote: raft counts a voter until
+// its removal is known to be committed.
+func (v *raftNode) released() bool {
+	n, know := v.node, 0
+	if v.removed == 0 {
+		v.removed = n.record.Version.Index
+	}
+	for _, o := range n.record.Voters {
+		p := n.byID(o.Daemon)
+		if !o.Learner && p != nil && p.version.Recovery == v.log && p.sender.Applied >= v.removed {
+			know++
+		}
+	}
+	return 2*know > n.record.Voting()
 }
 
 // snapshot adds the items that restore the voter.
@@ -178,6 +236,9 @@ func (n *Node) turnRaft() {
 // tick lets the time pass in raft, and begins an election that is due.
 func (v *raftNode) tick() error {
 	n := v.node
+	if v.stalled() {
+		return nil
+	}
 	for range maxTicks {
 		if v.ticked+n.cfg.Heartbeat > n.at {
 			break
@@ -200,6 +261,10 @@ func (v *raftNode) tick() error {
 	return v.raw.Campaign()
 }
 
+// stalled reports whether the disk fails: raft would collect messages that
+// cannot be sent. For others this voter is away.
+func (v *raftNode) stalled() bool { return v.busy && v.node.disk.failing != nil }
+
 // leader reports whether raft leads now, before it is stored.
 func (v *raftNode) leader() bool { return v.raw.BasicStatus().RaftState == raft.StateLeader }
 
@@ -209,6 +274,7 @@ func (v *raftNode) handle() error {
 	if !raft.IsEmptySnap(rd.Snapshot) {
 		n.queue(snapshotOf(v.id, rd.Snapshot))
 	}
+	v.meetIn(rd.Entries)
 	for _, e := range rd.Entries {
 		n.queue(appendedOf(v.id, e))
 	}
@@ -268,12 +334,17 @@ func (v *raftNode) restore(s *raftpb.Snapshot) error {
 	if err := v.storage.ApplySnapshot(s); err != nil {
 		return err
 	}
-	v.conf, v.applied, v.dated = s.GetMetadata().GetConfState(), s.GetMetadata().GetIndex(), false
+	at := s.GetMetadata()
+	v.conf, v.applied, v.term, v.dated = at.GetConfState(), at.GetIndex(), at.GetTerm(), false
 	r, err := DecodeRecord(s.GetData())
-	if err == nil && r.Version.Compare(v.node.record.Version) > 0 {
+	if err != nil {
+		return err
+	}
+	v.meet(r)
+	if r.Version.Compare(v.node.record.Version) > 0 {
 		v.node.adopt(r)
 	}
-	return err
+	return nil
 }
 
 // forget drops the observations of a former leadership.
@@ -310,7 +381,7 @@ func (v *raftNode) committed(e *raftpb.Entry) error {
 	} else {
 		it.Entry = e.GetData()
 	}
-	v.applied = e.GetIndex()
+	v.applied, v.term = e.GetIndex(), e.GetTerm()
 	if it.Index == v.node.record.Version.Index+1 {
 		v.node.apply(&it)
 	}
@@ -346,33 +417,58 @@ func (v *raftNode) compact() error {
 	return v.storage.Compact(v.applied - uint64(n.cfg.Entries))
 }
 
-// guard runs a step of raft. raft panics when its log contradicts what others
-// know of it: the state is then older than what was sent.
+// guard runs a step of raft. raft reports by its logger that its log contradicts
+// what others know of it: the state is then older than what was sent. After any
+// other fault the voter stops.
 func (v *raftNode) guard(step func() error) {
-	if err := guard(step); err != nil && v.node.raft == v {
+	switch old, err := guard(step); {
+	case v.node.raft != v || err == nil:
+	case old:
 		v.node.oldDisk(err.Error())
+	default:
+		v.node.abstain(err.Error())
 	}
 }
 
-// guard turns a panic into an error.
-func guard(step func() error) (err error) {
+// contradiction is what silent panics with.
+type contradiction string
+
+// guard turns a panic into an error, and reports whether raft's logger made it.
+func guard(step func() error) (old bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			_, old = p.(contradiction)
 			err = fmt.Errorf("%v", p)
 		}
 	}()
-	return step()
+	return false, step()
+}
+
+// abstain stops the voter of this daemon until the next start. The daemon gives
+// its vote away, and follows the log as far as it can.
+func (n *Node) abstain(why string) {
+	n.abstains = why
+	n.raft = nil
+	n.events.AddOnce(Abstains, "", why, why)
 }
 
 // oldDisk gives up the id of the daemon, whose state is older than what was
-// sent under it: it goes on as a new daemon.
+// sent under it: it goes on as a new daemon. What its voter would store and send
+// is dropped.
 func (n *Node) oldDisk(why string) {
 	n.events.Add(OldDisk, "", why)
 	n.raft = nil
 	n.self = identity{ID: n.newID(), Run: n.self.Run}
+	for _, b := range []*batch{n.disk.flight, &n.disk.next} {
+		if b != nil {
+			b.items = slices.DeleteFunc(b.items, func(s stored) bool { return s.ofVoter() || s.Self != nil })
+			b.messages = slices.DeleteFunc(b.messages, func(m Message) bool { return m.Raft != nil })
+		}
+	}
 	self := n.self
 	n.queue(stored{Self: &self})
 	n.queue(stored{Voter: new(Number)})
+	n.restart()
 }
 
 // silent is a logger of raft. It panics where raft does.
@@ -386,7 +482,7 @@ func (silent) Warning(...any)            {}
 func (silent) Warningf(string, ...any)   {}
 func (silent) Error(...any)              {}
 func (silent) Errorf(string, ...any)     {}
-func (silent) Fatal(v ...any)            { panic(fmt.Sprint(v...)) }
-func (silent) Fatalf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
-func (silent) Panic(v ...any)            { panic(fmt.Sprint(v...)) }
-func (silent) Panicf(f string, v ...any) { panic(fmt.Sprintf(f, v...)) }
+func (silent) Fatal(v ...any)            { panic(contradiction(fmt.Sprint(v...))) }
+func (silent) Fatalf(f string, v ...any) { panic(contradiction(fmt.Sprintf(f, v...))) }
+func (silent) Panic(v ...any)            { panic(contradiction(fmt.Sprint(v...))) }
+func (silent) Panicf(f string, v ...any) { panic(contradiction(fmt.Sprintf(f, v...))) }

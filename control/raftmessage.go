@@ -3,6 +3,7 @@ package control
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -13,11 +14,7 @@ import (
 // send sends a message of raft to a voter, once the log is stored.
 func (v *raftNode) send(m *raftpb.Message) {
 	n := v.node
-	to := n.record.Voter(Number(m.GetTo()))
-	if to == nil {
-		return
-	}
-	if p := n.byID(to.Daemon); p != nil {
+	if p := n.byID(v.daemons[Number(m.GetTo())]); p != nil {
 		n.hold(p, Message{Log: v.log, Raft: []*raftpb.Message{m}})
 	} else {
 		n.afterStore(func() { v.raw.ReportUnreachable(m.GetTo()) })
@@ -34,16 +31,35 @@ func (n *Node) receiveRaft(p *peer, m *Message) {
 		if v == nil || v.log != m.Log || r.GetTo() != uint64(v.id) {
 			return
 		}
-		err := checkRaft(r)
-		if from := n.record.Voter(Number(r.GetFrom())); from != nil && from.Daemon != p.sender.ID {
-			err = fmt.Errorf("message of voter %v, which is %v", from.Raft, from.Daemon)
+		if v.stalled() {
+			return
 		}
+		err := v.check(p, r)
 		if err != nil {
 			n.events.AddOnce(Rejected, p.Name, "raft", err.Error())
 			continue
 		}
 		v.step(p, r)
 	}
+}
+
+// check returns an error for a message that its sender may not send to this
+// voter. It notes the daemon of a voter that is not known yet.
+func (v *raftNode) check(p *peer, r *raftpb.Message) error {
+	from := Number(r.GetFrom())
+	if is, known := v.daemons[from]; known && is != p.sender.ID {
+		return fmt.Errorf("message of voter %v, which is %v", from, is)
+	} else if !known && len(v.daemons) < 2*maxDaemons {
+		v.daemons[from] = p.sender.ID
+	}
+	if err := checkRaft(r); err != nil || r.GetType() != raftpb.MsgSnap {
+		return err
+	}
+	s, err := checkSnapshot(r.GetSnapshot())
+	if err == nil && (s.Cluster.ID != v.node.record.Cluster.ID || s.Version.Recovery != v.log) {
+		err = fmt.Errorf("snapshot of cluster %v and recovery %v", s.Cluster.ID, s.Version.Recovery)
+	}
+	return err
 }
 
 // step hands a message to raft.
@@ -88,17 +104,39 @@ func checkRaft(m *raftpb.Message) error {
 			return err
 		}
 	}
-	if m.GetType() != raftpb.MsgSnap {
-		return nil
-	}
-	r, err := DecodeRecord(m.GetSnapshot().GetData())
-	if err != nil {
-		return err
-	}
-	if at := m.GetSnapshot().GetMetadata(); at.GetIndex() != r.Version.Index || at.GetTerm() == 0 {
-		return fmt.Errorf("snapshot of index %d and term %d with version %v", at.GetIndex(), at.GetTerm(), r.Version)
+	heartbeat := m.GetType() == raftpb.MsgHeartbeat || m.GetType() == raftpb.MsgHeartbeatResp
+	if n := len(m.GetContext()); heartbeat && n != 0 && n != 8 {
+		return fmt.Errorf("%v with a context of %d bytes: want 0 or 8", m.GetType(), n)
 	}
 	return nil
+}
+
+// checkSnapshot returns the record of a snapshot, and an error for one that no
+// leader sends.
+func checkSnapshot(s *raftpb.Snapshot) (*Record, error) {
+	r, err := DecodeRecord(s.GetData())
+	if err != nil {
+		return nil, err
+	}
+	at := s.GetMetadata()
+	if at.GetIndex() != r.Version.Index || at.GetTerm() == 0 {
+		return nil, fmt.Errorf("snapshot of index %d and term %d with version %v", at.GetIndex(), at.GetTerm(), r.Version)
+	}
+	var voters, learners []uint64
+	for _, o := range r.Voters {
+		if o.Learner {
+			learners = append(learners, uint64(o.Raft))
+		} else {
+			voters = append(voters, uint64(o.Raft))
+		}
+	}
+	c := at.GetConfState()
+	joint := len(c.GetVotersOutgoing())+len(c.GetLearnersNext()) > 0 || c.GetAutoLeave()
+	if joint || !slices.Equal(slices.Sorted(slices.Values(c.GetVoters())), voters) ||
+		!slices.Equal(slices.Sorted(slices.Values(c.GetLearners())), learners) {
+		return nil, fmt.Errorf("snapshot with the voters %v and the learners %v: the record has %v and %v", c.GetVoters(), c.GetLearners(), voters, learners)
+	}
+	return r, nil
 }
 
 // checkEntry returns an error for an entry that no leader proposes.

@@ -16,10 +16,16 @@ const (
 	MaxRecordBytes = 3 << 20
 	// MaxRegions bounds the regions of a record.
 	MaxRegions = 64
-	// maxHistory bounds the commands that a record remembers, maxHistoryBytes
+	// maxHistory bounds the commands that a record describes, maxHistoryBytes
 	// their JSON form.
 	maxHistory      = 1_000
 	maxHistoryBytes = 1 << 20
+	// maxOutcomes bounds the commands that are not done again, maxOutcomeBytes
+	// their JSON form.
+	maxOutcomes     = 1_000
+	maxOutcomeBytes = 1 << 20
+	// maxRefusal bounds the reason of a refusal in an outcome, in bytes.
+	maxRefusal = 128
 	// Whole is the sum of the weights of all regions, in parts per million.
 	Whole = 1_000_000
 )
@@ -41,10 +47,21 @@ type Record struct {
 	Regions []Region `json:"regions"`
 	// Voters are ordered by Raft.
 	Voters []Voter `json:"voters"`
-	// History are the latest commands, the oldest first.
+	// History are the latest commands that changed the record, the oldest first.
 	History []Command `json:"history,omitempty"`
+	// Outcomes are those of the latest commands, done and refused, the oldest
+	// first. None of these commands is done again.
+	Outcomes []Outcome `json:"outcomes,omitempty"`
 
 	hash string // of Hash, empty before its first call
+}
+
+// Outcome is what became of a command.
+type Outcome struct {
+	Request Number  `json:"request"`
+	Version Version `json:"version"` // of the entry
+	// Refused is why the command changed nothing, empty for one that is done.
+	Refused string `json:"refused,omitempty"`
 }
 
 // Cluster is the founding of a cluster.
@@ -145,13 +162,30 @@ func (r *Record) remember(c Command) {
 	r.History = all[first:]
 }
 
-// done returns the command with a request name, nil for none.
-func (r *Record) done(request Number) *Command {
-	i := slices.IndexFunc(r.History, func(c Command) bool { return c.Request == request })
+// conclude notes what became of a command, and forgets the oldest outcomes.
+func (r *Record) conclude(o Outcome) {
+	all := append(slices.Clone(r.Outcomes), o)
+	r.Outcomes = all[max(0, len(all)-maxOutcomes):]
+}
+
+// Outcome returns what became of a command, nil if that is not known.
+func (r *Record) Outcome(request Number) *Outcome {
+	i := slices.IndexFunc(r.Outcomes, func(o Outcome) bool { return o.Request == request })
 	if i < 0 {
 		return nil
 	}
-	return &r.History[i]
+	return &r.Outcomes[i]
+}
+
+// at returns a copy of the record with another version. changes reports that
+// the caller will change more than that.
+func (r *Record) at(v Version, changes bool) *Record {
+	next := *r
+	next.Version = v
+	if changes {
+		next.Changes, next.hash = r.Changes+1, ""
+	}
+	return &next
 }
 
 // Encode returns the JSON form of the record. Two equal records have the same
@@ -238,6 +272,9 @@ func (r *Record) validate() error {
 	}
 	if len(r.History) > maxHistory {
 		return fmt.Errorf("%d commands: want at most %d", len(r.History), maxHistory)
+	}
+	if len(r.Outcomes) > maxOutcomes {
+		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)
 	}
 	return nil
 }

@@ -12,12 +12,15 @@ type RecoverRequest struct {
 	Author, Reason string
 	// Behind allows a recovery although a live daemon has a later record.
 	Behind bool
+	// Stopped is the operator's word that no voter runs but this daemon, also
+	// of those that seem to be live.
+	Stopped bool
 }
 
 // Recover begins the next recovery with the record of this daemon as its only
 // voter. Entries that it lacks are dropped everywhere. It refuses where the
 // majority of the voters is live, and where a daemon that can be reached has a
-// later record: recover there.
+// later record: recover there. The recovery begins when it is stored.
 func (n *Node) Recover(q RecoverRequest) error {
 	switch {
 	case n.record == nil:
@@ -31,7 +34,7 @@ func (n *Node) Recover(q RecoverRequest) error {
 			live++
 		}
 	}
-	if 2*live > n.record.Voting() {
+	if 2*live > n.record.Voting() && !q.Stopped {
 		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
 	}
 	for _, p := range n.peers {
@@ -42,19 +45,32 @@ func (n *Node) Recover(q RecoverRequest) error {
 	if err := checkTexts(q.Author, q.Reason); err != nil {
 		return fmt.Errorf("control: %w", err)
 	}
-	r := *n.record
-	r.hash = ""
-	r.From = n.record.Version
-	r.Version = Version{Recovery{r.From.Recovery.Number + 1, n.number()}, r.From.Index + 1}
-	r.First = r.Version.Index
-	r.Changes++
+	from := n.record.Version
+	r := n.record.at(Version{Recovery{from.Recovery.Number + 1, n.number()}, from.Index + 1}, true)
+	r.From, r.First = from, r.Version.Index
 	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.ID, Region: n.cfg.Region}}
 	c := Command{
 		Request: r.Version.Recovery.Random, Version: r.Version, At: n.wall, Author: cmp.Or(q.Author, "cluster recover"),
 		Reason: q.Reason, Text: fmt.Sprintf("recovery %d began at version %v of %s", r.Version.Recovery.Number, r.From, n.cfg.Name),
 	}
 	r.remember(c)
-	n.adopt(&r)
-	n.events.Add(Recovered, "", c.Text)
+	r.conclude(Outcome{Request: c.Request, Version: c.Version})
+	n.queue(stored{Base: r.Encode()})
+	n.afterStore(func() {
+		if n.record.Version.Recovery != from.Recovery {
+			return // another one was faster
+		}
+		n.dropTail(r, "")
+		n.adopt(r)
+		n.events.Add(Recovered, "", c.Text)
+	})
 	return nil
+}
+
+// dropTail reports the entries here that a recovery does not contain.
+func (n *Node) dropTail(r *Record, peer string) {
+	if here := n.record.Version; here.Index > r.From.Index && here.Recovery == r.From.Recovery {
+		n.events.Add(TailDropped, peer, fmt.Sprintf(
+			"entries %d to %d: recovery %d begins before them", r.From.Index+1, here.Index, r.Version.Recovery.Number))
+	}
 }

@@ -3,8 +3,10 @@ package control
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -13,9 +15,10 @@ import (
 // Result is the result of a command that this daemon submitted.
 type Result struct {
 	ID Number
-	// Version is that of the record that contains the command, if Err is nil.
+	// Version is that of the record with its outcome.
 	Version Version
-	// Err is why the command changes nothing.
+	// Err is why the command changes nothing, now and for ever: another one may
+	// be submitted under another id.
 	Err error
 }
 
@@ -42,9 +45,9 @@ var ErrBusy = fmt.Errorf("control: %d commands wait: try again later", MaxReques
 var ErrNoCluster = fmt.Errorf("control: the cluster has not begun")
 
 // Submit asks the leader for a change and returns the number of the command. An
-// id other than 0 repeats a command: it is done once. The result comes with
-// Ready, as soon as it is known: without a leader that is not before there is
-// one. Forget ends the wait.
+// id other than 0 repeats a command: it is done once, as long as the record
+// knows its outcome. The result comes with Ready, as soon as it is known:
+// without a leader that is not before there is one. Forget ends the wait.
 func (n *Node) Submit(r Request) (Number, error) {
 	if n.record == nil {
 		return 0, ErrNoCluster
@@ -52,7 +55,10 @@ func (n *Node) Submit(r Request) (Number, error) {
 	if err := checkTexts(r.Author, r.Reason); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
-	r.ID, r.Origin = cmp.Or(r.ID, n.number()), n.address
+	if err := checkSize(n.record.entry(&r).Encode()); err != nil {
+		return 0, fmt.Errorf("control: %w", err)
+	}
+	r.ID = cmp.Or(r.ID, n.number())
 	if n.requests.index(r.ID) >= 0 {
 		return r.ID, nil
 	}
@@ -83,13 +89,19 @@ func (q *requests) finish(r Result) {
 	}
 }
 
-// resolve finishes the commands that the record contains.
+// resolve finishes the commands whose outcome the record knows.
 func (n *Node) resolve() {
-	if len(n.requests.own) == 0 {
-		return
-	}
-	for _, c := range slices.Backward(n.record.History) {
-		n.requests.finish(Result{ID: c.Request, Version: c.Version})
+	for i := 0; i < len(n.requests.own); {
+		o := n.record.Outcome(n.requests.own[i].ID)
+		if o == nil {
+			i++
+			continue
+		}
+		r := Result{ID: o.Request, Version: o.Version}
+		if o.Refused != "" {
+			r.Err = errors.New(o.Refused)
+		}
+		n.requests.finish(r)
 	}
 }
 
@@ -116,9 +128,6 @@ func (n *Node) receiveRequests(p *peer, m *Message) {
 			n.requests.enqueue(m.Requests[i])
 		}
 	}
-	for _, r := range m.Refused {
-		n.requests.finish(Result{ID: r.ID, Err: fmt.Errorf("%s", r.Reason)})
-	}
 }
 
 // enqueue lets a command wait for its proposal.
@@ -138,50 +147,59 @@ func (v *raftNode) proposeNext() {
 		q.queue, q.proposed = nil, 0
 		return
 	}
-	if q.proposed != 0 && n.record.done(q.proposed) == nil && n.at-q.proposedAt < n.cfg.Retry {
+	if q.proposed != 0 && n.record.Outcome(q.proposed) == nil && n.at-q.proposedAt < n.cfg.Retry {
 		return
 	}
 	q.proposed = 0
-	for len(q.queue) > 0 && q.proposed == 0 && n.record.Version.Index == v.applied {
+	for len(q.queue) > 0 && q.proposed == 0 && v.complete() {
 		r := q.queue[0]
 		q.queue = q.queue[1:]
-		if n.record.done(r.ID) != nil {
+		if n.record.Outcome(r.ID) != nil {
 			continue
 		}
-		e := Entry{
-			Format: n.record.Format, Changes: n.record.Changes, Before: n.record.Hash(), Change: r.Change,
-			Command: Command{Request: r.ID, At: n.wall, Author: r.Author, Reason: r.Reason},
-		}
-		data := e.Encode()
-		err := checkSize(data)
-		if err == nil {
-			_, err = n.record.apply(n.record.Version, &e)
+		e := n.record.entry(&r)
+		e.Command.At = n.wall
+		text, err := n.record.check(e)
+		if e.Command.Text = text; err == nil {
+			err = checkSize(e.Encode())
 		}
 		if err != nil {
-			n.refuse(r, err)
-			continue
+			e.Refused, e.Change, e.Command = shorten(err.Error()), Change{}, Command{Request: r.ID}
 		}
-		if v.raw.Propose(data) == nil {
+		if v.raw.Propose(e.Encode()) == nil {
 			q.proposed, q.proposedAt = r.ID, n.at
 		}
 	}
 }
 
+// complete reports whether the record here has all committed entries: it has one
+// of the present term, and what raft delivered.
+func (v *raftNode) complete() bool {
+	return v.term == v.raw.BasicStatus().GetTerm() && v.node.record.Version.Index == v.applied
+}
+
+// entry returns the entry of a command, without its text and its time.
+func (r *Record) entry(q *Request) *Entry {
+	return &Entry{
+		Format: r.Format, Changes: r.Changes, Before: r.Hash(), Change: q.Change,
+		Command: Command{Request: q.ID, Author: q.Author, Reason: q.Reason},
+	}
+}
+
+// shorten cuts the reason of a refusal.
+func shorten(text string) string {
+	if text = strings.ToValidUTF8(text, "?"); len(text) <= maxRefusal {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxRefusal-len("...")], "") + "..."
+}
+
+// checkSize returns an error for an entry that is too large.
 func checkSize(entry []byte) error {
 	if len(entry) > MaxEntryBytes {
 		return fmt.Errorf("a change of %d bytes: want at most %d", len(entry), MaxEntryBytes)
 	}
 	return nil
-}
-
-// refuse answers a command that changes nothing.
-func (n *Node) refuse(r Request, err error) {
-	n.events.Add(CommandRefused, "", err.Error())
-	if r.Origin == n.address {
-		n.requests.finish(Result{ID: r.ID, Err: err})
-	} else if p := n.peer(r.Origin); p != nil {
-		n.send(p, Message{Refused: []Refusal{{r.ID, err.Error()}}})
-	}
 }
 
 // proposeVoter proposes a change of the voters.

@@ -13,8 +13,11 @@ import (
 // field is there.
 type stored struct {
 	Self *identity `json:"self,omitempty"`
-	// Base replaces the record, Item is a committed entry after it.
+	// Base replaces the record. Item is a committed entry of the recovery Log. A
+	// journal that was rewritten may hold entries of an earlier recovery, or
+	// that the record has.
 	Base json.RawMessage `json:"base,omitempty"`
+	Log  Recovery        `json:"log,omitzero"`
 	Item *Item           `json:"item,omitempty"`
 	// Voter is the name in raft of the voter that this daemon is, 0 for none: a
 	// new one has an empty log.
@@ -28,6 +31,9 @@ type stored struct {
 	Hard     *hard     `json:"hard,omitempty"`
 	Founding *promise  `json:"founding,omitempty"`
 }
+
+// ofVoter reports whether the item is of a voter.
+func (s *stored) ofVoter() bool { return s.Voter != nil || s.Of != 0 }
 
 // identity is the daemon as its own disk knows it.
 type identity struct {
@@ -106,13 +112,7 @@ func (s *Start) apply(data []byte) error {
 		}
 		s.record, s.log = r, nil
 	case in.Item != nil:
-		switch {
-		case s.record == nil || in.Item.Index > s.record.Version.Index+1:
-			return fmt.Errorf("entry %d does not follow the record", in.Item.Index)
-		case in.Item.Index == s.record.Version.Index+1: // a rewrite may hold more
-			s.record, _ = s.record.after(in.Item)
-			s.log = append(s.log, *in.Item)
-		}
+		return s.applyItem(in.Log, in.Item)
 	case in.Voter != nil:
 		s.voter, s.storage = *in.Voter, raft.NewMemoryStorage()
 	case in.Founding != nil:
@@ -120,6 +120,22 @@ func (s *Start) apply(data []byte) error {
 	default:
 		return s.applyRaft(&in)
 	}
+	return nil
+}
+
+// applyItem applies a committed entry that follows the record.
+func (s *Start) applyItem(log Recovery, it *Item) error {
+	if s.record == nil || log == s.record.Version.Recovery && it.Index > s.record.Version.Index+1 {
+		return fmt.Errorf("entry %d does not follow the record", it.Index)
+	}
+	if log != s.record.Version.Recovery || it.Index <= s.record.Version.Index {
+		return nil
+	}
+	next, err := s.record.after(it)
+	if next == nil {
+		return fmt.Errorf("entry %d: %w", it.Index, err)
+	}
+	s.record, s.log = next, append(s.log, *it)
 	return nil
 }
 
@@ -134,6 +150,9 @@ func (s *Start) applyRaft(in *stored) error {
 	}
 	switch {
 	case in.Snapshot != nil:
+		if has, err := s.storage.Snapshot(); err == nil && has.GetMetadata().GetIndex() >= in.Snapshot.Index {
+			return nil // a rewrite may hold one twice
+		}
 		if err := s.storage.ApplySnapshot(in.Snapshot.raft()); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ const ControlFile = "control.rld"
 type ControlLog struct {
 	config  journal.Config
 	journal *journal.Journal // nil after a failure
+	dirty   bool             // it must be rewritten: what it holds is not known
 }
 
 // OpenControl opens the journal and recovers the node of the control log from
@@ -62,18 +63,21 @@ func (g *ControlLog) open(r *Recovery) (*control.Start, error) {
 	return start, nil
 }
 
-// Append stores items with one sync. When it returns without an error they are
-// on disk. It replaces a journal that is full, or that failed before, by a
-// snapshot of the node.
+// Append stores the items of Ready with one sync. When it returns without an
+// error they are on disk. It replaces a journal that is full, or that failed
+// before, by a snapshot of the node, which has the items.
 func (g *ControlLog) Append(items [][]byte, snapshot func() [][]byte) error {
 	if g.journal == nil {
 		if err := g.reopen(); err != nil {
 			return err
 		}
-	} else if err := g.journal.Append(items); !errors.Is(err, journal.ErrFull) {
-		return g.check(err)
 	}
-	return g.Rewrite(append(snapshot(), items...))
+	if !g.dirty {
+		if err := g.journal.Append(items); !errors.Is(err, journal.ErrFull) {
+			return g.check(err)
+		}
+	}
+	return g.Rewrite(snapshot())
 }
 
 // reopen opens a journal again that failed.
@@ -88,6 +92,7 @@ func (g *ControlLog) reopen() error {
 // check closes a journal that can store nothing any more.
 func (g *ControlLog) check(err error) error {
 	if _, failed := errors.AsType[*journal.FailedError](err); failed {
+		g.dirty = true
 		err = errors.Join(err, g.journal.Close())
 		g.journal = nil
 	}
@@ -99,10 +104,11 @@ func (g *ControlLog) ShouldCompact() bool {
 	return g != nil && g.journal != nil && g.journal.ShouldCompact()
 }
 
-// Rewrite replaces the journal by the items of a snapshot. After an error
-// Append stores a snapshot again.
+// Rewrite replaces the journal by the items of a snapshot.
 func (g *ControlLog) Rewrite(items [][]byte) error {
-	return g.check(g.journal.Rewrite(slices.Values(items)))
+	err := g.check(g.journal.Rewrite(slices.Values(items)))
+	g.dirty = g.dirty && err != nil
+	return err
 }
 
 // Close closes the journal.
