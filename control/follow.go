@@ -148,8 +148,10 @@ func (n *Node) apply(it *Item) {
 // diverge notes that the record differs from that of the leader, which will
 // replace it.
 func (n *Node) diverge(how string) {
-	n.diverged = true
-	n.events.Add(Diverged, "", how)
+	if !n.diverged {
+		n.diverged = true
+		n.events.Add(Diverged, "", how)
+	}
 }
 
 // push sends the latest entries, after an index, to those that depend on this

@@ -24,7 +24,7 @@ func TestEntriesWithGap(t *testing.T) {
 	was := m.node.Record().Version
 	at := Version{was.Recovery, was.Index + 2}
 	w.hand(l, m, Message{
-		Cluster: m.node.Record().Cluster.ID, Version: at, After: was.Index, Entries: []Item{{Index: at.Index}},
+		Cluster: m.node.Record().Cluster.ID, Version: at, Log: was.Recovery, Entries: []Item{{Index: at.Index}},
 	})
 	if is := m.node.Record().Version; is != was {
 		t.Errorf("version %v follows %v", is, was)

@@ -20,14 +20,16 @@ const (
 type placement struct {
 	node    *Node
 	durable []*peer        // that do not vote, live and staying
+	open    int            // regions that do not drain
 	regions map[string]int // voters by region
-	gone    []Voter        // that are away for too long, or leave
+	gone    []Voter        // that are away for too long or leave, as their regions may
 	votes   int
 }
 
 // place lets the leader change the voters, one at a time: it adds voters where
 // there are too few, replaces one that is away or leaves by a daemon of its
-// region, and lets a learner vote when it is up to date for some time.
+// region, or of any if the region leaves, and lets a learner vote when it is up
+// to date for some time.
 func (n *Node) place() {
 	v := n.raft
 	if v == nil || !v.leading || v.busy || n.at < n.due.place {
@@ -50,7 +52,11 @@ func (n *Node) place() {
 		p.add("")
 	default:
 		for _, o := range p.gone {
-			if p.add(o.Region) {
+			region := o.Region
+			if !n.record.open(region) {
+				region = ""
+			}
+			if p.add(region) {
 				return
 			}
 		}
@@ -63,19 +69,24 @@ func (n *Node) place() {
 // placement collects the voters and the candidates.
 func (n *Node) placement() *placement {
 	p := &placement{node: n, regions: map[string]int{}}
+	for _, g := range n.record.Regions {
+		if !g.Draining {
+			p.open++
+		}
+	}
 	for _, o := range n.record.Voters {
 		if o.Learner {
 			continue
 		}
 		p.votes++
 		p.regions[o.Region]++
-		if p.away(o) {
+		if p.away(o) || !n.record.open(o.Region) {
 			p.gone = append(p.gone, o)
 		}
 	}
 	for _, o := range n.peers {
 		live := o.heardAt >= 0 && n.at-o.heardAt < n.cfg.patience(len(n.peers))
-		follows := o.version.Recovery == n.record.Version.Recovery && n.record.VoterOf(o.sender.ID) == nil
+		follows := o.version.Recovery == n.record.Version.Recovery && n.record.open(o.Region) && n.record.VoterOf(o.sender.ID) == nil
 		failed, known := n.raft.failed[o.sender.ID]
 		if live && follows && o.sender.Durable && !o.sender.Leaving && !(known && n.at-failed < failedFor*n.cfg.ReplaceAfter) {
 			p.durable = append(p.durable, o)
@@ -161,7 +172,7 @@ func (p *placement) want() int {
 				continue
 			}
 			regions++
-			if len(p.node.record.Regions) >= manyRegions { // none gets a majority
+			if p.open >= manyRegions { // none gets a majority
 				daemons = min(daemons, votes/2)
 			}
 			sum += daemons
@@ -214,7 +225,7 @@ func (p *placement) surplus() Voter {
 // crowded reports whether any region has a majority of the votes, where there
 // are three regions, after one has some votes more.
 func (p *placement) crowded(region string, more int) bool {
-	if len(p.node.record.Regions) < manyRegions {
+	if p.open < manyRegions {
 		return false
 	}
 	for name, votes := range p.regions {
@@ -232,7 +243,7 @@ func (p *placement) crowded(region string, more int) bool {
 // empty. It returns false if there is none.
 func (p *placement) add(region string) bool {
 	fits := slices.DeleteFunc(slices.Clone(p.durable), func(o *peer) bool {
-		decides := len(p.node.record.Regions) >= manyRegions && 2*(p.regions[o.Region]+1) > p.votes+1
+		decides := p.open >= manyRegions && 2*(p.regions[o.Region]+1) > p.votes+1
 		return region != "" && o.Region != region || region == "" && p.votes+1 >= fewVoters && decides
 	})
 	if len(fits) == 0 {

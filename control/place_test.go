@@ -151,7 +151,6 @@ func TestDivergedLeader(t *testing.T) {
 	for _, o := range w.machines {
 		o.corrupt = true
 	}
-	w.submit(l, Change{Note: &Note{Text: "one"}})
 	w.until("diverged", 10*time.Second, func() bool { return m.node.diverged })
 	w.crash(l)
 	w.until("a leader", time.Minute, func() bool {

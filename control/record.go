@@ -117,6 +117,12 @@ func (r *Record) Region(name string) *Region {
 	return &r.Regions[i]
 }
 
+// open reports whether a region is there and does not drain.
+func (r *Record) open(name string) bool {
+	g := r.Region(name)
+	return g != nil && !g.Draining
+}
+
 // Voter returns the voter with a raft name, nil for none.
 func (r *Record) Voter(raft Number) *Voter {
 	i := slices.IndexFunc(r.Voters, func(s Voter) bool { return s.Raft == raft })

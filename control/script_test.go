@@ -46,7 +46,8 @@ import (
 //	                          daemons submit commands all the time; prints
 //	                          whether the leader changed more often, or longer
 //	                          passed between two entries
-//	recover NAME [behind]     begins the next recovery
+//	recover NAME [behind] [stopped]
+//	                          begins the next recovery
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
 //	status                    prints the state of all daemons
@@ -131,7 +132,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "load":
 		out = s.load(d)
 	case "recover":
-		q := RecoverRequest{Behind: len(args) > 1}
+		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped")}
 		out = result(s.w.find(args[0]).node.Recover(q))
 	case "record":
 		return s.record(s.w.find(args[0]).node.Record())

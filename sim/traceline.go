@@ -392,7 +392,7 @@ func (l *lines) controlText(b *strings.Builder, frame []byte) {
 		b.WriteString("kind=unreadable")
 		return
 	}
-	fmt.Fprintf(b, "kind=control version=%v base=%d entries=%d..+%d requests=%d", m.Version, len(m.Base), m.After, len(m.Entries), len(m.Requests))
+	fmt.Fprintf(b, "kind=control version=%v want=%t base=%d entries=%d requests=%d", m.Version, m.Want, len(m.Base), len(m.Entries), len(m.Requests))
 	for i := range min(len(m.Raft), maxItems) {
 		r := m.Raft[i]
 		fmt.Fprintf(b, " [%v term=%d index=%d commit=%d reject=%t]", r.GetType(), r.GetTerm(), r.GetIndex(), r.GetCommit(), r.GetReject())

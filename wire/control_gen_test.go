@@ -126,15 +126,16 @@ func genControl(t *rapid.T) *control.Message {
 		Sender: control.Sender{
 			ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store"),
 			Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
+			Applied:  rapid.Uint64().Draw(t, "applied"),
 			Starting: rapid.Bool().Draw(t, "starting"), Leader: genControlID(t, "leader"),
 		},
-		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"),
-		Ask: genControlNumber(t, "ask"),
+		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.String().Draw(t, "hash"),
+		Want: rapid.Bool().Draw(t, "want"), Ask: genControlNumber(t, "ask"),
 	}
 	some := func(what string) int { return max(0, rapid.IntRange(-2, 3).Draw(t, what)) }
 	for range some("entries") {
 		m.Entries = append(m.Entries, genControlItem(t))
-		m.After = rapid.Uint64().Draw(t, "after")
+		m.Log = genControlVersion(t, "log").Recovery
 	}
 	for range some("raft") {
 		m.Raft = append(m.Raft, genControlRaft(t))
@@ -142,12 +143,8 @@ func genControl(t *rapid.T) *control.Message {
 	}
 	for range some("requests") {
 		m.Requests = append(m.Requests, control.Request{
-			ID: genControlNumber(t, "id"), Origin: crdt.Incarnation(rapid.Uint64().Draw(t, "origin")),
-			Author: rapid.String().Draw(t, "author"), Reason: rapid.String().Draw(t, "reason"), Change: genControlChange(t),
+			ID: genControlNumber(t, "id"), Author: rapid.String().Draw(t, "author"), Reason: rapid.String().Draw(t, "reason"), Change: genControlChange(t),
 		})
-	}
-	for range some("refused") {
-		m.Refused = append(m.Refused, control.Refusal{ID: genControlNumber(t, "id"), Reason: rapid.String().Draw(t, "reason")})
 	}
 	switch rapid.IntRange(0, 4).Draw(t, "part") {
 	case 1:

@@ -238,7 +238,7 @@ func TestControlHeaders(t *testing.T) {
 		{"index beyond 64 bits", edit(`"index":1`, `"index":100000000000000000001`), "cannot unmarshal number"},
 		{"empty log", end(`"log":{"number":0,"random":"0000000000000000"}`), "each field once"},
 		{"an entry without padding", end(`"entries":[{"index":1,"entry":"e30"}]`), "illegal base64"},
-		{"text that is not UTF-8", end(`"refused":[{"id":"0000000000000001","reason":"` + "\xff" + `"}]`), "UTF-8"},
+		{"text that is not UTF-8", end(`"requests":[{"id":"0000000000000001","author":"` + "\xff" + `"}]`), "UTF-8"},
 		{"deep", end(`"entries":[{"index":1,"entry":` + strings.Repeat("[", 20_000)), "exceeded max depth"},
 	} {
 		var format *FormatError
@@ -263,7 +263,7 @@ func TestControlText(t *testing.T) {
 		{"a surrogate", "\xed\xa0\x80", false},
 	} {
 		m := exampleControl()
-		m.Refused = []control.Refusal{{ID: 1, Reason: tt.text}}
+		m.Requests = []control.Request{{ID: 1, Author: tt.text}}
 		frame, err := EncodeControl([]byte{1}, m)
 		if !tt.ok {
 			var format *FormatError
@@ -276,7 +276,7 @@ func TestControlText(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		if got, err := DecodeControl(frame[1:]); err != nil || got.Refused[0].Reason != tt.text {
+		if got, err := DecodeControl(frame[1:]); err != nil || got.Requests[0].Author != tt.text {
 			t.Errorf("%s: %+v, %v", tt.name, got, err)
 		}
 	}
@@ -317,7 +317,6 @@ func TestControlBounds(t *testing.T) {
 		{"entries", controlWith(func(m *message) { m.Entries = make([]control.Item, control.MaxEntries+1) }), "frame of 257 entries, want at most 256"},
 		{"most requests", controlWith(func(m *message) { m.Requests = make([]control.Request, control.MaxRequests) }), ""},
 		{"requests", controlWith(func(m *message) { m.Requests = make([]control.Request, control.MaxRequests+1) }), "frame of 65 requests, want at most 64"},
-		{"refusals", controlWith(func(m *message) { m.Refused = make([]control.Refusal, control.MaxRequests+1) }), "frame of 65 refusals, want at most 64"},
 		{"most raft messages", controlWith(func(m *message) { m.Raft = slices.Repeat(exampleHeartbeat().Raft, control.MaxRaft) }), ""},
 		{"raft messages", controlWith(func(m *message) { m.Raft = slices.Repeat(exampleHeartbeat().Raft, control.MaxRaft+1) }), "frame of 257 raft messages, want at most 256"},
 		{"most founders", founding(func(g *control.FoundingMessage) {

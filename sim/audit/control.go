@@ -77,7 +77,7 @@ func (a *controlAuditor) ended(bool) {
 		if a.latest == nil || a.latest.Version.Recovery != at.Recovery {
 			continue // a recovery may drop it, and says so
 		}
-		kept := slices.ContainsFunc(a.latest.History, func(c control.Command) bool { return c.Request == id && c.Version == at })
-		a.check(kept, "command %v was done at version %v, and version %v does not contain it", id, at, a.latest.Version)
+		o := a.latest.Outcome(id)
+		a.check(o != nil && o.Version == at && o.Refused == "", "command %v was done at version %v, and version %v does not contain it", id, at, a.latest.Version)
 	}
 }
