@@ -41,8 +41,8 @@ type Auditor struct {
 	// Allotted is called for each answer of a rights agent.
 	Allotted func(*Allotted)
 	// Controlled is called after each step of the control log of a daemon, with
-	// the results of its commands that came with it.
-	Controlled func(d *Daemon, results []control.Result)
+	// what it returned.
+	Controlled func(d *Daemon, r *control.Ready)
 	// Sent is called for each message about strict keys before it is sent,
 	// those of a daemon to itself included.
 	Sent func(d *Daemon, m *sticky.Message)
@@ -169,10 +169,10 @@ func (w *watchers) settled() {
 	}
 }
 
-func (w *watchers) controlled(d *Daemon, results []control.Result) {
+func (w *watchers) controlled(d *Daemon, r *control.Ready) {
 	for _, a := range w.all {
 		if a.Controlled != nil {
-			a.Controlled(d, results)
+			a.Controlled(d, r)
 		}
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/wire"
 )
 
-// founders returns the names of the founders.
-func (c *Config) founders() []string {
+// Founders returns the names of the founders of the control log.
+func (c *Config) Founders() []string {
 	if c.Control != nil && len(c.Control.Founders) > 0 {
 		return c.Control.Founders
 	}
@@ -27,7 +28,7 @@ func (c *Config) founders() []string {
 // controlOf returns the configuration of a daemon's node of the control log.
 func (c *Config) controlOf(d *Daemon) control.Config {
 	out := *c.Control
-	out.Name, out.Region, out.Founders = d.Name, d.Region, c.founders()
+	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
 	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
 	return out
 }
@@ -35,7 +36,7 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 // validateControl returns an error for a bad configuration of the control log.
 func (c *Config) validateControl() error {
 	places := c.Places()
-	for _, name := range slices.Concat(c.founders(), c.Diskless) {
+	for _, name := range slices.Concat(c.Founders(), c.Diskless) {
 		if !slices.Contains(places, name) {
 			return fmt.Errorf("sim: control: no region or daemon %q", name)
 		}
@@ -110,7 +111,7 @@ func (d *Daemon) serveControl(w *World) {
 			w.lines.add(d, "event", "control %v peer=%s %s", e.Kind, e.Peer, e.Text)
 		}
 	}
-	w.auditors.controlled(d, r.Results)
+	w.auditors.controlled(d, &r)
 	for i := range r.Messages {
 		d.postControl(w, &r.Messages[i])
 	}
@@ -200,7 +201,7 @@ func beginControl(w *World) {
 func initControl(w *World) {
 	var able []*Daemon
 	for _, d := range w.daemons {
-		if d.Up && !d.Paused && d.control != nil && slices.Contains(w.cfg.founders(), d.Name) {
+		if d.Up && !d.Paused && d.control != nil && slices.Contains(w.cfg.Founders(), d.Name) {
 			able = append(able, d)
 		}
 	}
@@ -227,7 +228,8 @@ func firstRegions(w *World) []control.FirstRegion {
 	return out
 }
 
-// commandControl has the operator give a drawn command at a daemon of a fault.
+// commandControl has the operator give a drawn command at a daemon of a fault:
+// a change, the one before once more, or a recovery that nothing requires.
 func (a *faults) commandControl(w *World, f *Fault, _ int) {
 	var able []*Daemon
 	for _, d := range w.daemons {
@@ -239,6 +241,22 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 		return
 	}
 	d := able[a.rng.IntN(len(able))]
+	w.acting = d
+	defer d.turnControl(w)
+	if a.rng.IntN(100*int(rules.Percent)) < int(f.Share) {
+		_ = d.control.Recover(control.RecoverRequest{Author: "operator", Behind: true, Stopped: true}) // not by a diskless daemon
+		return
+	}
+	if a.rng.IntN(4) > 0 || a.latest.ID == 0 {
+		a.latest = control.Request{Author: "operator", Change: a.change(w)}
+	}
+	if id, err := d.control.Submit(a.latest); err == nil { // before the founding it is refused
+		a.latest.ID = id
+	}
+}
+
+// change draws a change of the control log.
+func (a *faults) change(w *World) control.Change {
 	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", a.rng.IntN(100))}}
 	if a.rng.IntN(2) == 0 {
 		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
@@ -247,14 +265,13 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
 		}}
 	}
-	w.acting = d
-	_, _ = d.control.Submit(control.Request{Author: "operator", Change: change}) // before the founding it is refused
-	d.turnControl(w)
+	return change
 }
 
 // recoverControl has the operator recover the control log where the voters that
-// are left are no majority, at the daemon with the latest record.
-func recoverControl(w *World) {
+// are left are no majority, or two recoveries of one number began, at the daemon
+// with the latest record.
+func recoverControl(w *World, split bool) {
 	var best *Daemon
 	for _, d := range w.daemons {
 		if d.Up && d.control != nil && d.control.Record() != nil && w.cfg.controlOf(d).Durable &&
@@ -266,7 +283,7 @@ func recoverControl(w *World) {
 		return
 	}
 	w.acting = best
-	_ = best.control.Recover(control.RecoverRequest{Author: "operator"}) // refused where a majority is live
+	_ = best.control.Recover(control.RecoverRequest{Author: "operator", Stopped: split}) // refused where a majority is live
 	best.turnControl(w)
 }
 
@@ -311,40 +328,59 @@ func twoClusters(w *World) bool {
 	})
 }
 
+// split reports whether daemons follow two recoveries of one number.
+func split(w *World) bool {
+	var one control.Recovery
+	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool {
+		if d.control == nil || d.control.Record() == nil {
+			return false
+		}
+		is := d.control.Record().Version.Recovery
+		if is.Number > one.Number {
+			one = is
+		}
+		return is.Number == one.Number && is != one
+	})
+}
+
 // uncontrolled returns why the control log of the core does not work, "" when
 // it does: all daemons have one record and know that it is current.
 func uncontrolled(w *World) string {
 	first := w.daemons[0]
 	refused := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.refuses(first) })
-	if w.cfg.Control == nil || len(w.cfg.Outside) > 0 || refused {
+	if w.cfg.Control == nil || refused {
 		return ""
+	}
+	if len(w.cfg.Outside) > 0 && !controlMajority(w) {
+		return "" // no operator can tell that a region never comes back
 	}
 	if !anyRecord(w) {
 		up := 0
 		for _, d := range w.daemons {
-			if d.Up && slices.Contains(w.cfg.founders(), d.Name) {
+			if d.Up && slices.Contains(w.cfg.Founders(), d.Name) {
 				up++
 			}
 		}
-		if 2*up <= len(w.cfg.founders()) {
+		if 2*up <= len(w.cfg.Founders()) {
 			return "" // the settings must name other founders
 		}
 		initControl(w) // those that had the record may have lost their disks
 		return "the cluster has not begun"
 	}
 	if !controlMajority(w) {
-		recoverControl(w)
+		recoverControl(w, false)
 		return "no majority of the voters of the control log is left"
+	}
+	if split(w) {
+		recoverControl(w, true)
+		return "the control log is split"
 	}
 	if twoClusters(w) {
 		return "" // founders lost their disks, and with them that they began one
 	}
 	var same *Daemon
 	leader := false
-	for _, d := range w.daemons {
-		if !d.Up || d.control == nil {
-			continue
-		}
+	for _, d := range slices.Concat(w.Core()...) {
 		s := d.control.Status()
 		leader = leader || s.Leads
 		switch {

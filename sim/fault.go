@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/route"
@@ -260,7 +261,8 @@ type faults struct {
 	risen  map[int]bool // those whose zombies continued
 	rng    *rand.Rand
 
-	commands pool[*command] // that the operator has still to give
+	commands pool[*command]  // that the operator has still to give
+	latest   control.Request // command of the control log
 }
 
 // begin lets fault i happen, unless the liveness phase has begun.

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/georld/rld/control"
@@ -8,14 +9,16 @@ import (
 )
 
 // controlAuditor checks the control log: there is one cluster, daemons with one
-// version have one record, a process never goes back, and a command whose
-// result was reported stays in the record of its recovery.
+// version have one record, a process never goes back, no sound disk counts as an
+// old one, and a command has one outcome: what was reported stays in the record,
+// unless a recovery began before it.
 type controlAuditor struct {
 	finding
 	cluster  control.Number
 	hashes   map[control.Version]string
 	versions []controlVersion // by Daemon.Index
-	done     map[control.Number]control.Version
+	reported map[control.Number]control.Result
+	began    map[control.Recovery]control.Version // Record.From of each recovery
 	latest   *control.Record
 }
 
@@ -28,16 +31,21 @@ type controlVersion struct {
 func controlLog(a *sim.Auditor, t *truth) {
 	c := &controlAuditor{
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
-		versions: make([]controlVersion, len(t.world.Daemons())), done: make(map[control.Number]control.Version),
+		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
+		began: make(map[control.Recovery]control.Version),
 	}
 	a.Controlled, a.Ended = c.controlled, c.ended
 }
 
-func (a *controlAuditor) controlled(d *sim.Daemon, results []control.Result) {
-	for _, r := range results {
-		if r.Err == nil {
-			a.done[r.ID] = r.Version
-		}
+func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
+	for _, r := range ready.Results {
+		was, known := a.reported[r.ID]
+		a.check(!known || was.Version == r.Version || was.Version.Recovery != r.Version.Recovery,
+			"%s reports command %v at version %v, another daemon at %v", d.Name, r.ID, r.Version, was.Version)
+		a.reported[r.ID] = r
+	}
+	for i := range ready.Events {
+		a.event(d, &ready.Events[i])
 	}
 	r := d.ControlLog().Record()
 	if r == nil {
@@ -55,29 +63,67 @@ func (a *controlAuditor) controlled(d *sim.Daemon, results []control.Result) {
 	if a.cluster == 0 {
 		a.cluster = r.Cluster.ID
 	}
-	// Founders that lose their disks forget what they have promised.
-	a.check(r.Cluster.ID == a.cluster || a.lostDisks(), "%s is in cluster %v, others in %v", d.Name, r.Cluster.ID, a.cluster)
+	a.check(r.Cluster.ID == a.cluster || a.forgotten(), "%s is in cluster %v, others in %v", d.Name, r.Cluster.ID, a.cluster)
 	hash := r.Hash()
 	if was, known := a.hashes[r.Version]; known {
 		a.check(was == hash, "%s has version %v with hash %s, another daemon has it with %s", d.Name, r.Version, hash, was)
 	}
 	a.hashes[r.Version] = hash
+	a.began[r.Version.Recovery] = r.From
 	if a.latest == nil || r.Version.Compare(a.latest.Version) > 0 {
 		a.latest = r
 	}
 }
 
-// lostDisks reports whether the files of a daemon were lost or damaged.
-func (a *controlAuditor) lostDisks() bool {
-	return slices.ContainsFunc(a.world.Daemons(), (*sim.Daemon).LostDisk)
+// event checks an event that only a fault of a disk explains, or none.
+func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
+	switch e.Kind {
+	case control.OldDisk:
+		a.check(d.LostDisk(), "%s: %v: %s", d.Name, e.Kind, e.Text)
+	case control.Diverged, control.Abstains:
+		a.check(false, "%s: %v: %s", d.Name, e.Kind, e.Text)
+	default:
+	}
+}
+
+// forgotten reports whether a founder lost its disk, and with it what it had
+// promised.
+func (a *controlAuditor) forgotten() bool {
+	founders := a.world.Config().Founders()
+	return slices.ContainsFunc(a.world.Daemons(), func(d *sim.Daemon) bool {
+		return d.LostDisk() && slices.Contains(founders, d.Name)
+	})
+}
+
+// contains reports whether the latest record has what was committed at a
+// version, by the recoveries that led to it.
+func (a *controlAuditor) contains(at control.Version) bool {
+	recovery, index := a.latest.Version.Recovery, a.latest.Version.Index
+	for recovery.Number > at.Recovery.Number {
+		from := a.began[recovery]
+		recovery, index = from.Recovery, from.Index
+	}
+	return recovery == at.Recovery && at.Index <= index
 }
 
 func (a *controlAuditor) ended(bool) {
-	for id, at := range a.done {
-		if a.latest == nil || a.latest.Version.Recovery != at.Recovery {
-			continue // a recovery may drop it, and says so
+	if a.latest == nil {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(a.reported)) {
+		r := a.reported[id]
+		if !a.contains(r.Version) {
+			continue // a recovery drops it, and says so
 		}
 		o := a.latest.Outcome(id)
-		a.check(o != nil && o.Version == at && o.Refused == "", "command %v was done at version %v, and version %v does not contain it", id, at, a.latest.Version)
+		a.check(o != nil && o.Version == r.Version && (o.Refused == "") == (r.Err == nil),
+			"command %v was reported at version %v with error %v, and in version %v its outcome is %+v", id, r.Version, r.Err, a.latest.Version, o)
+	}
+	done := make(map[control.Number]bool)
+	for _, c := range a.latest.History {
+		o := a.latest.Outcome(c.Request)
+		a.check(!done[c.Request] && (o == nil || o.Refused == "" && o.Version == c.Version),
+			"command %v of version %v: done before %t, outcome %+v", c.Request, c.Version, done[c.Request], o)
+		done[c.Request] = true
 	}
 }

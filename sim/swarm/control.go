@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
 
@@ -14,7 +15,7 @@ const streamControl = uint64(1)<<62 + uint64(1)<<61
 
 // control draws whether daemons have a control log, which half of the runs do,
 // the founders, the daemons without a disk, the timers of voters, and
-// commands at any time.
+// commands and recoveries at any time.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
 	if d.days || d.large || rng.Float64() < 0.5 {
@@ -48,6 +49,9 @@ func (d *draw) control(seed uint64) {
 		if d.chance(0.3) {
 			places := c.Places()
 			f.From = []string{places[d.IntN(len(places))]}
+		}
+		if d.chance(0.1) {
+			f.Share = 100 * rules.Percent
 		}
 		c.Faults = append(c.Faults, f)
 	}
