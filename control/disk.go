@@ -41,8 +41,8 @@ func (n *Node) queue(s stored) {
 	}
 }
 
-// state appends items with all that is not of a voter. Those of a voter are few:
-// it waits for its disk.
+// state appends items with all that is not of a voter. Those of a voter are
+// few: it waits for its disk.
 func (n *Node) state(items []stored) []stored {
 	self := n.self
 	items = append(items, stored{Self: &self})
@@ -148,8 +148,8 @@ func (n *Node) Failed(at time.Duration, err error) {
 	d.failing, d.retry = err, at+retryStore
 }
 
-// Snapshot returns items that replace all stored ones. With the items that Ready
-// returned, and that are not stored yet, it covers them.
+// Snapshot returns items that replace all stored ones. With the items that
+// Ready returned, and that are not stored yet, it covers them.
 func (n *Node) Snapshot() [][]byte {
 	items := n.state(nil)
 	if n.raft != nil {

@@ -119,8 +119,8 @@ func DecodeEntry(data []byte) (*Entry, error) {
 
 // apply returns the record after an entry at a version. An entry that must not
 // be applied changes only the version: the error is errVoid or a
-// *DivergedError. The record is nil for an entry that this version of rld cannot
-// apply.
+// *DivergedError. The record is nil for an entry that this version of rld
+// cannot apply.
 func (r *Record) apply(at Version, e *Entry) (*Record, error) {
 	h := r.Hash()
 	switch {

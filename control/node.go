@@ -32,11 +32,8 @@ type Node struct {
 		of   *Record
 		json []byte
 	} // JSON form of a record
-	// starting is the question whose answer ends the start, 0 after that.
-	starting Number
-	needed   *Version // that the answer named
-	storing  bool     // the needed version
-	diverged bool     // the record must be replaced
+	confirmation confirmation
+	diverged     bool // the record must be replaced
 	// abstains is why the voter of this daemon stopped until the next start,
 	// empty if it did not: an entry could not be applied, or raft failed.
 	abstains string
@@ -53,7 +50,7 @@ type Node struct {
 }
 
 // dues are the times of periodic work.
-type dues struct{ compare, want, ask, place time.Duration }
+type dues struct{ compare, want, place time.Duration }
 
 // peer is a live daemon, with the content of its latest message.
 type peer struct {
@@ -84,7 +81,8 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	n.disk.number = n.self.Store
 	self := n.self
 	n.queue(stored{Self: &self})
-	n.starting = n.number()
+	n.confirmation.node = n
+	n.confirmation.begin()
 	if start.resumes() {
 		if err := n.resumeRaft(start); err != nil {
 			return nil, err
@@ -174,7 +172,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.turnRaft()
 	n.sendRequests()
 	n.compare()
-	n.confirm()
+	n.confirmation.turn()
 	n.place()
 }
 
@@ -200,7 +198,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	n.follow(p, m)
 	n.receiveRaft(p, m)
 	n.receiveRequests(p, m)
-	n.answerAsk(p, m)
+	n.confirmation.receive(p, m)
 	n.turnRaft()
 	return nil
 }
@@ -243,7 +241,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.ID, Run: n.self.Run, Store: n.disk.number, Durable: n.cfg.Durable,
-		Leaving: n.leaving || n.abstains != "", Starting: n.starting != 0, Leader: n.leader(),
+		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {
 		s.Applied = n.raft.applied

@@ -164,9 +164,9 @@ func (n *Node) followVoters() {
 	}
 }
 
-// released reports whether a majority of the voters of the record know that this
-// one is removed. Until then they may need its vote: raft counts a voter until
-// its removal is known to be committed.
+// released reports whether a majority of the voters of the record know that
+// this one is removed. Until then they may need its vote: raft counts a voter
+// until its removal is known to be committed.
 func (v *raftNode) released() bool {
 	n, know := v.node, 0
 	if v.removed == 0 {
@@ -417,9 +417,9 @@ func (v *raftNode) compact() error {
 	return v.storage.Compact(v.applied - uint64(n.cfg.Entries))
 }
 
-// guard runs a step of raft. raft reports by its logger that its log contradicts
-// what others know of it: the state is then older than what was sent. After any
-// other fault the voter stops.
+// guard runs a step of raft. raft reports by its logger that its log
+// contradicts what others know of it: the state is then older than what was
+// sent. After any other fault the voter stops.
 func (v *raftNode) guard(step func() error) {
 	switch old, err := guard(step); {
 	case v.node.raft != v || err == nil:
@@ -453,8 +453,8 @@ func (n *Node) abstain(why string) {
 }
 
 // oldDisk gives up the id of the daemon, whose state is older than what was
-// sent under it: it goes on as a new daemon. What its voter would store and send
-// is dropped.
+// sent under it: it goes on as a new daemon. What its voter would store and
+// send is dropped.
 func (n *Node) oldDisk(why string) {
 	n.events.Add(OldDisk, "", why)
 	n.raft = nil
@@ -468,7 +468,7 @@ func (n *Node) oldDisk(why string) {
 	self := n.self
 	n.queue(stored{Self: &self})
 	n.queue(stored{Voter: new(Number)})
-	n.restart()
+	n.confirmation.begin()
 }
 
 // silent is a logger of raft. It panics where raft does.

@@ -166,7 +166,7 @@ func (v *raftNode) answer(s raft.ReadState) {
 	n, from := v.node, crdt.Incarnation(binary.BigEndian.Uint64(s.RequestCtx))
 	t := &Answer{Number(binary.BigEndian.Uint64(s.RequestCtx[8:])), Version{n.record.Version.Recovery, s.Index}}
 	if from == n.address {
-		n.confirmed(t)
+		n.confirmation.answered(t)
 	} else if p := n.peer(from); p != nil {
 		n.send(p, Message{Answer: t})
 	}

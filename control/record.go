@@ -47,7 +47,8 @@ type Record struct {
 	Regions []Region `json:"regions"`
 	// Voters are ordered by Raft.
 	Voters []Voter `json:"voters"`
-	// History are the latest commands that changed the record, the oldest first.
+	// History are the latest commands that changed the record, the oldest
+	// first.
 	History []Command `json:"history,omitempty"`
 	// Outcomes are those of the latest commands, done and refused, the oldest
 	// first. None of these commands is done again.

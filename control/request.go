@@ -172,8 +172,8 @@ func (v *raftNode) proposeNext() {
 	}
 }
 
-// complete reports whether the record here has all committed entries: it has one
-// of the present term, and what raft delivered.
+// complete reports whether the record here has all committed entries: it has
+// one of the present term, and what raft delivered.
 func (v *raftNode) complete() bool {
 	return v.term == v.raw.BasicStatus().GetTerm() && v.node.record.Version.Index == v.applied
 }

@@ -13,8 +13,8 @@ import (
 // field is there.
 type stored struct {
 	Self *identity `json:"self,omitempty"`
-	// Base replaces the record. Item is a committed entry of the recovery Log. A
-	// journal that was rewritten may hold entries of an earlier recovery, or
+	// Base replaces the record. Item is a committed entry of the recovery Log.
+	// A journal that was rewritten may hold entries of an earlier recovery, or
 	// that the record has.
 	Base json.RawMessage `json:"base,omitempty"`
 	Log  Recovery        `json:"log,omitzero"`

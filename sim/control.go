@@ -269,8 +269,8 @@ func (a *faults) change(w *World) control.Change {
 }
 
 // recoverControl has the operator recover the control log where the voters that
-// are left are no majority, or two recoveries of one number began, at the daemon
-// with the latest record.
+// are left are no majority, or two recoveries of one number began, at the
+// daemon with the latest record.
 func recoverControl(w *World, split bool) {
 	var best *Daemon
 	for _, d := range w.daemons {

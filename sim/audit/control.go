@@ -9,9 +9,9 @@ import (
 )
 
 // controlAuditor checks the control log: there is one cluster, daemons with one
-// version have one record, a process never goes back, no sound disk counts as an
-// old one, and a command has one outcome: what was reported stays in the record,
-// unless a recovery began before it.
+// version have one record, a process never goes back, no sound disk counts as
+// an old one, and a command has one outcome: what was reported stays in the
+// record, unless a recovery began before it.
 type controlAuditor struct {
 	finding
 	cluster  control.Number
