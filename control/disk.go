@@ -12,6 +12,7 @@ type disk struct {
 	flight *batch // being stored, nil for none
 	// number is that of the latest batch that is stored.
 	number uint64
+	began  uint64 // number before this run
 	// failing is the latest error, nil after a success; retry is the time of
 	// the next attempt.
 	failing error
@@ -52,6 +53,9 @@ func (n *Node) state(items []stored) []stored {
 	if n.record != nil {
 		items = append(items, stored{Base: n.encoded()})
 	}
+	if heard := n.heard.ofVoters(); heard != nil {
+		items = append(items, stored{Heard: heard})
+	}
 	return items
 }
 
@@ -87,6 +91,9 @@ func (n *Node) toStore() [][]byte {
 	n.self.Store++
 	self := n.self
 	n.queue(stored{Self: &self})
+	if heard := n.heard.changed(); heard != nil {
+		n.queue(stored{Heard: heard})
+	}
 	b := d.next
 	d.flight, d.next = &b, batch{}
 	return encodeAll(b.items)

@@ -16,8 +16,10 @@ type Peer struct {
 type Sender struct {
 	ID  ID     `json:"id"`
 	Run Number `json:"run"`
-	// Store is the number of its latest durable write.
+	// Store is the number of its latest durable write, Began that of the latest
+	// one before this run.
 	Store   uint64 `json:"store,omitempty"`
+	Began   uint64 `json:"began,omitempty"`
 	Durable bool   `json:"durable,omitempty"`
 	// Applied is the index up to which its voter has applied the log.
 	Applied uint64 `json:"applied,omitempty"`
@@ -58,6 +60,9 @@ type Message struct {
 	// Answer the answer to one.
 	Ask    Number  `json:"ask,omitempty"`
 	Answer *Answer `json:"answer,omitempty"`
+
+	// Heard tells a daemon that its disk is older than it was.
+	Heard *Heard `json:"heard,omitempty"`
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
 }

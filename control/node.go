@@ -40,6 +40,7 @@ type Node struct {
 	raft     *raftNode // nil for a daemon that does not vote
 	founding founding
 	requests requests
+	heard    writes
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 
@@ -72,13 +73,17 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	}
 	n.self = start.self
 	n.record, n.log = start.record, start.log
+	n.heard = writes{node: n, latest: map[ID]Heard{}}
+	for _, h := range start.heard {
+		n.heard.latest[h.ID] = h
+	}
 	n.founding.node = n
 	n.founding.promise, n.founding.stored = start.founding, start.founding
 	if n.self.ID == (ID{}) {
 		n.self.ID = n.newID()
 	}
 	n.self.Run = n.number()
-	n.disk.number = n.self.Store
+	n.disk.number, n.disk.began = n.self.Store, n.self.Store
 	self := n.self
 	n.queue(stored{Self: &self})
 	n.confirmation.node = n
@@ -191,6 +196,10 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		n.events.AddOnce(ForeignCluster, p.Name, m.Cluster.String(), fmt.Sprintf("cluster %v", m.Cluster))
 		return nil
 	}
+	n.heard.check(p, m.Heard)
+	if !n.heard.hear(p, &m.Sender) {
+		return nil
+	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
@@ -240,7 +249,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 // sender describes this daemon.
 func (n *Node) sender() Sender {
 	s := Sender{
-		ID: n.self.ID, Run: n.self.Run, Store: n.disk.number, Durable: n.cfg.Durable,
+		ID: n.self.ID, Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
 		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {

@@ -458,7 +458,7 @@ func (n *Node) abstain(why string) {
 func (n *Node) oldDisk(why string) {
 	n.events.Add(OldDisk, "", why)
 	n.raft = nil
-	n.self = identity{ID: n.newID(), Run: n.self.Run}
+	n.self, n.disk.number, n.disk.began = identity{ID: n.newID(), Run: n.self.Run}, 0, 0
 	for _, b := range []*batch{n.disk.flight, &n.disk.next} {
 		if b != nil {
 			b.items = slices.DeleteFunc(b.items, func(s stored) bool { return s.ofVoter() || s.Self != nil })

@@ -33,8 +33,8 @@ import (
 //	crash NAME..., start NAME...
 //	lose-disk NAME            the disk of a daemon that is down becomes empty
 //	copy-disk NAME            copies what the disk holds
-//	old-disk NAME             replaces the disk of a daemon that is down by the
-//	                          copy
+//	old-disk NAME             puts the copy back at a daemon that is down
+//	clone-disk NAME NAME      gives the second a copy of the disk of the first
 //	compact-disk NAME         replaces what the disk holds by a snapshot
 //	fail-disk NAME, mend-disk NAME
 //	                          writes fail, and succeed again
@@ -46,8 +46,7 @@ import (
 //	                          daemons submit commands all the time; prints
 //	                          whether the leader changed more often, or longer
 //	                          passed between two entries
-//	recover NAME [behind] [stopped]
-//	                          begins the next recovery
+//	recover NAME [behind] [stopped]: begins the next recovery
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
 //	status                    prints the state of all daemons
@@ -134,6 +133,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "recover":
 		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped")}
 		out = result(s.w.find(args[0]).node.Recover(q))
+	case "clone-disk":
+		s.w.find(args[1]).disk = slices.Clone(s.w.find(args[0]).disk)
 	case "record":
 		return s.record(s.w.find(args[0]).node.Record())
 	case "status":

@@ -30,6 +30,8 @@ type stored struct {
 	Append   *appended `json:"append,omitempty"`
 	Hard     *hard     `json:"hard,omitempty"`
 	Founding *promise  `json:"founding,omitempty"`
+	// Heard are the writes of the voters that this daemon knows of.
+	Heard []Heard `json:"heard,omitempty"`
 }
 
 // ofVoter reports whether the item is of a voter.
@@ -82,6 +84,7 @@ type Start struct {
 	voter    Number
 	storage  *raft.MemoryStorage
 	founding promise
+	heard    []Heard
 }
 
 // Recover returns the state that stored items add up to.
@@ -117,6 +120,8 @@ func (s *Start) apply(data []byte) error {
 		s.voter, s.storage = *in.Voter, raft.NewMemoryStorage()
 	case in.Founding != nil:
 		s.founding = *in.Founding
+	case in.Heard != nil:
+		s.heard = in.Heard[:min(len(in.Heard), maxHeard)]
 	default:
 		return s.applyRaft(&in)
 	}

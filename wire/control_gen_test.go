@@ -126,6 +126,7 @@ func genControl(t *rapid.T) *control.Message {
 		Sender: control.Sender{
 			ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store"),
 			Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
+			Began:    rapid.Uint64().Draw(t, "began"),
 			Applied:  rapid.Uint64().Draw(t, "applied"),
 			Starting: rapid.Bool().Draw(t, "starting"), Leader: genControlID(t, "leader"),
 		},
@@ -146,7 +147,9 @@ func genControl(t *rapid.T) *control.Message {
 			ID: genControlNumber(t, "id"), Author: rapid.String().Draw(t, "author"), Reason: rapid.String().Draw(t, "reason"), Change: genControlChange(t),
 		})
 	}
-	switch rapid.IntRange(0, 4).Draw(t, "part") {
+	switch rapid.IntRange(0, 5).Draw(t, "part") {
+	case 4:
+		m.Heard = &control.Heard{ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store")}
 	case 1:
 		m.Base = rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "base")
 	case 2:
