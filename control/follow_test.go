@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
 )
 
 // hand gives a daemon a message of another one at once.
@@ -46,10 +48,38 @@ func TestFormerRecovery(t *testing.T) {
 	w.run(time.Second)
 	was := a.node.Record().Version
 	former.Version.Index = was.Index + 10
-	w.hand(b, a, Message{Cluster: former.Cluster.ID, Version: former.Version, Base: former.Encode()})
-	if is := a.node.Record().Version; is.Recovery != was.Recovery {
-		t.Errorf("version %v of recovery %d follows %v of recovery %d", is, is.Recovery.Number, was, was.Recovery.Number)
+	for _, diverged := range []bool{false, true} {
+		a.node.diverged = diverged
+		w.hand(b, a, Message{Cluster: former.Cluster.ID, Version: former.Version, Base: former.Encode()})
+		if is := a.node.Record().Version; is.Recovery != was.Recovery {
+			t.Errorf("version %v of recovery %d follows %v of recovery %d", is, is.Recovery.Number, was, was.Recovery.Number)
+		}
 	}
+}
+
+// A leader removes its own vote, and what it sends then is lost: the other voter
+// does not know that the removal is committed, and needs the vote to lead.
+func TestRemovedLeaderVotes(t *testing.T) {
+	w := newWorld(t, 1, "a-0", "b-0")
+	w.add("a", "a-0", true)
+	w.add("b", "b-0", true)
+	w.run(time.Second)
+	if err := w.find("a-0").node.Init(even("a", "b")); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a leader", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
+	l := w.leader()
+	w.run(5 * time.Second)
+	v := l.node.raft
+	v.proposeVoter(raftpb.ConfChangeRemoveNode, *l.node.Record().Voter(v.id))
+	w.until("removed", 10*time.Second, func() bool { return l.node.Record().Voter(v.id) == nil })
+	w.flights = nil
+	w.cut = func(from, _ *machine) bool { return from == l }
+	w.run(200 * time.Millisecond)
+	w.cut = func(_, _ *machine) bool { return false }
+	w.until("another leader", time.Minute, func() bool { return w.leader() != nil && w.leader() != l })
+	w.until("equal", 20*time.Second, w.equal)
+	w.until("no vote left", 20*time.Second, func() bool { return !l.node.Status().Votes })
 }
 
 // A founder that promised a ballot accepts no lower one: a majority may have
