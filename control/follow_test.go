@@ -81,29 +81,3 @@ func TestRemovedLeaderVotes(t *testing.T) {
 	w.until("equal", 20*time.Second, w.equal)
 	w.until("no vote left", 20*time.Second, func() bool { return !l.node.Status().Votes })
 }
-
-// A founder that promised a ballot accepts no lower one: a majority may have
-// accepted another founding under the higher ballot.
-func TestPromiseHolds(t *testing.T) {
-	w := newWorld(t, 1, "a-0", "b-0", "c-0")
-	a, b := w.add("a", "a-0", true), w.add("b", "b-0", true)
-	w.run(time.Second)
-	value := &Founding{Cluster: 1, Regions: even("a", "b"), Founders: []Founder{
-		{Name: "a-0", Region: "a", Daemon: a.node.ID(), Raft: 1}, {Name: "b-0", Region: "b", Daemon: b.node.ID(), Raft: 2},
-	}}
-	names := a.node.cfg.Founders
-	step := func(s FoundingStep, round uint64) {
-		w.hand(b, a, Message{Founding: &FoundingMessage{
-			Founders: names, Step: s, Ballot: Ballot{Round: round, Proposer: b.node.ID()}, Value: value,
-		}})
-	}
-	step(stepPrepare, 5)
-	step(stepAccept, 4)
-	if is := a.node.founding.promise; is.Accepted != (Ballot{}) || is.Promised.Round != 5 {
-		t.Errorf("round %d is accepted after a promise of round %d", is.Accepted.Round, is.Promised.Round)
-	}
-	step(stepAccept, 5)
-	if is := a.node.founding.Accepted; is.Round != 5 {
-		t.Errorf("round %d is accepted, want the promised one, 5", is.Round)
-	}
-}
