@@ -57,8 +57,8 @@ func TestFormerRecovery(t *testing.T) {
 	}
 }
 
-// A leader removes its own vote, and what it sends then is lost: the other voter
-// does not know that the removal is committed, and needs the vote to lead.
+// A leader removes its own vote, and what it sends then is lost. The other voter
+// does not know that the removal is committed: it needs that vote to lead.
 func TestRemovedLeaderVotes(t *testing.T) {
 	w := newWorld(t, 1, "a-0", "b-0")
 	w.add("a", "a-0", true)

@@ -14,6 +14,7 @@ import (
 // record, unless a recovery began before it.
 type controlAuditor struct {
 	finding
+	promises promises
 	cluster  control.Number
 	hashes   map[control.Version]string
 	versions []controlVersion // by Daemon.Index
@@ -32,7 +33,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 	c := &controlAuditor{
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
-		began: make(map[control.Recovery]control.Version),
+		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}),
 	}
 	a.Controlled, a.Ended = c.controlled, c.ended
 }
@@ -46,6 +47,9 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	}
 	for i := range ready.Events {
 		a.event(d, &ready.Events[i])
+	}
+	for i := range ready.Messages {
+		a.promises.sent(d, &ready.Messages[i])
 	}
 	r := d.ControlLog().Record()
 	if r == nil {

@@ -14,8 +14,8 @@ import (
 const streamControl = uint64(1)<<62 + uint64(1)<<61
 
 // control draws whether daemons have a control log, which half of the runs do,
-// the founders, the daemons without a disk, the timers of voters, and
-// commands and recoveries at any time.
+// the founders, the daemons without a disk, the timers of voters, commands
+// and recoveries at any time, and crashes between a write and what depends on it.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
 	if d.days || d.large || rng.Float64() < 0.5 {
@@ -53,6 +53,27 @@ func (d *draw) control(seed uint64) {
 		if d.chance(0.1) {
 			f.Share = 100 * rules.Percent
 		}
+		c.Faults = append(c.Faults, f)
+	}
+	d.forgetful()
+}
+
+// forgetful draws processes that end while they write what they will promise to
+// others of the control log, or right after, some of them with slow disks.
+func (d *draw) forgetful() {
+	c := &d.cfg
+	if !d.chance(0.5) {
+		return
+	}
+	if d.chance(0.5) {
+		c.Faults = append(c.Faults, sim.Fault{Kind: sim.SlowDisk, Delay: d.wild(10*time.Millisecond, time.Second)})
+	}
+	for range d.between(2, 10) {
+		f := sim.Fault{
+			Kind: []sim.FaultKind{sim.Crash, sim.PowerLoss}[d.IntN(2)], At: d.time(0, c.Duration/2), For: d.wild(time.Millisecond, 500*time.Millisecond),
+		}
+		d.aim(&f, []string{"writing_control", "stored_control"}[d.IntN(2)])
+		f.When.Count = int(d.wild(1, 20))
 		c.Faults = append(c.Faults, f)
 	}
 }
