@@ -42,6 +42,18 @@ func TestTornWrites(t *testing.T) {
 	}
 }
 
+// A journal that was rewritten may hold an entry of an earlier recovery behind
+// the record of a later one.
+func TestItemOfOtherRecovery(t *testing.T) {
+	n := begin(t).find("a-0").node
+	was := n.Record().Version
+	other := stored{Log: Recovery{Number: 9, Random: 9}, Item: &Item{Index: was.Index + 1}}
+	s, err := Recover(append(n.Snapshot(), other.encode()))
+	if err != nil || s.record.Version != was {
+		t.Errorf("version %v, %v: want %v", s.record.Version, err, was)
+	}
+}
+
 // TestTornFounding starts a cluster of one daemon with every prefix of what it
 // has written: it leads again.
 func TestTornFounding(t *testing.T) {
