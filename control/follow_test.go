@@ -33,8 +33,8 @@ func TestEntriesWithGap(t *testing.T) {
 	}
 }
 
-// The record of the recovery before, with a higher index than the present one:
-// a daemon that adopted it would bring dropped entries back.
+// The record of the recovery before, with a higher index than the present one.
+// A daemon that adopted it would bring dropped entries back.
 func TestFormerRecovery(t *testing.T) {
 	w := begin(t)
 	a, b := w.find("a-0"), w.find("b-0")
@@ -57,8 +57,8 @@ func TestFormerRecovery(t *testing.T) {
 	}
 }
 
-// A leader removes its own vote, and what it sends then is lost. The other voter
-// does not know that the removal is committed: it needs that vote to lead.
+// A leader removes its own vote, and what it sends then is lost. The other
+// voter does not know that the removal is committed: it needs that vote.
 func TestRemovedLeaderVotes(t *testing.T) {
 	w := newWorld(t, 1, "a-0", "b-0")
 	w.add("a", "a-0", true)

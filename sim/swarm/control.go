@@ -14,8 +14,8 @@ import (
 const streamControl = uint64(1)<<62 + uint64(1)<<61
 
 // control draws whether daemons have a control log, which half of the runs do,
-// the founders, the daemons without a disk, the timers of voters, commands
-// and recoveries at any time, and crashes between a write and what depends on it.
+// the founders, the daemons without a disk, the timers of voters, commands and
+// recoveries at any time, and crashes between a write and what depends on it.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
 	if d.days || d.large || rng.Float64() < 0.5 {
