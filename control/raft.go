@@ -145,7 +145,7 @@ func (n *Node) followVoters() {
 		return
 	}
 	storage := raft.NewMemoryStorage()
-	n.queue(stored{Voter: &is.Raft})
+	n.queue(stored{Voter: &is.Raft, Log: n.record.Version.Recovery})
 	if r := n.record; r.Version.Index == r.First { // all first voters begin with the same snapshot
 		s := &snapshot{Index: r.First, Term: 1, Record: r.Encode()}
 		for _, o := range r.Voters {
@@ -174,7 +174,7 @@ func (v *raftNode) released() bool {
 	}
 	for _, o := range n.record.Voters {
 		p := n.byID(o.Daemon)
-		if !o.Learner && p != nil && p.version.Recovery == v.log && p.sender.Applied >= v.removed {
+		if !o.Learner && (o.Daemon == n.self.ID || p != nil && p.version.Recovery == v.log && p.sender.Applied >= v.removed) {
 			know++
 		}
 	}
@@ -183,7 +183,7 @@ func (v *raftNode) released() bool {
 
 // snapshot adds the items that restore the voter.
 func (v *raftNode) snapshot(add func(stored)) {
-	add(stored{Voter: &v.id})
+	add(stored{Voter: &v.id, Log: v.log})
 	first, _ := v.storage.FirstIndex()
 	if s, err := v.storage.Snapshot(); err == nil && s.GetMetadata().GetIndex() > 0 {
 		add(snapshotOf(v.id, s))

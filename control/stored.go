@@ -19,8 +19,8 @@ type stored struct {
 	Base json.RawMessage `json:"base,omitempty"`
 	Log  Recovery        `json:"log,omitzero"`
 	Item *Item           `json:"item,omitempty"`
-	// Voter is the name in raft of the voter that this daemon is, 0 for none: a
-	// new one has an empty log.
+	// Voter is the name in raft of the voter that this daemon is in the recovery
+	// Log, 0 for none: a new one has an empty log.
 	Voter *Number `json:"voter,omitempty"`
 	// Of is the voter that the next ones belong to: another one may have begun
 	// before they reach the disk. Snapshot replaces its log, Append are entries
@@ -82,6 +82,7 @@ type Start struct {
 	record   *Record
 	log      []Item
 	voter    Number
+	voterLog Recovery // that it votes in
 	storage  *raft.MemoryStorage
 	founding promise
 	heard    []Heard
@@ -117,7 +118,7 @@ func (s *Start) apply(data []byte) error {
 	case in.Item != nil:
 		return s.applyItem(in.Log, in.Item)
 	case in.Voter != nil:
-		s.voter, s.storage = *in.Voter, raft.NewMemoryStorage()
+		s.voter, s.voterLog, s.storage = *in.Voter, in.Log, raft.NewMemoryStorage()
 	case in.Founding != nil:
 		s.founding = *in.Founding
 	case in.Heard != nil:
@@ -198,9 +199,10 @@ func (s *Start) covers(in *snapshot) error {
 }
 
 // resumes reports whether the disk holds a voter that may have sent something:
-// it stored a term first. Any other one starts anew.
+// it stored a term first. Any other one starts anew. One of an earlier recovery
+// than the record has ended.
 func (s *Start) resumes() bool {
-	if s.voter == 0 {
+	if s.voter == 0 || s.record != nil && s.record.Version.Recovery != s.voterLog {
 		return false
 	}
 	h, _, err := s.storage.InitialState()

@@ -77,6 +77,33 @@ func TestTornFounding(t *testing.T) {
 	}
 }
 
+// TestTornRecovery starts a daemon that recovered the log with every prefix of
+// what it wrote since: it leads, if it has the recovery.
+func TestTornRecovery(t *testing.T) {
+	w := begin(t)
+	m := w.find("a-0")
+	w.crash(w.find("b-0"))
+	w.crash(w.find("c-0"))
+	w.run(time.Minute)
+	before := len(m.disk)
+	if err := m.node.Recover(RecoverRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a leader", time.Minute, func() bool { return w.leader() == m })
+	w.run(time.Second)
+	whole := m.disk
+	for n := before; n <= len(whole); n++ {
+		w := newWorld(t, uint64(n), "a-0", "b-0", "c-0")
+		m := &machine{name: "a-0", region: "a", durable: true, disk: whole[:n:n]}
+		w.machines = append(w.machines, m)
+		w.start(m)
+		w.run(time.Minute)
+		if recovered := m.node.Record().Version.Recovery.Number > 0; recovered != m.node.Leads() {
+			t.Errorf("with %d of %d items: recovered %t, leads %t", n-before, len(whole)-before, recovered, m.node.Leads())
+		}
+	}
+}
+
 // TestHeartbeatWhileStoring sends a voter a heartbeat that names an entry which
 // the voter never had, while it stores others. raft panics then. The voter
 // gives its id up.

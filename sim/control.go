@@ -268,6 +268,10 @@ func (a *faults) change(w *World) control.Change {
 	return change
 }
 
+// recoverAgain is the time after which the operator recovers the control log
+// again: until then the others follow the recovery before.
+const recoverAgain = 20 * time.Second
+
 // recoverControl has the operator recover the control log where the voters that
 // are left are no majority, or two recoveries of one number began, at the
 // daemon with the latest record.
@@ -279,10 +283,10 @@ func recoverControl(w *World, split bool) {
 			best = d
 		}
 	}
-	if best == nil {
+	if best == nil || w.now < w.faults.recovers {
 		return
 	}
-	w.acting = best
+	w.acting, w.faults.recovers = best, w.now+recoverAgain
 	_ = best.control.Recover(control.RecoverRequest{Author: "operator", Stopped: split}) // refused where a majority is live
 	best.turnControl(w)
 }
@@ -336,7 +340,7 @@ func split(w *World) bool {
 			return false
 		}
 		is := d.control.Record().Version.Recovery
-		if is.Number > one.Number {
+		if is.Number > one.Number || one == (control.Recovery{}) {
 			one = is
 		}
 		return is.Number == one.Number && is != one

@@ -263,6 +263,7 @@ type faults struct {
 
 	commands pool[*command]  // that the operator has still to give
 	latest   control.Request // command of the control log
+	recovers time.Duration   // when the operator may recover it again
 }
 
 // begin lets fault i happen, unless the liveness phase has begun.

@@ -34,7 +34,7 @@ var suiteNames = []suiteName{packageSuite, explorerSuite, scenarioSuite, swarmSu
 
 // explorers are the tests that try many schedules, by package.
 var explorers = []struct{ pkg, tests string }{
-	{"control", "^(TestCuts|TestFoundings|TestStorms|TestTornFounding|TestTornWrites)$"},
+	{"control", "^(TestCuts|TestFoundings|TestStorms|TestTornFounding|TestTornRecovery|TestTornWrites)$"},
 	{"quota/epoch", "^(TestExplore|TestExploreUnion|TestWander)$"},
 	{"quota/agent", "^(TestChaos|TestChaosHeals)$"},
 	{"quota/transfer", "^TestBoundHoldsAnywhere$"},

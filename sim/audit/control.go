@@ -15,6 +15,7 @@ import (
 type controlAuditor struct {
 	finding
 	promises promises
+	founders []*sim.Daemon
 	cluster  control.Number
 	hashes   map[control.Version]string
 	versions []controlVersion // by Daemon.Index
@@ -34,6 +35,11 @@ func controlLog(a *sim.Auditor, t *truth) {
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}),
+	}
+	for _, d := range t.world.Daemons() { // before any of them has another name
+		if slices.Contains(t.world.Config().Founders(), d.Name) {
+			c.founders = append(c.founders, d)
+		}
 	}
 	a.Controlled, a.Ended = c.controlled, c.ended
 }
@@ -93,10 +99,7 @@ func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 // forgotten reports whether a founder lost its disk, and with it what it had
 // promised.
 func (a *controlAuditor) forgotten() bool {
-	founders := a.world.Config().Founders()
-	return slices.ContainsFunc(a.world.Daemons(), func(d *sim.Daemon) bool {
-		return d.LostDisk() && slices.Contains(founders, d.Name)
-	})
+	return slices.ContainsFunc(a.founders, (*sim.Daemon).LostDisk)
 }
 
 // contains reports whether the latest record has what was committed at a
