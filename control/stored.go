@@ -19,8 +19,8 @@ type stored struct {
 	Base json.RawMessage `json:"base,omitempty"`
 	Log  Recovery        `json:"log,omitzero"`
 	Item *Item           `json:"item,omitempty"`
-	// Voter is the name in raft of the voter that this daemon is in the recovery
-	// Log, 0 for none: a new one has an empty log.
+	// Voter is the name in raft of the voter that this daemon is in the
+	// recovery Log, 0 for none: a new one has an empty log.
 	Voter *Number `json:"voter,omitempty"`
 	// Of is the voter that the next ones belong to: another one may have begun
 	// before they reach the disk. Snapshot replaces its log, Append are entries
