@@ -53,6 +53,9 @@ func (n *Node) state(items []stored) []stored {
 	if n.record != nil {
 		items = append(items, stored{Base: n.encoded()})
 	}
+	if all := n.dropped.all; len(all) > 0 {
+		items = append(items, stored{Dropped: &all})
+	}
 	if heard := n.heard.ofVoters(); heard != nil {
 		items = append(items, stored{Heard: heard})
 	}

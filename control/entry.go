@@ -161,13 +161,18 @@ func (r *Record) check(e *Entry) (string, error) {
 
 // change makes the change of an entry, at the version of the record.
 func (r *Record) change(e *Entry) error {
-	switch {
-	case e.Region != nil && e.Note == nil:
+	if e.changes() != 1 {
+		return errors.New("a command with no change, or with several: want one")
+	}
+	if e.Region != nil {
 		if err := r.changeRegion(e.Region); err != nil {
 			return err
 		}
-	case e.Note == nil || e.Region != nil:
-		return errors.New("a command with no change, or with several: want one")
+	}
+	if e.Dropped != nil {
+		if err := r.drop(e.Dropped); err != nil {
+			return err
+		}
 	}
 	c := e.Command
 	c.Version = r.Version
@@ -175,10 +180,24 @@ func (r *Record) change(e *Entry) error {
 	return r.validate()
 }
 
+// changes returns how many fields are set.
+func (c *Change) changes() int {
+	n := 0
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
 // describe returns the text of a change.
 func (c *Change) describe() string {
-	if c.Note != nil {
+	switch {
+	case c.Note != nil:
 		return c.Note.Text
+	case c.Dropped != nil:
+		return shorten(fmt.Sprintf("a recovery dropped version %v: %s", c.Dropped.Version, c.Dropped.Text), maxText)
 	}
 	switch g := c.Region; g.Op {
 	case AddRegion:

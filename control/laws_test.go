@@ -50,10 +50,15 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 	case 2:
 		e.Command.Request = rapid.SampledFrom(r.Outcomes).Draw(t, "repeated").Request
 	case 3: // a refusal, as a leader makes it
-		e.Command, e.Refused = Command{Request: e.Command.Request}, shorten(drawText(t))
+		e.Command, e.Refused = Command{Request: e.Command.Request}, shorten(drawText(t), maxRefusal)
 		return e
 	}
 	kind := rapid.IntRange(0, 15).Draw(t, "kind")
+	if rapid.IntRange(0, 9).Draw(t, "dropped") == 0 {
+		e.Dropped = &Command{
+			Request: drawNumber(t), Version: Version{Recovery{rapid.Uint32().Draw(t, "recovery"), 7}, 1}, Author: drawText(t), Text: drawText(t),
+		}
+	}
 	if kind > 0 {
 		e.Region = drawChange(t, r)
 	}

@@ -89,6 +89,8 @@ type Request struct {
 type Change struct {
 	Region *RegionChange `json:"region,omitempty"`
 	Note   *Note         `json:"note,omitempty"`
+	// Dropped names a command that a recovery dropped.
+	Dropped *Command `json:"dropped,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

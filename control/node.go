@@ -41,6 +41,7 @@ type Node struct {
 	founding founding
 	requests requests
 	heard    writes
+	dropped  dropped
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 
@@ -73,6 +74,7 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	}
 	n.self = start.self
 	n.record, n.log = start.record, start.log
+	n.dropped = dropped{n, start.dropped}
 	n.heard = writes{node: n, latest: map[ID]Heard{}}
 	for _, h := range start.heard {
 		n.heard.latest[h.ID] = h
@@ -175,6 +177,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.wall = wall
 	n.found()
 	n.turnRaft()
+	n.dropped.turn()
 	n.sendRequests()
 	n.compare()
 	n.confirmation.turn()

@@ -24,6 +24,8 @@ const (
 	// their JSON form.
 	maxOutcomes     = 1_000
 	maxOutcomeBytes = 1 << 20
+	// maxEarlier bounds the earlier recoveries.
+	maxEarlier = 32
 	// maxRefusal bounds the reason of a refusal in an outcome, in bytes.
 	maxRefusal = 128
 	// Whole is the sum of the weights of all regions, in parts per million.
@@ -40,6 +42,8 @@ type Record struct {
 	// record that it began with; zero for the founding.
 	First uint64  `json:"first"`
 	From  Version `json:"from"`
+	// Earlier are the beginnings of the recoveries before, the oldest first.
+	Earlier []Beginning `json:"earlier,omitempty"`
 	// Changes counts the entries that changed the record, in all recoveries.
 	Changes uint64  `json:"changes"`
 	Cluster Cluster `json:"cluster"`
@@ -53,8 +57,17 @@ type Record struct {
 	// Outcomes are those of the latest commands, done and refused, the oldest
 	// first. None of these commands is done again.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
+	// Dropped are the latest commands that a recovery dropped, as far as a
+	// daemon was left that knew of them.
+	Dropped []Command `json:"dropped,omitempty"`
 
 	hash string // of Hash, empty before its first call
+}
+
+// Beginning is where a recovery began: with the record of From.
+type Beginning struct {
+	Recovery Recovery `json:"recovery"`
+	From     Version  `json:"from"`
 }
 
 // Outcome is what became of a command.
@@ -155,18 +168,38 @@ func (r *Record) Voting() int {
 
 // remember adds a command to the history, which forgets the oldest ones.
 func (r *Record) remember(c Command) {
-	all := append(slices.Clone(r.History), c)
-	left := maxHistoryBytes
+	r.History = latest(append(slices.Clone(r.History), c), maxHistory, maxHistoryBytes)
+}
+
+// latest returns the last commands of a list, of a number and a size in JSON.
+func latest(all []Command, most, bytes int) []Command {
 	first := len(all)
-	for first > 0 && len(all)-first < maxHistory {
+	for first > 0 && len(all)-first < most {
 		o := &all[first-1]
 		// A byte of a text has at most six in JSON.
-		if left -= 256 + 6*(len(o.Author)+len(o.Reason)+len(o.Text)); left < 0 {
+		if bytes -= 256 + 6*(len(o.Author)+len(o.Reason)+len(o.Text)); bytes < 0 {
 			break
 		}
 		first--
 	}
-	r.History = all[first:]
+	return all[first:]
+}
+
+// Contains reports whether the record has what was committed at a version: no
+// recovery dropped it, as far as the record knows them.
+func (r *Record) Contains(v Version) bool {
+	recovery, index, from := r.Version.Recovery, r.Version.Index, r.From
+	for i := len(r.Earlier) - 1; recovery != v.Recovery; i-- {
+		recovery, index = from.Recovery, from.Index
+		switch {
+		case recovery == v.Recovery:
+		case i < 0 || r.Earlier[i].Recovery != recovery:
+			return false
+		default:
+			from = r.Earlier[i].From
+		}
+	}
+	return v.Index <= index
 }
 
 // conclude notes what became of a command, and forgets the oldest outcomes.
@@ -279,6 +312,9 @@ func (r *Record) validate() error {
 	}
 	if len(r.History) > maxHistory {
 		return fmt.Errorf("%d commands: want at most %d", len(r.History), maxHistory)
+	}
+	if len(r.Dropped) > maxDropped || len(r.Earlier) > maxEarlier {
+		return fmt.Errorf("%d dropped commands, %d earlier recoveries: want at most %d and %d", len(r.Dropped), len(r.Earlier), maxDropped, maxEarlier)
 	}
 	if len(r.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // RecoverRequest is an operator's statement that the majority of the voters is
@@ -47,6 +48,10 @@ func (n *Node) Recover(q RecoverRequest) error {
 	}
 	from := n.record.Version
 	r := n.record.at(Version{Recovery{from.Recovery.Number + 1, n.number()}, from.Index + 1}, true)
+	if from.Recovery.Number > 0 {
+		all := append(slices.Clone(r.Earlier), Beginning{from.Recovery, r.From})
+		r.Earlier = all[max(0, len(all)-maxEarlier):]
+	}
 	r.From, r.First = from, r.Version.Index
 	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.ID, Region: n.cfg.Region}}
 	c := Command{
@@ -67,10 +72,12 @@ func (n *Node) Recover(q RecoverRequest) error {
 	return nil
 }
 
-// dropTail reports the entries here that a recovery does not contain.
+// dropTail notes what the record here has and that of a recovery lacks.
 func (n *Node) dropTail(r *Record, peer string) {
-	if here := n.record.Version; here.Index > r.From.Index && here.Recovery == r.From.Recovery {
+	if here := n.record; !r.Contains(here.Version) {
+		lost := here.droppedBy(r)
 		n.events.Add(TailDropped, peer, fmt.Sprintf(
-			"entries %d to %d: recovery %d begins before them", r.From.Index+1, here.Index, r.Version.Recovery.Number))
+			"recovery %d begins before version %v, which has %d commands more", r.Version.Recovery.Number, here.Version, len(lost)))
+		n.dropped.add(lost)
 	}
 }

@@ -35,7 +35,8 @@ type requests struct {
 
 type ownRequest struct {
 	Request
-	due time.Duration // when it is sent next
+	due    time.Duration // when it is sent next
+	silent bool          // nobody waits for the result
 }
 
 // ErrBusy is the error of Submit when too many commands wait.
@@ -84,8 +85,10 @@ func (q *requests) index(id Number) int {
 // finish ends the wait for a command with a result.
 func (q *requests) finish(r Result) {
 	if i := q.index(r.ID); i >= 0 {
+		if !q.own[i].silent {
+			q.results = append(q.results, r)
+		}
 		q.own = slices.Delete(q.own, i, i+1)
-		q.results = append(q.results, r)
 	}
 }
 
@@ -164,7 +167,7 @@ func (v *raftNode) proposeNext() {
 			err = checkSize(e.Encode())
 		}
 		if err != nil {
-			e.Refused, e.Change, e.Command = shorten(err.Error()), Change{}, Command{Request: r.ID}
+			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, Command{Request: r.ID}
 		}
 		if v.raw.Propose(e.Encode()) == nil {
 			q.proposed, q.proposedAt = r.ID, n.at
@@ -186,12 +189,12 @@ func (r *Record) entry(q *Request) *Entry {
 	}
 }
 
-// shorten cuts the reason of a refusal.
-func shorten(text string) string {
-	if text = strings.ToValidUTF8(text, "?"); len(text) <= maxRefusal {
+// shorten cuts a text to a number of bytes.
+func shorten(text string, most int) string {
+	if text = strings.ToValidUTF8(text, "?"); len(text) <= most {
 		return text
 	}
-	return strings.ToValidUTF8(text[:maxRefusal-len("...")], "") + "..."
+	return strings.ToValidUTF8(text[:most-len("...")], "") + "..."
 }
 
 // checkSize returns an error for an entry that is too large.

@@ -15,13 +15,15 @@ type Status struct {
 	Starting     bool
 	// Abstains is why the voter of this daemon stopped, empty if it did not.
 	Abstains string
+	// Unreported counts the dropped commands that the record does not name yet.
+	Unreported int
 	// Failing is the error of the latest store, empty after a success.
 	Failing string
 }
 
 // Status returns the current state.
 func (n *Node) Status() Status {
-	s := Status{ID: n.self.ID, Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains}
+	s := Status{ID: n.self.ID, Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
 	if n.disk.failing != nil {
 		s.Failing = n.disk.failing.Error()
 	}

@@ -32,6 +32,8 @@ type stored struct {
 	Founding *promise  `json:"founding,omitempty"`
 	// Heard are the writes of the voters that this daemon knows of.
 	Heard []Heard `json:"heard,omitempty"`
+	// Dropped are the dropped commands to report.
+	Dropped *[]Command `json:"dropped,omitempty"`
 }
 
 // ofVoter reports whether the item is of a voter.
@@ -86,6 +88,7 @@ type Start struct {
 	storage  *raft.MemoryStorage
 	founding promise
 	heard    []Heard
+	dropped  []Command
 }
 
 // Recover returns the state that stored items add up to.
@@ -121,6 +124,8 @@ func (s *Start) apply(data []byte) error {
 		s.voter, s.voterLog, s.storage = *in.Voter, in.Log, raft.NewMemoryStorage()
 	case in.Founding != nil:
 		s.founding = *in.Founding
+	case in.Dropped != nil:
+		s.dropped = (*in.Dropped)[:min(len(*in.Dropped), maxDropped)]
 	case in.Heard != nil:
 		s.heard = in.Heard[:min(len(in.Heard), maxHeard)]
 	default:

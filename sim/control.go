@@ -392,6 +392,8 @@ func uncontrolled(w *World) string {
 			return d.Name + " has no record"
 		case s.Starting:
 			return d.Name + " does not know whether its record is current"
+		case s.Unreported > 0:
+			return d.Name + " has dropped commands that the record does not name"
 		case same == nil:
 			same = d
 		case s.Version != same.control.Status().Version || s.Hash != same.control.Status().Hash:

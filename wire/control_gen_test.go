@@ -54,7 +54,13 @@ func genControlVersion(t *rapid.T, what string) control.Version {
 }
 
 func genControlChange(t *rapid.T) control.Change {
-	if rapid.Bool().Draw(t, "note") {
+	switch rapid.IntRange(0, 2).Draw(t, "change") {
+	case 0:
+		return control.Change{Dropped: &control.Command{
+			Request: genControlNumber(t, "request"), Version: genControlVersion(t, "version"), At: rapid.Int64().Draw(t, "at"),
+			Author: rapid.String().Draw(t, "author"), Text: rapid.String().Draw(t, "text"),
+		}}
+	case 1:
 		return control.Change{Note: &control.Note{Text: rapid.String().Draw(t, "text")}}
 	}
 	return control.Change{Region: &control.RegionChange{

@@ -21,6 +21,7 @@ type controlAuditor struct {
 	versions []controlVersion // by Daemon.Index
 	reported map[control.Number]control.Result
 	began    map[control.Recovery]control.Version // Record.From of each recovery
+	dropped  map[control.Number]control.Command   // that a daemon with a sound disk knew of
 	latest   *control.Record
 }
 
@@ -28,6 +29,7 @@ type controlAuditor struct {
 type controlVersion struct {
 	process int
 	version control.Version
+	record  *control.Record
 }
 
 func controlLog(a *sim.Auditor, t *truth) {
@@ -35,6 +37,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}),
+		dropped: make(map[control.Number]control.Command),
 	}
 	for _, d := range t.world.Daemons() { // before any of them has another name
 		if slices.Contains(t.world.Config().Founders(), d.Name) {
@@ -69,7 +72,8 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 		return
 	}
 	a.check(r.Version.Compare(is.version) > 0, "%s goes from version %v to %v", d.Name, is.version, r.Version)
-	is.version = r.Version
+	a.drops(d, is.record, r)
+	is.version, is.record = r.Version, r
 	if a.cluster == 0 {
 		a.cluster = r.Cluster.ID
 	}
@@ -96,6 +100,19 @@ func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 	}
 }
 
+// drops notes the commands that a daemon drops when it follows a recovery. A
+// diskless one may end before it reports them.
+func (a *controlAuditor) drops(d *sim.Daemon, was, is *control.Record) {
+	if was == nil || was.Version.Recovery == is.Version.Recovery || slices.Contains(a.world.Config().Diskless, d.Name) {
+		return
+	}
+	for _, c := range was.History {
+		if !is.Contains(c.Version) {
+			a.dropped[c.Request] = c
+		}
+	}
+}
+
 // forgotten reports whether a founder lost its disk, and with it what it had
 // promised.
 func (a *controlAuditor) forgotten() bool {
@@ -113,9 +130,14 @@ func (a *controlAuditor) contains(at control.Version) bool {
 	return recovery == at.Recovery && at.Index <= index
 }
 
-func (a *controlAuditor) ended(bool) {
+func (a *controlAuditor) ended(settled bool) {
 	if a.latest == nil {
 		return
+	}
+	lost := slices.ContainsFunc(a.world.Daemons(), (*sim.Daemon).LostDisk)
+	for _, id := range slices.Sorted(maps.Keys(a.dropped)) {
+		named := slices.ContainsFunc(a.latest.Dropped, func(c control.Command) bool { return c.Request == id })
+		a.check(named || lost || !settled || len(a.dropped) > 50 || a.latest.Outcome(id) != nil, "command %v was dropped, and the record does not name it", id)
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.reported)) {
 		r := a.reported[id]
