@@ -56,8 +56,8 @@ func (n *Node) state(items []stored) []stored {
 	if all := n.dropped.all; len(all) > 0 {
 		items = append(items, stored{Dropped: &all})
 	}
-	if heard := n.heard.ofVoters(); heard != nil {
-		items = append(items, stored{Heard: heard})
+	if all := n.writes.ofVoters(); all != nil {
+		items = append(items, stored{Written: all})
 	}
 	return items
 }
@@ -94,8 +94,8 @@ func (n *Node) toStore() [][]byte {
 	n.self.Store++
 	self := n.self
 	n.queue(stored{Self: &self})
-	if heard := n.heard.changed(); heard != nil {
-		n.queue(stored{Heard: heard})
+	if all := n.writes.changed(); all != nil {
+		n.queue(stored{Written: all})
 	}
 	b := d.next
 	d.flight, d.next = &b, batch{}

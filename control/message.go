@@ -61,8 +61,8 @@ type Message struct {
 	Ask    Number  `json:"ask,omitempty"`
 	Answer *Answer `json:"answer,omitempty"`
 
-	// Heard tells a daemon that its disk is older than it was.
-	Heard *Heard `json:"heard,omitempty"`
+	// Written tells a daemon that its disk is older than it was.
+	Written *Written `json:"written,omitempty"`
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
 }

@@ -40,7 +40,7 @@ type Node struct {
 	raft     *raftNode // nil for a daemon that does not vote
 	founding founding
 	requests requests
-	heard    writes
+	writes   writes
 	dropped  dropped
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
@@ -75,9 +75,9 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	n.self = start.self
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
-	n.heard = writes{node: n, latest: map[ID]Heard{}}
-	for _, h := range start.heard {
-		n.heard.latest[h.ID] = h
+	n.writes = writes{node: n, latest: map[ID]Written{}}
+	for _, h := range start.written {
+		n.writes.latest[h.ID] = h
 	}
 	n.founding.node = n
 	n.founding.promise, n.founding.stored = start.founding, start.founding
@@ -199,8 +199,8 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		n.events.AddOnce(ForeignCluster, p.Name, m.Cluster.String(), fmt.Sprintf("cluster %v", m.Cluster))
 		return nil
 	}
-	n.heard.check(p, m.Heard)
-	if !n.heard.hear(p, &m.Sender) {
+	n.writes.check(p, m.Written)
+	if !n.writes.note(p, &m.Sender) {
 		return nil
 	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at

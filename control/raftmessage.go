@@ -39,7 +39,7 @@ func (n *Node) receiveRaft(p *peer, m *Message) {
 			n.events.AddOnce(Rejected, p.Name, "raft", err.Error())
 			continue
 		}
-		v.step(p, r)
+		v.step(r)
 	}
 }
 
@@ -63,12 +63,7 @@ func (v *raftNode) check(p *peer, r *raftpb.Message) error {
 }
 
 // step hands a message to raft.
-func (v *raftNode) step(p *peer, r *raftpb.Message) {
-	last, err := v.storage.LastIndex()
-	if err == nil && r.GetType() == raftpb.MsgHeartbeat && !v.busy && r.GetCommit() > last {
-		v.node.oldDisk(fmt.Sprintf("%s has acknowledgements of this daemon up to %d, and its log ends at %d", p.Name, r.GetCommit(), last))
-		return
-	}
+func (v *raftNode) step(r *raftpb.Message) {
 	v.guard(func() error {
 		was := v.raw.BasicStatus()
 		_ = v.raw.Step(r) // an error drops the message

@@ -30,8 +30,8 @@ type stored struct {
 	Append   *appended `json:"append,omitempty"`
 	Hard     *hard     `json:"hard,omitempty"`
 	Founding *promise  `json:"founding,omitempty"`
-	// Heard are the writes of the voters that this daemon knows of.
-	Heard []Heard `json:"heard,omitempty"`
+	// Written are the writes of the voters that this daemon knows of.
+	Written []Written `json:"written,omitempty"`
 	// Dropped are the dropped commands to report.
 	Dropped *[]Command `json:"dropped,omitempty"`
 }
@@ -87,7 +87,7 @@ type Start struct {
 	voterLog Recovery // that it votes in
 	storage  *raft.MemoryStorage
 	founding promise
-	heard    []Heard
+	written  []Written
 	dropped  []Command
 }
 
@@ -126,8 +126,8 @@ func (s *Start) apply(data []byte) error {
 		s.founding = *in.Founding
 	case in.Dropped != nil:
 		s.dropped = (*in.Dropped)[:min(len(*in.Dropped), maxDropped)]
-	case in.Heard != nil:
-		s.heard = in.Heard[:min(len(in.Heard), maxHeard)]
+	case in.Written != nil:
+		s.written = in.Written[:min(len(in.Written), maxWritten)]
 	default:
 		return s.applyRaft(&in)
 	}

@@ -155,7 +155,7 @@ func genControl(t *rapid.T) *control.Message {
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "part") {
 	case 4:
-		m.Heard = &control.Heard{ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store")}
+		m.Written = &control.Written{ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store")}
 	case 1:
 		m.Base = rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "base")
 	case 2:

@@ -5,43 +5,43 @@ import (
 	"slices"
 )
 
-// Heard is the latest durable write that a daemon reported: the greatest store
-// number of an id, and the run that reported it. A later run of the id begins
-// with as much, unless its disk is older than it was.
-type Heard struct {
+// Written is the latest durable write that a daemon reported: the greatest
+// store number of an id, and the run that reported it. A later run of the id
+// begins with as much, unless its disk is older than it was.
+type Written struct {
 	ID    ID     `json:"id"`
 	Run   Number `json:"run"`
 	Store uint64 `json:"store"`
 }
 
-// maxHeard bounds the ids whose writes are remembered. Voters and live daemons
-// are kept.
-const maxHeard = 1_024
+// maxWritten bounds the ids whose writes are remembered. Voters and live
+// daemons are kept.
+const maxWritten = 1_024
 
 // writes are the latest writes of all daemons, as far as this one knows.
 type writes struct {
 	node   *Node
-	latest map[ID]Heard
-	stored []Heard // those of voters, on disk
+	latest map[ID]Written
+	stored []Written // those of voters, on disk
 }
 
-// hear notes the write that a message names, and reports whether the message
+// note keeps the write that a message names, and reports whether the message
 // counts. The sender of one that does not learns what its disk must have.
-func (w *writes) hear(p *peer, s *Sender) bool {
+func (w *writes) note(p *peer, s *Sender) bool {
 	was, known := w.latest[s.ID]
 	switch {
 	case was.Run == s.Run:
 		was.Store = max(was.Store, s.Store)
 	case s.Began < was.Store:
-		w.node.send(p, Message{Heard: &was})
+		w.node.send(p, Message{Written: &was})
 		return false
 	default:
-		was = Heard{s.ID, s.Run, s.Store}
+		was = Written{s.ID, s.Run, s.Store}
 	}
-	if !known && len(w.latest) >= maxHeard {
+	if !known && len(w.latest) >= maxWritten {
 		w.forget()
 	}
-	if known || len(w.latest) < maxHeard {
+	if known || len(w.latest) < maxWritten {
 		w.latest[s.ID] = was
 	}
 	return true
@@ -57,9 +57,9 @@ func (w *writes) forget() {
 	}
 }
 
-// check gives up the id if another daemon heard of a later write under it than
+// check gives up the id if another daemon knows of a later write under it than
 // this disk holds.
-func (w *writes) check(by *peer, h *Heard) {
+func (w *writes) check(by *peer, h *Written) {
 	n := w.node
 	if h != nil && h.ID == n.self.ID && h.Run != n.self.Run && h.Store > n.disk.began {
 		n.oldDisk(fmt.Sprintf("%s knows of write %d of this daemon, and it began after write %d", by.Name, h.Store, n.disk.began))
@@ -68,8 +68,8 @@ func (w *writes) check(by *peer, h *Heard) {
 
 // ofVoters returns the writes of the voters. A voter counts their votes, so it
 // must know their old disks after a restart.
-func (w *writes) ofVoters() []Heard {
-	var all []Heard
+func (w *writes) ofVoters() []Written {
+	var all []Written
 	if r := w.node.record; r != nil && w.node.raft != nil {
 		for _, v := range r.Voters {
 			if h, known := w.latest[v.Daemon]; known {
@@ -81,7 +81,7 @@ func (w *writes) ofVoters() []Heard {
 }
 
 // changed returns the writes of the voters if they are to be stored again.
-func (w *writes) changed() []Heard {
+func (w *writes) changed() []Written {
 	all := w.ofVoters()
 	if slices.Equal(all, w.stored) {
 		return nil
