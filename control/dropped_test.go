@@ -19,9 +19,16 @@ func TestContains(t *testing.T) {
 		at   Version
 		want bool
 	}{
-		{in(3, 20), true}, {in(3, 21), false}, {in(2, 12), true}, {in(2, 13), false},
-		{in(1, 9), true}, {in(1, 10), false}, {in(0, 5), true}, {in(0, 6), false},
-		{in(4, 1), false}, {Version{Recovery{2, 99}, 1}, false}, // of a split
+		{in(3, 20), true},
+		{in(3, 21), false},
+		{in(2, 12), true},
+		{in(2, 13), false},
+		{in(1, 9), true},
+		{in(1, 10), false},
+		{in(0, 5), true},
+		{in(0, 6), false},
+		{in(4, 1), false},
+		{Version{Recovery{2, 99}, 1}, false}, // of a split
 	} {
 		if got := r.Contains(tt.at); got != tt.want {
 			t.Errorf("contains %v: %t, want %t", tt.at, got, tt.want)
