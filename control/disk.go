@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -37,21 +38,25 @@ func (n *Node) queue(s stored) {
 	if n.cfg.Durable {
 		b := &n.disk.next
 		if b.items = append(b.items, s); len(b.items) > maxHeld {
-			b.items = n.state(slices.DeleteFunc(b.items, func(s stored) bool { return !s.ofVoter() }))
+			ofVoter := slices.DeleteFunc(b.items, func(s stored) bool { return !s.ofVoter() })
+			b.items = append(n.state(), ofVoter...) // a voter needs the record
 		}
 	}
 }
 
-// state appends items with all that is not of a voter. Those of a voter are
+// state returns items with all that is not of a voter. Those of a voter are
 // few: it waits for its disk.
-func (n *Node) state(items []stored) []stored {
+func (n *Node) state() []stored {
 	self := n.self
-	items = append(items, stored{Self: &self})
+	items := []stored{{Self: &self}}
 	if p := n.founding.promise; p != (promise{}) {
 		items = append(items, stored{Founding: &p})
 	}
 	if n.record != nil {
 		items = append(items, stored{Base: n.encoded()})
+	}
+	if r := n.recovering; r != nil && r.Version.Compare(n.record.Version) > 0 {
+		items = append(items, stored{Base: r.Encode()})
 	}
 	if all := n.dropped.all; len(all) > 0 {
 		items = append(items, stored{Dropped: &all})
@@ -161,9 +166,9 @@ func (n *Node) Failed(at time.Duration, err error) {
 // Snapshot returns items that replace all stored ones. With the items that
 // Ready returned, and that are not stored yet, it covers them.
 func (n *Node) Snapshot() [][]byte {
-	items := n.state(nil)
-	if n.raft != nil {
-		n.raft.snapshot(func(s stored) { items = append(items, s) })
+	items := n.state()
+	if v := cmp.Or(n.raft, n.stopped); v != nil {
+		v.snapshot(func(s stored) { items = append(items, s) })
 	}
 	if n.disk.flight != nil {
 		items = append(items, n.disk.flight.items...)

@@ -136,8 +136,8 @@ func (n *Node) apply(it *Item) {
 		}
 	}
 	next.Hash()
-	n.queue(stored{Log: n.record.Version.Recovery, Item: it})
 	n.record = next
+	n.queue(stored{Log: next.Version.Recovery, Item: it})
 	n.log = append(n.log, *it)
 	if len(n.log) >= 2*n.cfg.Entries {
 		n.log = slices.Clone(n.log[len(n.log)-n.cfg.Entries:])

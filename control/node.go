@@ -36,12 +36,14 @@ type Node struct {
 	diverged     bool // the record must be replaced
 	// abstains is why the voter of this daemon stopped until the next start,
 	// empty if it did not: an entry could not be applied, or raft failed.
-	abstains string
-	raft     *raftNode // nil for a daemon that does not vote
-	founding founding
-	requests requests
-	writes   writes
-	dropped  dropped
+	abstains   string
+	stopped    *raftNode // its voter, for the disk
+	recovering *Record   // a recovery that is being stored
+	raft       *raftNode // nil for a daemon that does not vote
+	founding   founding
+	requests   requests
+	writes     writes
+	dropped    dropped
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 

@@ -28,6 +28,7 @@ type raftNode struct {
 	busy    bool   // a Ready is being stored
 	dated   bool   // the snapshot lacks a voter, which would refuse it
 	leading bool
+	asks    int    // since the last answer
 	removed uint64 // index at which the record lost this voter, 0 if it did not
 	// daemons are those of the voters, also of some that are removed: others
 	// may not know yet that they are.
@@ -355,7 +356,7 @@ func (v *raftNode) forget() {
 
 // lead notes that this daemon leads the log, or does so no more.
 func (v *raftNode) lead(is bool) {
-	v.leading = is
+	v.leading, v.asks = is, 0
 	v.forget()
 	if is { // the record of the leader is the one that counts
 		v.node.diverged = false
@@ -448,7 +449,9 @@ func guard(step func() error) (old bool, err error) {
 // its vote away, and follows the log as far as it can.
 func (n *Node) abstain(why string) {
 	n.abstains = why
-	n.raft = nil
+	if n.raft != nil {
+		n.raft, n.stopped = nil, n.raft
+	}
 	n.events.AddOnce(Abstains, "", why, why)
 }
 
@@ -457,7 +460,7 @@ func (n *Node) abstain(why string) {
 // send is dropped.
 func (n *Node) oldDisk(why string) {
 	n.events.Add(OldDisk, "", why)
-	n.raft = nil
+	n.raft, n.stopped = nil, nil
 	n.self, n.disk.number, n.disk.began = identity{ID: n.newID(), Run: n.self.Run}, 0, 0
 	for _, b := range []*batch{n.disk.flight, &n.disk.next} {
 		if b != nil {
@@ -466,8 +469,7 @@ func (n *Node) oldDisk(why string) {
 		}
 	}
 	self := n.self
-	n.queue(stored{Self: &self})
-	n.queue(stored{Voter: new(Number)})
+	n.queue(stored{Self: &self}) // which ends the voter
 	n.confirmation.begin()
 }
 

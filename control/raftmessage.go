@@ -147,14 +147,22 @@ func checkEntry(e *raftpb.Entry) (err error) {
 	return err
 }
 
+// maxAsks bounds the questions without an answer.
+const maxAsks = 256
+
 // ask asks raft for the index up to which everything was committed before now.
 func (v *raftNode) ask(from crdt.Incarnation, ask Number) {
+	if v.stalled() || v.asks >= maxAsks {
+		return // it asks again
+	}
+	v.asks++
 	ctx := binary.BigEndian.AppendUint64(nil, uint64(from))
 	v.raw.ReadIndex(binary.BigEndian.AppendUint64(ctx, uint64(ask)))
 }
 
 // answer sends an answer of raft to the daemon that asked.
 func (v *raftNode) answer(s raft.ReadState) {
+	v.asks = 0
 	if len(s.RequestCtx) != 16 {
 		return
 	}

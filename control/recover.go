@@ -26,6 +26,8 @@ func (n *Node) Recover(q RecoverRequest) error {
 	switch {
 	case n.record == nil:
 		return ErrNoCluster
+	case n.recovering != nil:
+		return errors.New("control: a recovery is being stored: wait for it")
 	case !n.cfg.Durable:
 		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
 	}
@@ -61,11 +63,14 @@ func (n *Node) Recover(q RecoverRequest) error {
 	r.remember(c)
 	r.conclude(Outcome{Request: c.Request, Version: c.Version})
 	n.queue(stored{Base: r.Encode()})
+	n.recovering = r
 	n.afterStore(func() {
+		n.recovering = nil
 		if n.record.Version.Recovery != from.Recovery {
 			return // another one was faster
 		}
 		n.dropTail(r, "")
+		n.abstains, n.stopped = "", nil // the new voter has a new log
 		n.adopt(r)
 		n.events.Add(Recovered, "", c.Text)
 	})

@@ -53,7 +53,10 @@ func (n *Node) Submit(r Request) (Number, error) {
 	if n.record == nil {
 		return 0, ErrNoCluster
 	}
-	if err := checkTexts(r.Author, r.Reason); err != nil {
+	if r.changes() != 1 {
+		return 0, errors.New("control: a command with no change, or with several: want one")
+	}
+	if err := checkTexts(r.Author, r.Reason, r.describe()); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	if err := checkSize(n.record.entry(&r).Encode()); err != nil {

@@ -111,6 +111,9 @@ func (s *Start) apply(data []byte) error {
 	}
 	switch {
 	case in.Self != nil:
+		if in.Self.ID != s.self.ID { // a voter of another id has ended
+			s.voter, s.storage = 0, raft.NewMemoryStorage()
+		}
 		s.self = *in.Self
 	case in.Base != nil:
 		r, err := DecodeRecord(in.Base)
