@@ -215,7 +215,7 @@ func (p *placement) surplus() Voter {
 	}
 	slices.SortStableFunc(order[len(p.gone):], func(a, b Voter) int { return cmp.Compare(p.regions[b.Region], p.regions[a.Region]) })
 	for _, o := range order {
-		if !p.crowded(o.Region, -1) {
+		if slices.Contains(p.gone, o) || !p.crowded(o.Region, -1) {
 			return o
 		}
 	}

@@ -299,7 +299,7 @@ func (v *raftNode) handle() error {
 func (v *raftNode) advance(rd *raft.Ready) error {
 	n := v.node
 	if !raft.IsEmptySnap(rd.Snapshot) {
-		if err := v.restore(rd.Snapshot); err != nil {
+		if err := v.storage.ApplySnapshot(rd.Snapshot); err != nil {
 			return err
 		}
 	}
@@ -308,6 +308,11 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 	}
 	if !raft.IsEmptyHardState(rd.HardState) {
 		if err := v.storage.SetHardState(rd.HardState); err != nil {
+			return err
+		}
+	}
+	if !raft.IsEmptySnap(rd.Snapshot) {
+		if err := v.restore(rd.Snapshot); err != nil {
 			return err
 		}
 	}
@@ -332,9 +337,6 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 
 // restore takes over a snapshot of the leader.
 func (v *raftNode) restore(s *raftpb.Snapshot) error {
-	if err := v.storage.ApplySnapshot(s); err != nil {
-		return err
-	}
 	at := s.GetMetadata()
 	v.conf, v.applied, v.term, v.dated = at.GetConfState(), at.GetIndex(), at.GetTerm(), false
 	r, err := DecodeRecord(s.GetData())

@@ -28,6 +28,8 @@ func (n *Node) Recover(q RecoverRequest) error {
 		return ErrNoCluster
 	case n.recovering != nil:
 		return errors.New("control: a recovery is being stored: wait for it")
+	case n.diverged:
+		return errors.New("control: the record here differs from that of the leader: recover at another daemon")
 	case !n.cfg.Durable:
 		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
 	}
