@@ -6,7 +6,7 @@ import "time"
 // current after it started, and waits until it has stored that.
 type confirmation struct {
 	node *Node
-	// question is what it asks, 0 after the start.
+	// question identifies the question, 0 after the start.
 	question Number
 	needed   *Version // that the answer named
 	storing  bool     // the needed version
@@ -20,7 +20,7 @@ func (c *confirmation) begin() {
 	}
 }
 
-// turn does what is due.
+// turn stores the version that was needed, or sends the question again.
 func (c *confirmation) turn() {
 	n := c.node
 	if c.question == 0 || n.record == nil || c.storing {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Recoveries of recoveries: a record knows what it contains of each.
+// A record after several recoveries contains a part of each.
 func TestContains(t *testing.T) {
 	in := func(number uint32, index uint64) Version {
 		return Version{Recovery{number, Number(number + 1)}, index}

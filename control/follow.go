@@ -57,7 +57,7 @@ func (n *Node) follow(p *peer, m *Message) {
 	}
 }
 
-// want asks a peer for what this daemon lacks, one peer at a time.
+// want requests the missing entries, or the record, from one peer at a time.
 func (n *Node) want(p *peer) {
 	if n.at >= n.due.want {
 		n.due.want = n.at + n.cfg.Heartbeat

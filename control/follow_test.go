@@ -57,7 +57,7 @@ func TestFormerRecovery(t *testing.T) {
 	}
 }
 
-// A leader removes its own vote, and what it sends then is lost. The other
+// A leader removes its own vote, and its next messages are lost. The other
 // voter does not know that the removal is committed: it needs that vote.
 func TestRemovedLeaderVotes(t *testing.T) {
 	w := newWorld(t, 1, "a-0", "b-0")

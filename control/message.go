@@ -42,7 +42,7 @@ type Message struct {
 	Cluster Number  `json:"cluster"` // 0 before the founding
 	Version Version `json:"version"`
 	Hash    string  `json:"hash,omitempty"` // of the record of Version
-	// Want asks for what the sender lacks.
+	// Want requests the entries, or the record, that the sender lacks.
 	Want bool `json:"want,omitempty"`
 
 	// Base is the record of the sender, for a receiver that lags far behind.
@@ -61,7 +61,7 @@ type Message struct {
 	Ask    Number  `json:"ask,omitempty"`
 	Answer *Answer `json:"answer,omitempty"`
 
-	// Written tells a daemon that its disk is older than it was.
+	// Written is a later write of the receiver than its disk holds.
 	Written *Written `json:"written,omitempty"`
 
 	Founding *FoundingMessage `json:"founding,omitempty"`

@@ -36,8 +36,8 @@ func TestPromiseHolds(t *testing.T) {
 	}
 }
 
-// A founder that has accepted a founding, and hears of nobody, asks nobody to
-// accept it under another ballot: others may have accepted a later one.
+// A founder that has accepted a founding and receives no answer does not send
+// accepts under another ballot: others may have accepted a later founding.
 func TestPromisesOfMajority(t *testing.T) {
 	w, a, step := twoFounders(t)
 	w.cut = func(_, _ *machine) bool { return true }

@@ -421,8 +421,8 @@ func (v *raftNode) compact() error {
 }
 
 // guard runs a step of raft. raft reports by its logger that its log
-// contradicts what others know of it: the state is then older than what was
-// sent. After any other fault the voter stops.
+// contradicts a message: the disk then lacks entries that were acknowledged.
+// After any other fault the voter stops.
 func (v *raftNode) guard(step func() error) {
 	switch old, err := guard(step); {
 	case v.node.raft != v || err == nil:
@@ -433,7 +433,7 @@ func (v *raftNode) guard(step func() error) {
 	}
 }
 
-// contradiction is what silent panics with.
+// contradiction is the panic value of silent.
 type contradiction string
 
 // guard turns a panic into an error, and reports whether raft's logger made it.
@@ -457,9 +457,8 @@ func (n *Node) abstain(why string) {
 	n.events.AddOnce(Abstains, "", why, why)
 }
 
-// oldDisk gives up the id of the daemon, whose state is older than what was
-// sent under it: it goes on as a new daemon. What its voter would store and
-// send is dropped.
+// oldDisk gives the daemon a new id: its disk is older than its messages. It
+// drops the items and messages of its voter that are not stored or sent yet.
 func (n *Node) oldDisk(why string) {
 	n.events.Add(OldDisk, "", why)
 	n.raft, n.stopped = nil, nil

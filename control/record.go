@@ -70,7 +70,7 @@ type Beginning struct {
 	From     Version  `json:"from"`
 }
 
-// Outcome is what became of a command.
+// Outcome is the outcome of a command: done or refused.
 type Outcome struct {
 	Request Number  `json:"request"`
 	Version Version `json:"version"` // of the entry
@@ -185,7 +185,7 @@ func latest(all []Command, most, bytes int) []Command {
 	return all[first:]
 }
 
-// Contains reports whether the record has what was committed at a version: no
+// Contains reports whether the record has the entry of a version: no
 // recovery dropped it, as far as the record knows them.
 func (r *Record) Contains(v Version) bool {
 	recovery, index, from := r.Version.Recovery, r.Version.Index, r.From
@@ -202,13 +202,13 @@ func (r *Record) Contains(v Version) bool {
 	return v.Index <= index
 }
 
-// conclude notes what became of a command, and forgets the oldest outcomes.
+// conclude adds the outcome of a command, and drops the oldest ones.
 func (r *Record) conclude(o Outcome) {
 	all := append(slices.Clone(r.Outcomes), o)
 	r.Outcomes = all[max(0, len(all)-maxOutcomes):]
 }
 
-// Outcome returns what became of a command, nil if that is not known.
+// Outcome returns the outcome of a command, nil if it is not known.
 func (r *Record) Outcome(request Number) *Outcome {
 	i := slices.IndexFunc(r.Outcomes, func(o Outcome) bool { return o.Request == request })
 	if i < 0 {

@@ -13,7 +13,7 @@ type RecoverRequest struct {
 	Author, Reason string
 	// Behind allows a recovery although a live daemon has a later record.
 	Behind bool
-	// Stopped is the operator's word that no voter runs but this daemon, also
+	// Stopped is the operator's statement that no other voter runs, also
 	// of those that seem to be live.
 	Stopped bool
 }
@@ -79,7 +79,7 @@ func (n *Node) Recover(q RecoverRequest) error {
 	return nil
 }
 
-// dropTail notes what the record here has and that of a recovery lacks.
+// dropTail collects the commands here that the record of a recovery lacks.
 func (n *Node) dropTail(r *Record, peer string) {
 	if here := n.record; !r.Contains(here.Version) {
 		lost := here.droppedBy(r)

@@ -36,7 +36,7 @@ type requests struct {
 type ownRequest struct {
 	Request
 	due    time.Duration // when it is sent next
-	silent bool          // nobody waits for the result
+	silent bool          // its result is not reported
 }
 
 // ErrBusy is the error of Submit when too many commands wait.
@@ -179,7 +179,7 @@ func (v *raftNode) proposeNext() {
 }
 
 // complete reports whether the record here has all committed entries: it has
-// one of the present term, and what raft delivered.
+// one of the present term, and all that raft delivered.
 func (v *raftNode) complete() bool {
 	return v.term == v.raw.BasicStatus().GetTerm() && v.node.record.Version.Index == v.applied
 }

@@ -78,7 +78,7 @@ func TestTornFounding(t *testing.T) {
 }
 
 // TestTornRecovery starts a daemon that recovered the log with every prefix of
-// what it wrote since: it leads, if it has the recovery.
+// its writes since then: it leads, if it has the recovery.
 func TestTornRecovery(t *testing.T) {
 	w := begin(t)
 	m := w.find("a-0")

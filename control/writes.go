@@ -26,7 +26,7 @@ type writes struct {
 }
 
 // note keeps the write that a message names, and reports whether the message
-// counts. The sender of one that does not learns what its disk must have.
+// counts. If not, the sender receives the later write that is known.
 func (w *writes) note(p *peer, s *Sender) bool {
 	was, known := w.latest[s.ID]
 	switch {
@@ -70,7 +70,7 @@ func (w *writes) check(by *peer, h *Written) {
 // must know their old disks after a restart.
 func (w *writes) ofVoters() []Written {
 	var all []Written
-	if r := w.node.record; r != nil && w.node.raft != nil {
+	if r := w.node.record; r != nil && (w.node.raft != nil || w.node.stopped != nil) {
 		for _, v := range r.Voters {
 			if h, known := w.latest[v.Daemon]; known {
 				all = append(all, h)

@@ -17,7 +17,7 @@ const ControlFile = "control.rld"
 type ControlLog struct {
 	config  journal.Config
 	journal *journal.Journal // nil after a failure
-	dirty   bool             // it must be rewritten: what it holds is not known
+	dirty   bool             // its content is unknown: it must be rewritten
 }
 
 // OpenControl opens the journal and recovers the node of the control log from

@@ -41,7 +41,7 @@ type Auditor struct {
 	// Allotted is called for each answer of a rights agent.
 	Allotted func(*Allotted)
 	// Controlled is called after each step of the control log of a daemon, with
-	// what it returned.
+	// the work that it returned.
 	Controlled func(d *Daemon, r *control.Ready)
 	// Sent is called for each message about strict keys before it is sent,
 	// those of a daemon to itself included.

@@ -356,7 +356,7 @@ func uncontrolled(w *World) string {
 		return ""
 	}
 	if len(w.cfg.Outside) > 0 && !controlMajority(w) {
-		return "" // no operator can tell that a region never comes back
+		return "" // the region may come back: no reason to recover
 	}
 	if !anyRecord(w) {
 		up := 0

@@ -10,7 +10,7 @@ import (
 
 // controlAuditor checks the control log: there is one cluster, daemons with one
 // version have one record, a process never goes back, no sound disk counts as
-// an old one, and a command has one outcome: what was reported stays in the
+// an old one, and a command has one outcome: a reported result stays in the
 // record, unless a recovery began before it.
 type controlAuditor struct {
 	finding
@@ -113,14 +113,13 @@ func (a *controlAuditor) drops(d *sim.Daemon, was, is *control.Record) {
 	}
 }
 
-// forgotten reports whether a founder lost its disk, and with it what it had
-// promised.
+// forgotten reports whether a founder lost its disk, and with it its promises.
 func (a *controlAuditor) forgotten() bool {
 	return slices.ContainsFunc(a.founders, (*sim.Daemon).LostDisk)
 }
 
-// contains reports whether the latest record has what was committed at a
-// version, by the recoveries that led to it.
+// contains reports whether the latest record has the entry of a version,
+// through the recoveries that led to it.
 func (a *controlAuditor) contains(at control.Version) bool {
 	recovery, index := a.latest.Version.Recovery, a.latest.Version.Index
 	for recovery.Number > at.Recovery.Number {
@@ -142,7 +141,7 @@ func (a *controlAuditor) ended(settled bool) {
 	for _, id := range slices.Sorted(maps.Keys(a.reported)) {
 		r := a.reported[id]
 		if !a.contains(r.Version) {
-			continue // a recovery drops it, and says so
+			continue // a recovery drops it, and reports that
 		}
 		o := a.latest.Outcome(id)
 		a.check(o != nil && o.Version == r.Version && (o.Refused == "") == (r.Err == nil),

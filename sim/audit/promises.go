@@ -7,10 +7,10 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// promises checks what voters and founders of the control log send: a voter
-// goes to no earlier term and votes once in each, a term has one leader, and a
-// founder accepts nothing below a ballot that it promised. A daemon whose disk
-// was lost or damaged forgets what it promised.
+// promises checks the messages of voters and founders of the control log. A
+// voter goes to no earlier term and votes once in each, a term has one leader,
+// and a founder accepts nothing below a ballot that it promised. A daemon whose
+// disk was lost or damaged is not checked: it forgets its promises.
 type promises struct {
 	finding
 	terms    map[uint64]uint64                      // the greatest one that a voter sent

@@ -15,7 +15,7 @@ const streamControl = uint64(1)<<62 + uint64(1)<<61
 
 // control draws whether daemons have a control log, which half of the runs do,
 // the founders, the daemons without a disk, the timers of voters, commands and
-// recoveries at any time, and crashes between a write and what depends on it.
+// recoveries at any time, and crashes between a write and its messages.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
 	if d.days || d.large || rng.Float64() < 0.5 {
@@ -58,8 +58,8 @@ func (d *draw) control(seed uint64) {
 	d.forgetful()
 }
 
-// forgetful draws processes that end while they write what they will promise to
-// others of the control log, or right after, some of them with slow disks.
+// forgetful draws processes that crash while they write the control log, or
+// right after, some of them with slow disks.
 func (d *draw) forgetful() {
 	c := &d.cfg
 	if !d.chance(0.5) {
