@@ -61,7 +61,7 @@ func TestFilesMutated(t *testing.T) {
 		{"interval across", eu, "250ms\n  quiet", "1s\n  quiet", "eu-west-1.yaml: gossip.wan_interval is 1s"},
 		{"keys", eu, "max_keys: 1000000", "max_keys: 999999", "eu-west-1.yaml: max_keys is 999999"},
 		{"shards", us, "shards: 64\n", "", "us-east-1.yaml: shards is 0"},
-		{"secret", us, "secret_file: /etc/rld/secret", "secret_file: /etc/rld/other", "us-east-1.yaml: cluster.secret_file is"},
+		{"secret", us, "secret_file: /etc/rld/keys/secret", "secret_file: /etc/rld/keys/other", "us-east-1.yaml: cluster.secret_file is"},
 		{
 			"daemon of another region", us, "us-east-1-1, ", "eu-west-1-1, ",
 			"us-east-1.yaml: daemon eu-west-1-1 is not of us-east-1",
