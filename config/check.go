@@ -43,8 +43,8 @@ func (l *loader) files(now time.Time) {
 	if !known["peer.tls.cert"] && !known["peer.tls.key"] && !known["peer.tls.ca"] {
 		l.inFile(c.Peer.TLS.Check(now))
 	}
-	if !known["rights.dir"] {
-		l.inFile(c.Rights.Check())
+	if !known["state.dir"] {
+		l.inFile(c.CheckState())
 	}
 	if c.Region != "" && !known["name"] {
 		_, err := c.DaemonName()

@@ -16,6 +16,9 @@ type Cluster struct {
 	// for a daemon alone. All daemons of a cluster need the same one. See
 	// ReadSecret.
 	SecretFile string
+	// Founders are the names of the daemons that found the cluster, 1 to 5 with
+	// a State.Dir, the same in all settings. Without them no cluster can begin.
+	Founders []string
 }
 
 // Peer is the listener for the streams of other daemons.

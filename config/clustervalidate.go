@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/rules"
 )
 
@@ -36,8 +37,10 @@ func (v *validator) cluster(c *Config) {
 	v.advertised("swim.addr", c.Swim.Addr, "swim.advertise", c.Swim.Advertise)
 	v.seeds(c.Swim.Seeds)
 	v.regions(c)
-	v.rights(&c.Rights)
-	v.replicas(c.Strict.Replicas, &c.Rights)
+	v.state(c)
+	v.founders(c)
+	v.rights(c)
+	v.replicas(c)
 }
 
 // inCluster reports whether a setting has no effect for a daemon alone.
@@ -69,6 +72,32 @@ func (v *validator) secret(c *Config) {
 	}
 	v.faultFor("cluster.secret_file", needs, "is missing: the daemons of a cluster need one secret, which hashes "+
 		"keys; make one with %s and give each daemon its path", newSecret)
+}
+
+// founders checks the names of the daemons that found the cluster.
+func (v *validator) founders(c *Config) {
+	const field = "cluster.founders"
+	list := c.Cluster.Founders
+	if len(list) > control.MaxFounders {
+		v.fault(field, "%d names: at most %d; a majority of them must be live when the cluster begins", len(list), control.MaxFounders)
+		return
+	}
+	v.distinct(field, list)
+	if c.State.Dir == "" && c.Name != "" && slices.Contains(list, c.Name) {
+		v.faultFor(field, "name", "name %s, this daemon, which has no folder: give it a state.dir", c.Name)
+	}
+}
+
+// distinct checks that a list has names of daemons, each once.
+func (v *validator) distinct(field string, list []string) {
+	for i, name := range list {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if err := checkName(name); err != nil {
+			v.fault(at, "%s", err)
+		} else if slices.Contains(list[:i], name) {
+			v.fault(at, "%q is given twice", name)
+		}
+	}
 }
 
 // advertised checks that other daemons can dial the listening address.

@@ -24,7 +24,7 @@ func member() Config {
 	return c
 }
 
-func withRights(c *Config) { c.Rights.Dir, c.Rights.Daemons = "rights", []string{"us-0", "us-1"} }
+func withRights(c *Config) { c.State.Dir, c.Rights.Daemons = "rights", []string{"us-0", "us-1"} }
 
 func withTLS(c *Config) { c.Peer.TLS = TLS{"cert", "key", "ca"} }
 
@@ -160,9 +160,16 @@ func TestRefusedClusters(t *testing.T) {
 		{"gossip.wan_interval", "10ms to 1m", func(c *Config) { c.Gossip.WANInterval = time.Hour }},
 		{"gossip.quiet", "0s to 1m", func(c *Config) { c.Gossip.Quiet = -1 }},
 		{"gossip.ready_within", "1ms to 1m", func(c *Config) { c.Gossip.ReadyWithin = 0 }},
-		{"rights.first_start", "no effect without rights.dir", func(c *Config) { c.Rights.FirstStart = true }},
-		{"rights.daemons", "no effect without rights.dir", func(c *Config) { c.Rights.Daemons = []string{"us-0"} }},
-		{"rights.daemons", "such as us-0,us-1,us-2", func(c *Config) { c.Rights.Dir = "rights" }},
+		{"rights.first_start", "no effect without state.dir", func(c *Config) { c.Rights.FirstStart = true }},
+		{"rights.daemons", "no effect without state.dir", func(c *Config) { c.Rights.Daemons = []string{"us-0"} }},
+		{"rights.daemons", "such as us-0,us-1,us-2", func(c *Config) { c.State.Dir = "rights" }},
+		{"state.diskless", "give one of them", func(c *Config) { withRights(c); c.State.Diskless = true }},
+		{"cluster.founders", "6 names: at most 5", func(c *Config) { c.Cluster.Founders = make([]string, 6) }},
+		{"cluster.founders[0]", "is no name", func(c *Config) { c.Cluster.Founders = []string{"us/0"} }},
+		{"cluster.founders[1]", `"eu-0" is given twice`, func(c *Config) { c.Cluster.Founders = []string{"eu-0", "eu-0"} }},
+		{"cluster.founders", "which has no folder: give it a state.dir", func(c *Config) {
+			c.Name, c.Cluster.Founders = "us-0", []string{"eu-0", "us-0"}
+		}},
 		{"rights.daemons", "257 names: at most 256", func(c *Config) {
 			withRights(c)
 			c.Rights.Daemons = make([]string, 257)
@@ -178,7 +185,7 @@ func TestRefusedClusters(t *testing.T) {
 			func(c *Config) { c.Rights.RegionHorizon = time.Hour },
 		},
 		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
-		{"strict.replicas", "has no effect without rights.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
+		{"strict.replicas", "has no effect without state.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
 		{"strict.replicas", "2 names: name an odd number", func(c *Config) {
 			withRights(c)
 			c.Rights.Daemons = append(c.Rights.Daemons, "us-2")
@@ -221,7 +228,8 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c.Peer.Addr, c.Peer.Advertise = "127.0.0.1:1", "x:1"
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
-	c.Rights = Rights{"dir", true, []string{"us-0"}, 1, 1, 1}
+	c.Cluster.Founders, c.State = []string{"us-0"}, State{"dir", true}
+	c.Rights = Rights{true, []string{"us-0"}, 1, 1, 1}
 	c.Strict = Strict{[]string{"us-0"}, 1, 1, 1, 1, Breaker{1, 1, 1, 1}}
 	c.HotKey = HotKey{1}
 	faults, _ := c.Validate().(Faults)

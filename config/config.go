@@ -35,10 +35,10 @@ type Config struct {
 	Shards int
 
 	// Region is the region of the daemon; "" is a daemon alone, for which Name,
-	// Peer, Swim, Regions, Gossip, Rights, Strict and HotKey have no effect and
-	// must keep their defaults. Name is the daemon's name, unique in the
-	// cluster; "" is the host name. Both have 1 to 63 letters, digits, dots,
-	// underscores and dashes.
+	// Peer, Swim, Regions, Gossip, State, Rights, Strict and HotKey have no
+	// effect and must keep their defaults. Name is the daemon's name, unique
+	// in the cluster; "" is the host name. Both have 1 to 63 letters, digits,
+	// dots, underscores and dashes.
 	Region, Name string
 
 	Cluster Cluster
@@ -48,6 +48,7 @@ type Config struct {
 	// among them, and must be if they have weights.
 	Regions []Region
 	Gossip  Gossip
+	State   State
 	Rights  Rights
 	Strict  Strict
 	HotKey  HotKey

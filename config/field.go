@@ -144,7 +144,7 @@ func answerFields(c *Config) []field {
 
 // ofCluster holds the names, or their beginnings, of the settings without
 // effect for a daemon alone.
-var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "rights.", "strict.", "hot_key."}
+var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "cluster.founders", "state.", "rights.", "strict.", "hot_key."}
 
 func clusterFields(c *Config) []field {
 	const otherwise = "the listening address"
@@ -155,6 +155,8 @@ func clusterFields(c *Config) []field {
 			"name of the daemon, unique in the cluster; the host name without it"),
 		set("cluster.secret_file", path(&c.Cluster.SecretFile, "a random secret"),
 			"file with the secret of the cluster, which hashes keys; random without it"),
+		set("cluster.founders", names(&c.Cluster.Founders),
+			"names of the daemons that found the cluster, 1 to 5 with a state.dir, the same in all settings"),
 		set("peer.addr", text(&c.Peer.Addr, "host:port"),
 			"listening address of the streams between daemons; port 0 takes a free one"),
 		set("peer.advertise", given(&c.Peer.Advertise, "host:port", otherwise),
@@ -185,13 +187,15 @@ func clusterFields(c *Config) []field {
 			"how long counts far from their limits may wait, up to 1m; 0 for no longer than the interval"),
 		set("gossip.ready_within", between(&c.Gossip.ReadyWithin, time.Millisecond, time.Minute),
 			"how long a new daemon waits for the others of its region before it is ready, 1ms to 1m"),
+		set("state.dir", path(&c.State.Dir, "no rules with rights"),
+			"folder for all that must outlive a restart: rights, strict keys and the control log"),
+		set("state.diskless", boolean(&c.State.Diskless),
+			"declare that the daemon has no such folder on purpose"),
 	}, slices.Concat(rightsFields(c), strictFields(c))...)
 }
 
 func rightsFields(c *Config) []field {
 	return []field{
-		set("rights.dir", path(&c.Rights.Dir, "no rules with rights"),
-			"folder for the daemon's durable state of rights, which must outlive restarts"),
 		set("rights.first_start", boolean(&c.Rights.FirstStart),
 			"declare once that no daemon of this name was ever in the cluster; leave it out afterwards"),
 		set("rights.daemons", names(&c.Rights.Daemons),

@@ -157,7 +157,7 @@ func (d drawer) cluster(c *Config) {
 	c.Gossip.Quiet = d.duration("quiet", 0, 0, time.Minute)
 	c.Gossip.ReadyWithin = d.duration("ready", c.Gossip.ReadyWithin, time.Millisecond, time.Minute)
 	if d.other("rights") {
-		d.rights(&c.Rights)
+		d.rights(c)
 		if d.other("replicas") {
 			c.Strict.Replicas = c.Rights.Daemons
 		}
@@ -179,13 +179,15 @@ func (d drawer) cluster(c *Config) {
 	c.Regions = []Region{{other, d.addrs("peers", 8000), weights[0], false}, {c.Region, d.addrs("own", 9000), weights[1], false}}
 }
 
-func (d drawer) rights(r *Rights) {
-	r.Dir = d.text("rights") + "r"
+func (d drawer) rights(c *Config) {
+	r := &c.Rights
+	c.State.Dir = d.text("state") + "s"
 	r.FirstStart = d.other("first")
 	r.Daemons = []string{d.name("daemon")}
 	if other := d.name("daemon"); other != r.Daemons[0] {
 		r.Daemons = append(r.Daemons, other)
 	}
+	c.Cluster.Founders = r.Daemons
 	r.DaemonHorizon = d.duration("horizon", 0, 5*time.Second, time.Hour)
 	r.Period = d.duration("period", r.Period, 5*time.Second, 10*time.Minute)
 }

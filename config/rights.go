@@ -1,9 +1,6 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,19 +9,14 @@ import (
 // Rights holds the settings of rights, which bound limits with an
 // overage_budget and those of consistency partition and strict.
 type Rights struct {
-	// Dir is the folder of the daemon's durable state: its acknowledgements and
-	// promises. It must outlive restarts and belong to one daemon. With "" the
-	// daemon holds no rights, and rules that need them are rejected. With a
-	// folder Daemons is mandatory.
-	Dir string
 	// FirstStart declares that no daemon of this name was ever in this cluster.
-	// It counts only where Dir holds no state; a daemon without either holds no
-	// rights until all others have reported its promises. If it stays set for a
-	// daemon that loses its disk, the bound does not hold.
+	// It counts only where State.Dir holds no state; a daemon without either
+	// holds no rights until all others have reported its promises. If it stays
+	// set for a daemon that loses its disk, the bound does not hold.
 	FirstStart bool
 	// Daemons are the names of the first daemons of the region, at most 256,
-	// the same at all of them. The list never changes: later daemons are not
-	// added.
+	// the same at all of them. They are mandatory with State.Dir. The list
+	// never changes: later daemons are not added.
 	Daemons []string
 	// DaemonHorizon is how long a daemon may use its rights without contact to
 	// the region, and so the time after which the others take over the rights
@@ -48,11 +40,15 @@ const maxDaemons = 256
 // NoRights returns "" where the daemon can hold rights and own keys, which is
 // always so without a region. Otherwise it returns the reason and its remedy.
 func (c *Config) NoRights() string {
-	if c.Region == "" || c.Rights.Dir != "" {
+	switch {
+	case c.Region == "" || c.State.Dir != "":
 		return ""
+	case c.State.Diskless:
+		return "this daemon of a cluster is diskless (state.diskless): " +
+			"give state.dir (--state-dir, RLD_STATE_DIR) instead"
 	}
 	return "this daemon of a cluster has no folder for what must outlive a restart: " +
-		"give rights.dir (--rights-dir, RLD_RIGHTS_DIR)"
+		"give state.dir (--state-dir, RLD_STATE_DIR)"
 }
 
 // RegionNames returns the names of all regions of the cluster, including the
@@ -69,16 +65,17 @@ func (c *Config) RegionNames() []string {
 	return slices.Compact(out)
 }
 
-func (v *validator) rights(r *Rights) {
+func (v *validator) rights(c *Config) {
+	r, dir := &c.Rights, c.State.Dir
 	switch {
-	case r.Dir == "" && len(r.Daemons) > 0:
-		v.fault("rights.daemons", "has no effect without rights.dir, the folder that rights need")
-	case r.Dir != "" && len(r.Daemons) == 0:
-		v.faultFor("rights.daemons", "rights.dir", "is missing: name the first daemons of the region, "+
+	case dir == "" && len(r.Daemons) > 0:
+		v.fault("rights.daemons", "has no effect without state.dir, the folder that rights need")
+	case dir != "" && len(r.Daemons) == 0:
+		v.faultFor("rights.daemons", "state.dir", "is missing: name the first daemons of the region, "+
 			"the same at each of them, such as us-0,us-1,us-2")
 	}
-	if r.Dir == "" && r.FirstStart {
-		v.fault("rights.first_start", "has no effect without rights.dir, the folder that rights need")
+	if dir == "" && r.FirstStart {
+		v.fault("rights.first_start", "has no effect without state.dir, the folder that rights need")
 	}
 	v.daemons(r.Daemons)
 	if r.DaemonHorizon != 0 && (r.DaemonHorizon < 5*time.Second || r.DaemonHorizon > time.Hour) {
@@ -98,44 +95,7 @@ func (v *validator) daemons(list []string) {
 		v.fault(field, "%d names: at most %d", len(list), maxDaemons)
 		return
 	}
-	for i, name := range list {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		if err := checkName(name); err != nil {
-			v.fault(at, "%s", err)
-		} else if slices.Contains(list[:i], name) {
-			v.fault(at, "%q is given twice", name)
-		}
-	}
-}
-
-// Check reports whether the folder is usable. Warnings are for the log. Each
-// error is "rights.dir: PROBLEM".
-func (r *Rights) Check() (warnings []string, err error) {
-	if r.Dir == "" {
-		return nil, nil
-	}
-	info, err := os.Stat(r.Dir)
-	switch {
-	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("rights.dir: %s: no such folder: make it, on a disk that outlives restarts", r.Dir)
-	case err != nil:
-		return nil, fmt.Errorf("rights.dir: %w", pathProblem(r.Dir, err))
-	case !info.IsDir():
-		return nil, fmt.Errorf("rights.dir: %s: is a %s, not a folder", r.Dir, kindOf(info.Mode()))
-	}
-	if r.FirstStart {
-		warnings = append(warnings, "rights.first_start is for the first start alone: "+
-			"remove it once the daemon has run: if the folder is lost, the bound would not hold")
-	}
-	return warnings, nil
-}
-
-// kindOf is kind that knows files, too.
-func kindOf(m os.FileMode) string {
-	if m.IsRegular() {
-		return "file"
-	}
-	return kind(m)
+	v.distinct(field, list)
 }
 
 // horizon is a duration that may be off, which is 0.

@@ -16,7 +16,11 @@ func TestNoRights(t *testing.T) {
 	if got := alone.NoRights() + c.NoRights(); got != "" {
 		t.Errorf("got %q", got)
 	}
-	if got := lacking.NoRights(); !strings.Contains(got, "give rights.dir (--rights-dir, RLD_RIGHTS_DIR)") {
+	if got := lacking.NoRights(); !strings.Contains(got, "give state.dir (--state-dir, RLD_STATE_DIR)") {
+		t.Errorf("got %q", got)
+	}
+	lacking.State.Diskless = true
+	if got := lacking.NoRights(); !strings.Contains(got, "is diskless (state.diskless): give state.dir") {
 		t.Errorf("got %q", got)
 	}
 }
@@ -46,36 +50,38 @@ func TestRightsFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
-		rights        Rights
+		dir           string
+		first         bool
 		warning, want string
 	}{
-		{Rights{}, "", ""},
-		{Rights{Dir: dir}, "", ""},
-		{Rights{Dir: dir, FirstStart: true}, "remove it once the daemon has run", ""},
-		{Rights{Dir: file}, "", "rights.dir: " + file + ": is a file, not a folder"},
-		{Rights{Dir: filepath.Join(dir, "none")}, "", "no such folder: make it, on a disk that outlives restarts"},
-		{Rights{Dir: filepath.Join(file, "below")}, "", "rights.dir: " + file + "/below: not a directory"},
+		{"", false, "", ""},
+		{dir, false, "", ""},
+		{dir, true, "remove it once the daemon has run", ""},
+		{file, false, "", "state.dir: " + file + ": is a file, not a folder"},
+		{filepath.Join(dir, "none"), false, "", "no such folder: make it, on a disk that outlives restarts"},
+		{filepath.Join(file, "below"), false, "", "state.dir: " + file + "/below: not a directory"},
 	} {
-		warnings, err := tc.rights.Check()
+		c := Config{State: State{Dir: tc.dir}, Rights: Rights{FirstStart: tc.first}}
+		warnings, err := c.CheckState()
 		if got := strings.Join(warnings, "\n"); !strings.Contains(got, tc.warning) || tc.warning == "" && got != "" {
-			t.Errorf("%+v: warned %q, want %q", tc.rights, got, tc.warning)
+			t.Errorf("%+v: warned %q, want %q", tc, got, tc.warning)
 		}
 		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%+v: got %v, want %q", tc.rights, err, tc.want)
+			t.Errorf("%+v: got %v, want %q", tc, err, tc.want)
 		}
 	}
 }
 
 // A fault of the folder is reported once, as a fault of its setting.
 func TestCheckOfRights(t *testing.T) {
-	flags := map[string]string{"region": "us", "name": "us-0", "rights-daemons": "us-0", "rights-dir": t.TempDir()}
+	flags := map[string]string{"region": "us", "name": "us-0", "rights-daemons": "us-0", "state-dir": t.TempDir()}
 	c, err := Check(Sources{Flags: flags}, time.Now())
 	if err != nil || len(c.Faults) > 0 {
 		t.Errorf("got %v, %v", c.Faults, err)
 	}
-	flags["rights-dir"] = filepath.Join(flags["rights-dir"], "none")
+	flags["state-dir"] = filepath.Join(flags["state-dir"], "none")
 	c, err = Check(Sources{Flags: flags}, time.Now())
-	const want = "rights.dir (flag --rights-dir): "
+	const want = "state.dir (flag --state-dir): "
 	if err != nil || len(c.Faults) != 1 || !strings.HasPrefix(c.Faults[0].Error(), want) {
 		t.Errorf("got %v, %v; want one fault that begins with %q", c.Faults, err, want)
 	}

@@ -71,7 +71,7 @@ func defaultHotKey() HotKey { return HotKey{Threshold: 10_000} }
 // the configured ones, else the first three of Rights.Daemons, or all of fewer.
 // It is nil for a daemon without rights.
 func (c *Config) StrictReplicas() []string {
-	if c.Region == "" || c.Rights.Dir == "" {
+	if c.Region == "" || c.State.Dir == "" {
 		return nil
 	}
 	if len(c.Strict.Replicas) > 0 {
@@ -82,13 +82,14 @@ func (c *Config) StrictReplicas() []string {
 }
 
 // replicas checks the names of the strict voters.
-func (v *validator) replicas(list []string, r *Rights) {
+func (v *validator) replicas(c *Config) {
+	list, r := c.Strict.Replicas, &c.Rights
 	const field = "strict.replicas"
 	switch n := len(list); {
 	case n == 0:
 		return
-	case r.Dir == "":
-		v.fault(field, "has no effect without rights.dir, the folder that strict voters need")
+	case c.State.Dir == "":
+		v.fault(field, "has no effect without state.dir, the folder that strict voters need")
 		return
 	case n > route.MaxReplicas:
 		v.fault(field, "%d names: at most %d", n, route.MaxReplicas)

@@ -20,7 +20,7 @@ func TestStrictReplicas(t *testing.T) {
 		{"one of many", []string{"a", "b", "c", "d"}, []string{"d"}, []string{"d"}},
 	} {
 		c := member()
-		c.Rights.Dir, c.Rights.Daemons, c.Strict.Replicas = "rights", tc.daemons, tc.named
+		c.State.Dir, c.Rights.Daemons, c.Strict.Replicas = "rights", tc.daemons, tc.named
 		before := c
 		before.Rights.Daemons, before.Strict.Replicas = append([]string(nil), tc.daemons...), append([]string(nil), tc.named...)
 		if diff := cmp.Diff(tc.want, c.StrictReplicas()); diff != "" {

@@ -16,7 +16,7 @@ import (
 func (n *acceptorLoop) open(c quorum.Config, s replica.Storage) error {
 	loop, disk, found, err := s.OpenAcceptor(c)
 	if err != nil {
-		return fmt.Errorf("rights.dir: %w", err)
+		return fmt.Errorf("state.dir: %w", err)
 	}
 	n.logRecovery(&found)
 	n.disk = disk
@@ -71,7 +71,7 @@ func (d *daemon) openAcceptor() error {
 func (d *daemon) storage(purpose string) replica.Storage {
 	c, sum := &d.Config, d.derive(purpose)
 	return replica.Storage{
-		Folder: osdir.Dir(c.Rights.Dir),
+		Folder: osdir.Dir(c.State.Dir),
 		Owner:  journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
 		First:  c.Rights.FirstStart, Fence: d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
 	}

@@ -39,14 +39,14 @@ type rightsLoop struct {
 // rights.
 func (d *daemon) openAgent() error {
 	c := &d.Config
-	if c.Region == "" || c.Rights.Dir == "" {
+	if c.Region == "" || c.State.Dir == "" {
 		return nil
 	}
 	// Two processes that went on from one record would use every right twice.
 	storage := d.storage("rights of a cluster")
 	lock, err := storage.Folder.Lock("lock")
 	if err != nil {
-		return fmt.Errorf("rights.dir: %w", err)
+		return fmt.Errorf("state.dir: %w", err)
 	}
 	d.agent = &rightsLoop{log: d.Log, storage: storage, news: make(chan struct{}, 1), lock: lock}
 	d.agent.loop.Agent, err = d.newAgent()
@@ -68,7 +68,7 @@ func (d *daemon) newAgent() (*agent.Agent, error) {
 	c := &d.Config
 	start, found, err := d.agent.storage.OpenRights()
 	if err != nil {
-		return nil, fmt.Errorf("rights.dir: %w", err)
+		return nil, fmt.Errorf("state.dir: %w", err)
 	}
 	if found.Found == replica.Missing {
 		d.Log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+

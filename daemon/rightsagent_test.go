@@ -22,7 +22,7 @@ func agentOf(dir, secret string) *daemon {
 	d := &daemon{Options: Options{Config: config.Default(), Log: slog.New(slog.DiscardHandler), Secret: []byte(secret)}}
 	d.Config.Region, d.Config.Name = "eu", "eu-0"
 	d.Config.Regions = []config.Region{{Name: "eu"}}
-	d.Config.Rights.Dir, d.Config.Rights.FirstStart, d.Config.Rights.Daemons = dir, true, []string{"eu-0"}
+	d.Config.State.Dir, d.Config.Rights.FirstStart, d.Config.Rights.Daemons = dir, true, []string{"eu-0"}
 	return d
 }
 
@@ -130,8 +130,8 @@ func TestAgentFolder(t *testing.T) {
 	}
 	d := agentOf(filepath.Join(file, "folder"), "one")
 	if err := Run(context.Background(), Options{Config: d.Config, Secret: d.Secret}); err == nil ||
-		!strings.Contains(err.Error(), "rights.dir") {
-		t.Errorf("%v, want an error that names rights.dir", err)
+		!strings.Contains(err.Error(), "state.dir") {
+		t.Errorf("%v, want an error that names state.dir", err)
 	}
 }
 

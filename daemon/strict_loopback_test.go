@@ -35,7 +35,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		c := testConfig(t, limits)
 		c.Region, c.Name = "us", name
 		c.Peer.Addr, c.Swim.Addr, c.Swim.Seeds = "127.0.0.1:0", "127.0.0.1:0", seeds
-		c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, names
+		c.State.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, names
 		c.Strict.ForwardTimeout = 5 * time.Second // the most: the machine may be busy
 		r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
 		r.daemon = &daemon{Options: Options{
@@ -233,7 +233,7 @@ func TestStrictBadJournal(t *testing.T) {
 	c := testConfig(t, strictLimits)
 	c.Region, c.Name = "us", "us-0"
 	c.Peer.Addr, c.Swim.Addr = "127.0.0.1:0", "127.0.0.1:0"
-	c.Rights.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, []string{"us-0"}
+	c.State.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, []string{"us-0"}
 	start := func(secret string) (*daemon, string, error) {
 		var log bytes.Buffer
 		d := &daemon{Options: Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, Secret: []byte(secret)}}

@@ -63,7 +63,7 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 				cfg.Swim.Seeds = append(cfg.Swim.Seeds, at(r, i, swimPort))
 			}
 			cfg.GRPC.Addr, cfg.HTTP.Addr, cfg.Admin.Addr = at(r, n, grpcPort), at(r, n, httpPort), at(r, n, adminPort)
-			cfg.Rights.Dir, cfg.Rights.FirstStart = filepath.Join(limits.folder(), cfg.Name), true
+			cfg.State.Dir, cfg.Rights.FirstStart = filepath.Join(limits.folder(), cfg.Name), true
 			for i := range o.Daemons {
 				cfg.Rights.Daemons = append(cfg.Rights.Daemons, daemonName(name, i))
 			}

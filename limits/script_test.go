@@ -37,7 +37,7 @@ func TestScripts(t *testing.T) {
 				case "alone":
 					o.Alone = true
 				case "no-rights":
-					o.NoRights = "this daemon has no folder for them: give rights.dir"
+					o.NoRights = "this daemon has no folder for them: give state.dir"
 				default:
 					d.Fatalf(t, "unknown argument %q", a.Key)
 				}

@@ -177,7 +177,7 @@ func viewsLine(a *api.BudgetAnswer) string {
 func rightsText(a *api.BudgetAnswer) string {
 	r := a.Rights
 	if r == nil {
-		return "It holds no rights: rights.dir is not set, and rules that need them are invalid.\n"
+		return "It holds no rights: state.dir is not set, and rules that need them are invalid.\n"
 	}
 	var b strings.Builder
 	if r.Holds {

@@ -17,7 +17,7 @@ func newRegion(p process) *cobra.Command {
 			Long: "Share the rights of a region among the others, once all of these have acknowledged it. A\n" +
 				"region that is only partitioned keeps its rights. Use the command only if no daemon of the\n" +
 				"region admits anything from ten seconds from now on: this is your promise. All are stopped,\n" +
-				"and before one is started again its file in rights.dir is removed. Nothing checks it. If it\n" +
+				"and before one is started again its file in state.dir is removed. Nothing checks it. If it\n" +
 				"is wrong, limits are exceeded by the hits that the region still admits. Send the command to\n" +
 				"a daemon of another region.",
 		}),
@@ -63,7 +63,7 @@ func newDaemon(p process) *cobra.Command {
 			"acknowledged it. In a region of three and more that happens by itself after\n" +
 			"rights.daemon_horizon. In a smaller one, and if more than a third is lost, it needs this\n" +
 			"command. Use it only if the daemon admits nothing from ten seconds from now on, and its\n" +
-			"file in rights.dir is removed before it is started again: this is your promise. Nothing\n" +
+			"file in state.dir is removed before it is started again: this is your promise. Nothing\n" +
 			"checks it. If it is wrong, limits are exceeded by the hits that the daemon still admits.\n" +
 			"Send the command to a daemon of the same region.",
 	}))

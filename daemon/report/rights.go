@@ -50,7 +50,7 @@ func afterCommand(c api.Command, name string) string {
 	case api.RetireRegion:
 		return fmt.Sprintf("The other regions get the rights of %s once all of them have acknowledged the epoch, in windows "+
 			"that start at least ten seconds later. Until then no region gets more. The bound holds only if no daemon of %s "+
-			"admits anything from then on. Before you start one again, remove its file in rights.dir: it relies on the "+
+			"admits anything from then on. Before you start one again, remove its file in state.dir: it relies on the "+
 			"promises in it until it receives the epoch. %s", name, name, settled)
 	case api.ReturnRegion:
 		return fmt.Sprintf("%s gets a share again once all regions have acknowledged the epoch; the others give it up at the "+
@@ -58,6 +58,6 @@ func afterCommand(c api.Command, name string) string {
 	}
 	return fmt.Sprintf("The other daemons of the region get the rights of %s once all of them have acknowledged the epoch, in "+
 		"windows that start at least ten seconds later. The bound holds only if %s admits nothing from then on. Before you "+
-		"start it again, remove its file in rights.dir: it relies on the promises in it until it receives the epoch. "+
+		"start it again, remove its file in state.dir: it relies on the promises in it until it receives the epoch. "+
 		"Without the file it joins as a new daemon. %s", name, name, settled)
 }

@@ -61,6 +61,7 @@ func TestFilesMutated(t *testing.T) {
 		{"interval across", eu, "250ms\n  quiet", "1s\n  quiet", "eu-west-1.yaml: gossip.wan_interval is 1s"},
 		{"keys", eu, "max_keys: 1000000", "max_keys: 999999", "eu-west-1.yaml: max_keys is 999999"},
 		{"shards", us, "shards: 64\n", "", "us-east-1.yaml: shards is 0"},
+		{"founders", us, "founders: [us-east-1-0, ", "founders: [", "us-east-1.yaml: cluster.founders is"},
 		{"secret", us, "secret_file: /etc/rld/keys/secret", "secret_file: /etc/rld/keys/other", "us-east-1.yaml: cluster.secret_file is"},
 		{
 			"daemon of another region", us, "us-east-1-1, ", "eu-west-1-1, ",
@@ -79,7 +80,7 @@ func TestFilesMutated(t *testing.T) {
 			"horizon", eu, "daemon_horizon: 30s", "daemon_horizon: 60s",
 			"eu-west-1.yaml: rights.daemon_horizon is 1m, and 30s in base.yaml",
 		},
-		{"folder", all, "dir: /var/lib/rld", "dir: /tmp/rld", "rights.dir is /tmp/rld, which restarts do not outlive"},
+		{"folder", all, "dir: /var/lib/rld", "dir: /tmp/rld", "state.dir is /tmp/rld, which restarts do not outlive"},
 		{
 			"replica of another region", us, "replicas: [us-east-1-0, ", "replicas: [eu-west-1-0, ",
 			`strict.replicas[0]: "eu-west-1-0" is none of rights.daemons`,
@@ -245,8 +246,8 @@ func checkRights(c *config.Config) (problems []string) {
 	if why := c.NoRights(); why != "" {
 		say("%s", why)
 	}
-	if !strings.HasPrefix(r.Dir, "/var/lib/") {
-		say("rights.dir is %s, which restarts do not outlive", r.Dir)
+	if dir := c.State.Dir; !strings.HasPrefix(dir, "/var/lib/") {
+		say("state.dir is %s, which restarts do not outlive", dir)
 	}
 	if r.FirstStart {
 		say("rights.first_start says that each start is the first")

@@ -57,7 +57,7 @@ func TestReadme(t *testing.T) {
 	if flags["peer-tls-cert"] == "" {
 		t.Skip("there is no openssl here")
 	}
-	flags["name"], flags["rights-dir"] = "daemon-0", t.TempDir()
+	flags["name"], flags["state-dir"] = "daemon-0", t.TempDir()
 	for region, path := range paths {
 		c, err := config.Check(config.Sources{File: path, Flags: flags}, time.Now())
 		if err != nil {

@@ -132,7 +132,7 @@ func (r *region) disk() string {
 func (b *bench) serveStrict(ctx context.Context, r *region, limits, region, name, disk string, more ...string) *served {
 	dir := filepath.Join(disk, name)
 	check(os.Mkdir(dir, 0o700))
-	s := b.serveMember(ctx, limits, region, name, append(more, "--rights-dir", dir, "--rights-first-start")...)
+	s := b.serveMember(ctx, limits, region, name, append(more, "--state-dir", dir, "--rights-first-start")...)
 	r.add(s.grpc, s.child)
 	return s
 }

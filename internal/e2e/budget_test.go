@@ -24,7 +24,7 @@ func TestBudgetHoldsWhenDaemonsDie(t *testing.T) {
 		d.die(t)
 		time.Sleep(300 * time.Millisecond)
 		if i == 3 { // its disk is gone, and its start options declare that
-			if err := os.RemoveAll(c.file(d.name + "-rights")); err != nil {
+			if err := os.RemoveAll(c.file(d.name + "-state")); err != nil {
 				t.Fatal(err)
 			}
 			c.forgets(d)

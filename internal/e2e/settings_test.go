@@ -110,7 +110,7 @@ func (c *cluster) settings(d *daemon) string {
 	for _, mate := range c.in(d.region) {
 		mates = append(mates, mate.name)
 	}
-	fmt.Fprintf(&b, "rights: {dir: %s, first_start: true, daemons: [%s]}\n", c.file(d.name+"-rights"), strings.Join(mates, ", "))
+	fmt.Fprintf(&b, "state: {dir: %s}\nrights: {first_start: true, daemons: [%s]}\n", c.file(d.name+"-state"), strings.Join(mates, ", "))
 	fmt.Fprintf(&b, "strict: {breaker: {open: %v}}\n", circuitOpen)
 	b.WriteString("regions:\n")
 	for _, region := range c.regions {

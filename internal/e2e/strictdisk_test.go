@@ -31,7 +31,7 @@ func TestStrictVotersThatForget(t *testing.T) {
 	}{
 		{"the journal of strict keys is damaged", func() { c.damage(hurt) }},
 		{"there is no journal of strict keys", func() {
-			if err := os.RemoveAll(c.file(hurt.name + "-rights")); err != nil {
+			if err := os.RemoveAll(c.file(hurt.name + "-state")); err != nil {
 				t.Fatal(err)
 			}
 			c.forgets(hurt)
@@ -86,7 +86,7 @@ func TestStrictVotersThatForget(t *testing.T) {
 // damage changes some bytes in the middle of a daemon's journal.
 func (c *cluster) damage(d *daemon) {
 	c.t.Helper()
-	path := filepath.Join(c.file(d.name+"-rights"), strictJournal)
+	path := filepath.Join(c.file(d.name+"-state"), strictJournal)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		c.t.Fatal(err)

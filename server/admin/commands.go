@@ -29,7 +29,7 @@ func rightsCommand(c api.Command) func(request) (any, error) {
 			return nil, errors.New("the name is empty: want " + want)
 		}
 		if r.o.Command == nil {
-			return nil, failed(http.StatusConflict, errors.New("this daemon holds no rights: it has no region, or no rights.dir"))
+			return nil, failed(http.StatusConflict, errors.New("this daemon holds no rights: it has no region, or no state.dir"))
 		}
 		out, err := r.o.Command(c, q.Name)
 		return out, failed(http.StatusConflict, err)

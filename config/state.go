@@ -1,0 +1,56 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// State is where a daemon of a cluster keeps what must outlive a restart.
+type State struct {
+	// Dir is the folder of rights.rld, strict.rld and control.rld: the promises
+	// about rights, the watermarks of strict keys, and the control log. It must
+	// outlive restarts and belong to one daemon. With "" the daemon holds no
+	// rights, rules that need them are rejected, and it has no vote in the
+	// control log. With a folder Rights.Daemons is mandatory.
+	Dir string
+	// Diskless declares that the daemon has no Dir on purpose.
+	Diskless bool
+}
+
+func (v *validator) state(c *Config) {
+	if c.State.Diskless && c.State.Dir != "" {
+		v.faultFor("state.diskless", "state.dir", "is true and state.dir is %s: give one of them", quote(c.State.Dir))
+	}
+}
+
+// CheckState reports whether the folder of the durable state is usable.
+// Warnings are for the log. Each error is "state.dir: PROBLEM".
+func (c *Config) CheckState() (warnings []string, err error) {
+	dir := c.State.Dir
+	if dir == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, fmt.Errorf("state.dir: %s: no such folder: make it, on a disk that outlives restarts", dir)
+	case err != nil:
+		return nil, fmt.Errorf("state.dir: %w", pathProblem(dir, err))
+	case !info.IsDir():
+		return nil, fmt.Errorf("state.dir: %s: is a %s, not a folder", dir, kindOf(info.Mode()))
+	}
+	if c.Rights.FirstStart {
+		warnings = append(warnings, "rights.first_start is for the first start alone: "+
+			"remove it once the daemon has run: if the folder is lost, the bound would not hold")
+	}
+	return warnings, nil
+}
+
+// kindOf is kind that knows files, too.
+func kindOf(m os.FileMode) string {
+	if m.IsRegular() {
+		return "file"
+	}
+	return kind(m)
+}
