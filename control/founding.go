@@ -92,8 +92,10 @@ type FoundingMessage struct {
 // FoundingStep is a step of Paxos.
 type FoundingStep string
 
-// The steps, in their order, and the rejection of any.
+// The steps, in their order, the rejection of any, and the request to begin of
+// a daemon that is no founder.
 const (
+	stepAsk      FoundingStep = "ask"
 	stepPrepare  FoundingStep = "prepare"
 	stepPromise  FoundingStep = "promise"
 	stepAccept   FoundingStep = "accept"
@@ -133,28 +135,49 @@ type reply struct{ founder Founder }
 var errBegun = errors.New("the cluster has begun")
 
 // Init asks for the founding of a cluster with regions, whose weights sum to
-// Whole. It returns an error if the daemon may not found one, and nil when it
-// is under way: the record then comes, at every daemon the same one however
-// many of them ask. A majority of the founders must answer.
+// Whole. It returns an error if there can be none, and nil when it is under
+// way: the record then comes, at every daemon the same one however many of them
+// ask. A majority of the founders must answer. A daemon that is no founder asks
+// a live one, once for each call.
 func (n *Node) Init(regions []FirstRegion) error {
-	switch {
-	case n.record != nil:
+	if n.record != nil {
 		return fmt.Errorf("control: %w", errBegun)
-	case !n.cfg.Durable || !n.cfg.founds(n.cfg.Name):
-		return fmt.Errorf("control: %s is no founder: want one of %v", n.cfg.Name, n.cfg.Founders)
 	}
 	f := &Founding{Begun: n.wall, Regions: slices.Clone(regions)}
 	slices.SortFunc(f.Regions, func(a, b FirstRegion) int { return cmp.Compare(a.Name, b.Name) })
-	probe := *f
-	probe.Cluster, probe.Founders = 1, []Founder{{Name: n.cfg.Name, Raft: 1}}
-	if err := probe.record().validate(); err != nil {
+	if err := f.valid(); err != nil {
 		return fmt.Errorf("control: %w", err)
 	}
-	n.founding.asked = f
-	if n.founding.again == 0 {
-		n.founding.again = max(n.at, 1)
+	if n.cfg.Durable && n.cfg.founds(n.cfg.Name) {
+		n.founding.ask(f)
+		return nil
 	}
+	var live []*peer
+	for _, p := range n.peers {
+		if p.heardAt >= 0 && n.cfg.founds(p.Name) {
+			live = append(live, p)
+		}
+	}
+	if len(live) == 0 {
+		return fmt.Errorf("control: %s is no founder, and none answers: want one of %v", n.cfg.Name, n.cfg.Founders)
+	}
+	n.send(live[n.rng.IntN(len(live))], Message{Founding: &FoundingMessage{Founders: n.cfg.Founders, Step: stepAsk, Value: f}})
 	return nil
+}
+
+// valid returns an error if no cluster can begin with the regions.
+func (f *Founding) valid() error {
+	probe := *f
+	probe.Cluster, probe.Founders = 1, []Founder{{Raft: 1}}
+	return probe.record().validate()
+}
+
+// ask makes a founder begin an attempt.
+func (f *founding) ask(value *Founding) {
+	f.asked = value
+	if f.again == 0 {
+		f.again = max(f.node.at, 1)
+	}
 }
 
 // found makes the steps of the founding that are due.
@@ -209,6 +232,12 @@ func (n *Node) receiveFounding(p *peer, m *FoundingMessage) {
 	}
 	f.round = max(f.round, m.Ballot.Round, m.Promised.Round)
 	switch m.Step {
+	case stepAsk:
+		if m.Value == nil || m.Value.valid() != nil {
+			n.events.AddOnce(Rejected, p.Name, "founding", "a request to begin with no valid regions")
+			return
+		}
+		f.ask(&Founding{Begun: m.Value.Begun, Regions: m.Value.Regions})
 	case stepPrepare, stepAccept:
 		f.acceptor(p, m)
 	case stepPromise, stepAccepted:

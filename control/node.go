@@ -61,6 +61,7 @@ type peer struct {
 	Peer
 	sender  Sender
 	version Version
+	foreign Number        // its cluster, if that is another one
 	heardAt time.Duration // -1 before its first message
 	baseAt  time.Duration // when it got the whole record
 }
@@ -198,9 +199,11 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return ErrUnknownSender
 	}
 	if n.record != nil && m.Cluster != 0 && m.Cluster != n.record.Cluster.ID {
+		p.foreign = m.Cluster
 		n.events.AddOnce(ForeignCluster, p.Name, m.Cluster.String(), fmt.Sprintf("cluster %v", m.Cluster))
 		return nil
 	}
+	p.foreign = 0
 	n.writes.check(p, m.Written)
 	if !n.writes.note(p, &m.Sender) {
 		return nil

@@ -20,10 +20,10 @@ func three(t testing.TB, seed uint64) *world {
 
 func TestBeginning(t *testing.T) {
 	w := three(t, 1)
-	w.run(time.Second)
 	if err := w.find("a-1").node.Init(even("a", "b", "c")); err == nil {
-		t.Error("a daemon that is no founder founds")
+		t.Error("a daemon begins a cluster without a founder")
 	}
+	w.run(time.Second)
 	if err := w.find("b-0").node.Init(even("a", "b", "c")); err != nil {
 		t.Fatal(err)
 	}

@@ -120,6 +120,26 @@ func (p *placement) away(o Voter) bool {
 	return known && n.at-since >= n.cfg.ReplaceAfter
 }
 
+// handsOver reports whether a daemon that leaves may still lose its vote to
+// another one: it votes, and a durable daemon could take its place, or does so.
+func handsOver(n *Node) bool {
+	if !n.leaving || n.record == nil || n.leader() == (ID{}) {
+		return false
+	}
+	is := n.record.VoterOf(n.self.ID)
+	if is == nil || is.Learner {
+		return false
+	}
+	here, votes := n.record.open(is.Region), n.record.Voting()
+	return votes > fewVoters && votes%2 == 0 || // the surplus goes next
+		slices.ContainsFunc(n.record.Voters, func(o Voter) bool { return o.Learner }) ||
+		slices.ContainsFunc(n.peers, func(p *peer) bool {
+			live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+			return live && p.sender.Durable && !p.sender.Leaving && n.record.VoterOf(p.sender.ID) == nil &&
+				n.record.open(p.Region) && (p.Region == is.Region || !here)
+		})
+}
+
 // failedFor is how long a daemon that did not become a voter gets no other
 // attempt, in times of Config.ReplaceAfter.
 const failedFor = 8

@@ -16,6 +16,8 @@ type RecoverRequest struct {
 	// Stopped is the operator's statement that no other voter runs, also
 	// of those that seem to be live.
 	Stopped bool
+	// DryRun makes Recover check the request and change nothing.
+	DryRun bool
 }
 
 // Recover begins the next recovery with the record of this daemon as its only
@@ -23,32 +25,8 @@ type RecoverRequest struct {
 // majority of the voters is live, and where a daemon that can be reached has a
 // later record: recover there. The recovery begins when it is stored.
 func (n *Node) Recover(q RecoverRequest) error {
-	switch {
-	case n.record == nil:
-		return ErrNoCluster
-	case n.recovering != nil:
-		return errors.New("control: a recovery is being stored: wait for it")
-	case n.diverged:
-		return errors.New("control: the record here differs from that of the leader: recover at another daemon")
-	case !n.cfg.Durable:
-		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
-	}
-	live := 0
-	for _, s := range n.record.Voters {
-		if p := n.byID(s.Daemon); !s.Learner && (s.Daemon == n.self.ID || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
-			live++
-		}
-	}
-	if 2*live > n.record.Voting() && !q.Stopped {
-		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
-	}
-	for _, p := range n.peers {
-		if !q.Behind && p.heardAt >= 0 && p.version.Compare(n.record.Version) > 0 {
-			return fmt.Errorf("control: %s has version %v, and this daemon %v: recover there", p.Name, p.version, n.record.Version)
-		}
-	}
-	if err := checkTexts(q.Author, q.Reason); err != nil {
-		return fmt.Errorf("control: %w", err)
+	if err := q.check(n); err != nil || q.DryRun {
+		return err
 	}
 	from := n.record.Version
 	r := n.record.at(Version{Recovery{from.Recovery.Number + 1, n.number()}, from.Index + 1}, true)
@@ -76,6 +54,38 @@ func (n *Node) Recover(q RecoverRequest) error {
 		n.adopt(r)
 		n.events.Add(Recovered, "", c.Text)
 	})
+	return nil
+}
+
+// check returns why Recover refuses the request, nil if it does not.
+func (q *RecoverRequest) check(n *Node) error {
+	switch {
+	case n.record == nil:
+		return ErrNoCluster
+	case n.recovering != nil:
+		return errors.New("control: a recovery is being stored: wait for it")
+	case n.diverged:
+		return errors.New("control: the record here differs from that of the leader: recover at another daemon")
+	case !n.cfg.Durable:
+		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
+	}
+	live := 0
+	for _, s := range n.record.Voters {
+		if p := n.byID(s.Daemon); !s.Learner && (s.Daemon == n.self.ID || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
+			live++
+		}
+	}
+	if 2*live > n.record.Voting() && !q.Stopped {
+		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
+	}
+	for _, p := range n.peers {
+		if !q.Behind && p.heardAt >= 0 && p.version.Compare(n.record.Version) > 0 {
+			return fmt.Errorf("control: %s has version %v, and this daemon %v: recover there", p.Name, p.version, n.record.Version)
+		}
+	}
+	if err := checkTexts(q.Author, q.Reason); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
 	return nil
 }
 

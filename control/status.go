@@ -1,6 +1,9 @@
 package control
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Status is the state of a node for status pages.
 type Status struct {
@@ -13,6 +16,14 @@ type Status struct {
 	Votes, Leads bool
 	Leader       ID
 	Starting     bool
+	// Diverged reports that the record differs from that of the leader, and
+	// will be replaced. Founding reports that a founding is under way here.
+	Diverged, Founding bool
+	// HandsOver reports that this daemon leaves, and that another one takes its
+	// vote.
+	HandsOver bool
+	// Peers are the live daemons but this one, ascending by address.
+	Peers []PeerStatus
 	// Abstains is why the voter of this daemon stopped, empty if it did not.
 	Abstains string
 	// Unreported counts the dropped commands that the record does not name yet.
@@ -24,6 +35,8 @@ type Status struct {
 // Status returns the current state.
 func (n *Node) Status() Status {
 	s := Status{ID: n.self.ID, Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
+	s.Diverged, s.Founding = n.diverged, n.record == nil && n.founding.asked != nil
+	s.HandsOver, s.Peers = handsOver(n), peerStatus(n)
 	if n.disk.failing != nil {
 		s.Failing = n.disk.failing.Error()
 	}
@@ -32,6 +45,34 @@ func (n *Node) Status() Status {
 	}
 	s.Version, s.Hash = n.record.Version, n.record.Hash()
 	return s
+}
+
+// PeerStatus is a live daemon as its latest message describes it.
+type PeerStatus struct {
+	Peer
+	// Age is the time since that message, negative before the first one. The
+	// fields below are then zero.
+	Age     time.Duration
+	Sender  Sender
+	Version Version
+	// Foreign is its cluster, if that is another one. Split reports that it has
+	// another recovery of the number here.
+	Foreign Number
+	Split   bool
+}
+
+// peerStatus returns the live daemons but this one.
+func peerStatus(n *Node) []PeerStatus {
+	all := make([]PeerStatus, len(n.peers))
+	for i, p := range n.peers {
+		all[i] = PeerStatus{Peer: p.Peer, Age: -1, Sender: p.sender, Version: p.version, Foreign: p.foreign}
+		if p.heardAt >= 0 {
+			all[i].Age = n.at - p.heardAt
+			here, there := n.record, p.version.Recovery
+			all[i].Split = here != nil && there != here.Version.Recovery && there.Number == here.Version.Recovery.Number && p.version.Index > 0
+		}
+	}
+	return all
 }
 
 // String returns the state in one line.
