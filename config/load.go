@@ -95,6 +95,7 @@ func gather(s Sources) (l *loader, path string, err error) {
 	l.environ(env)
 	l.upstreamLast(env)
 	l.flags(s.Flags)
+	l.diskless()
 	l.validate()
 	return l, path, nil
 }

@@ -14,8 +14,31 @@ type State struct {
 	// rights, rules that need them are rejected, and it has no vote in the
 	// control log. With a folder Rights.Daemons is mandatory.
 	Dir string
-	// Diskless declares that the daemon has no Dir on purpose.
+	// Diskless declares that the daemon has no Dir on purpose. From a flag or a
+	// variable it also drops the settings of durable daemons that the file
+	// gives, so that all daemons of a region share the file.
 	Diskless bool
+}
+
+// diskless drops the settings of durable daemons that the file gives, where a
+// stronger source declares the daemon diskless.
+func (l *loader) diskless() {
+	if _, inFile := l.nodes["state.diskless"]; inFile || !l.cfg.State.Diskless {
+		return
+	}
+	c := &l.cfg
+	for name, drop := range map[string]func(){
+		"state.dir":          func() { c.State.Dir = "" },
+		"rights.first_start": func() { c.Rights.FirstStart = false },
+		"rights.daemons":     func() { c.Rights.Daemons = nil },
+		"strict.replicas":    func() { c.Strict.Replicas = nil },
+	} {
+		if _, inFile := l.nodes[name]; inFile {
+			drop()
+			delete(l.origins, name)
+			delete(l.nodes, name)
+		}
+	}
 }
 
 func (v *validator) state(c *Config) {
