@@ -18,6 +18,8 @@ RLS_DIR ?= ../shared/rls
 
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
+# So does the test of the manifests.
+KUBERNETES := deploy/kubernetes/test
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
 LONG := control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
@@ -46,7 +48,7 @@ test: lint ## all checks, then all tests, those of concurrent code under the rac
 	$(TOOLS)/race -short $(LONG:%=./%)
 	$(TOOLS)/race $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
 
-e2e: e2e-cluster ## real daemons under faults, then the Envoy RLS cases of RLS_DIR
+e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
 		echo "e2e: skipped: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
 		exit 0; \
@@ -73,6 +75,15 @@ e2e-cluster:
 
 race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...
+
+# It has go.mod and the checks that lint leaves out, so that make test does not
+# need the modules of Kubernetes.
+.PHONY: e2e-kubernetes
+e2e-kubernetes:
+	@echo "e2e: the manifests of deploy/kubernetes, and real daemons that they start"
+	go -C $(KUBERNETES) mod tidy -diff
+	go -C $(KUBERNETES) vet ./...
+	go -C $(KUBERNETES) test -count=1 -timeout 5m -v ./...
 
 sim: build ## simulate random clusters and their failures for SIMTIME
 	bin/rld sim swarm --for $(SIMTIME) --seed "$$(date +%s)" --keep-going --corpus $(SIMCORPUS)

@@ -8,9 +8,11 @@ package kubernetes_test
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -57,14 +59,22 @@ func regions(t *testing.T) []string {
 	return out
 }
 
-// render returns the YAML of an overlay's objects as kubectl apply -k would
-// send them.
-func render(region string) ([][]byte, error) {
-	path, err := filepath.Abs(filepath.Join("..", region))
+// render returns the YAML of the objects of a region as kubectl apply -k would
+// send them. more is added to the kustomization.yaml of the overlay.
+func render(region, more string) ([][]byte, error) {
+	files, err := readDeploy()
 	if err != nil {
 		return nil, err
 	}
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), path)
+	path := "/deploy/kubernetes/" + region
+	text, err := files.ReadFile(path + "/kustomization.yaml")
+	if err != nil {
+		return nil, err
+	}
+	if err := files.WriteFile(path+"/kustomization.yaml", append(text, more...)); err != nil {
+		return nil, err
+	}
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(files, path)
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +89,30 @@ func render(region string) ([][]byte, error) {
 	return out, nil
 }
 
-// load builds and decodes the overlay of a region.
-func load(t *testing.T, region string) *overlay {
+// readDeploy returns the files of deploy/ that kustomize may read.
+func readDeploy() (filesys.FileSystem, error) {
+	files := filesys.MakeFsInMemory()
+	return files, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" && d.Name() != "Kustomization" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel("../..", path)
+		if err != nil {
+			return err
+		}
+		return files.WriteFile("/deploy/"+filepath.ToSlash(name), data)
+	})
+}
+
+// load builds and decodes the overlay of a region, with more in its
+// kustomization.yaml.
+func load(t *testing.T, region, more string) *overlay {
 	t.Helper()
-	objects, err := render(region)
+	objects, err := render(region, more)
 	if err != nil {
 		t.Fatalf("%s: %v", region, err)
 	}
@@ -99,7 +129,8 @@ func decode(region string, objects [][]byte) (*overlay, error) {
 	o := &overlay{region: region}
 	for _, text := range objects {
 		if err := o.add(text); err != nil {
-			return nil, fmt.Errorf("%w\n%s", err, text)
+			first, _, _ := strings.Cut(strings.TrimPrefix(string(text), "apiVersion: "), "\nmetadata:")
+			return nil, fmt.Errorf("%s: %w", first, err)
 		}
 	}
 	return o, nil
@@ -182,7 +213,7 @@ func (o *overlay) daemons() []pod {
 }
 
 // readFile returns the text of a file of the repository.
-func readFile(t *testing.T, path string) string {
+func readFile(t testing.TB, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.FromSlash(path))
 	if err != nil {

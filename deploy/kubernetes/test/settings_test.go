@@ -1,0 +1,141 @@
+//go:build linux
+
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// settings are those of a daemon by name.
+type settings map[string]struct{ Value string }
+
+// printed returns the settings of a container as rld config print has them.
+func printed(t *testing.T, c *container) settings {
+	t.Helper()
+	args := append([]string{"config", "print", "--effective", "--show-origin", "-o", "json"}, c.args[2:]...)
+	out, err := c.rld(args...).Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", c.pod, err, stderr(err))
+	}
+	var s map[string]struct{ Value json.RawMessage }
+	if err := json.Unmarshal(out, &s); err != nil {
+		t.Fatalf("%s: %v\n%s", c.pod, err, out)
+	}
+	all := make(settings)
+	for name, v := range s {
+		text := string(v.Value)
+		if unquoted, err := strconv.Unquote(text); err == nil {
+			text = unquoted
+		}
+		all[name] = struct{ Value string }{text}
+	}
+	return all
+}
+
+func stderr(err error) string {
+	if e, ok := err.(*exec.ExitError); ok {
+		return string(e.Stderr)
+	}
+	return ""
+}
+
+// port returns the port of a listener.
+func (s settings) port(t *testing.T, name string) int32 {
+	t.Helper()
+	_, text, err := net.SplitHostPort(s[name].Value)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	port, err := strconv.ParseInt(text, 10, 32)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return int32(port)
+}
+
+// A daemon accepts the arguments and the environment of each container with
+// the files of its volumes, and the manifests agree with the settings.
+func TestSettings(t *testing.T) {
+	n := newNode(t)
+	for _, region := range regions(t) {
+		o := load(t, region, "")
+		for i, p := range o.daemons() {
+			name := fmt.Sprintf("%s-%d", region, i)
+			c := n.container(o, p, name, fmt.Sprintf("127.0.0.%d", 2+i))
+			if c.args[1] != "serve" {
+				t.Fatalf("%s: the arguments are %q, want serve", p.owner, c.args)
+			}
+			checkAccepted(t, c)
+			s := printed(t, c)
+			checkPorts(t, p, s)
+			drain, err := time.ParseDuration(s["drain"].Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before, grace := stop(p); before+drain+leave > grace {
+				t.Errorf("%s: preStop %v, drain %v and %v to leave do not fit into the grace period %v", p.owner, before, drain, leave, grace)
+			}
+			if got := s["region"].Value; got != region {
+				t.Errorf("%s: region is %s", p.owner, got)
+			}
+			if got := s["name"].Value; got != name {
+				t.Errorf("%s: name is %s, want that of the pod", p.owner, got)
+			}
+		}
+		checkNames(t, o, n)
+	}
+}
+
+// checkAccepted runs rld config check.
+func checkAccepted(t *testing.T, c *container) {
+	t.Helper()
+	out, err := c.rld(append([]string{"config", "check"}, c.args[2:]...)...).CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", c.pod, err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "warning: ") && !strings.Contains(line, "answers other machines in plain text") {
+			t.Errorf("%s: %s", c.pod, line)
+		}
+	}
+}
+
+// checkPorts compares the ports of a container with the listeners.
+func checkPorts(t *testing.T, p pod, s settings) {
+	t.Helper()
+	for _, port := range p.template.Spec.Containers[0].Ports {
+		if got := s.port(t, port.Name+".addr"); got != port.ContainerPort {
+			t.Errorf("%s: port %s is %d, and the daemon listens at %d", p.owner, port.Name, port.ContainerPort, got)
+		}
+	}
+	for _, name := range []string{"peer.advertise", "swim.advertise"} {
+		if got, want := s.port(t, name), s.port(t, strings.Replace(name, "advertise", "addr", 1)); got != want {
+			t.Errorf("%s: %s has port %d, want %d", p.owner, name, got, want)
+		}
+	}
+}
+
+// checkNames compares the names of the durable pods with those in the settings.
+func checkNames(t *testing.T, o *overlay, n *node) {
+	t.Helper()
+	var pods []string
+	for i := range *o.durable[0].Spec.Replicas {
+		pods = append(pods, fmt.Sprintf("%s-%d", o.durable[0].Name, i))
+	}
+	s := printed(t, n.container(o, o.daemons()[0], pods[0], "127.0.0.2"))
+	var first []string
+	if err := json.Unmarshal([]byte(s["rights.daemons"].Value), &first); err != nil {
+		first = strings.Split(s["rights.daemons"].Value, ",")
+	}
+	if !slices.Equal(first, pods) {
+		t.Errorf("%s: rights.daemons is %q, and the pods are %q", o.region, first, pods)
+	}
+}
