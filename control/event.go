@@ -44,7 +44,12 @@ const (
 	// StoreFailed, StoreMended: items could not be stored; they can again.
 	StoreFailed
 	StoreMended
+
+	eventKinds = iota // their number
 )
+
+// EventKinds returns all kinds.
+func EventKinds() []EventKind { return enum.All[EventKind](eventKinds) }
 
 // String returns the kind for logs.
 func (k EventKind) String() string {

@@ -50,9 +50,11 @@ type cluster struct {
 
 // clusterConfig is the configuration of a cluster.
 type clusterConfig struct {
-	engine   *Engine
-	agent    *rightsLoop // nil for a daemon without rights
-	strict   *strict     // likewise
+	engine *Engine
+	agent  *rightsLoop // nil for a daemon without rights
+	strict *strict     // likewise
+	// control is nil only in tests of the rest.
+	control  *controlLoop
 	log      *slog.Logger
 	self     gossip.Member
 	lis      net.Listener // for streams; the cluster closes it
@@ -100,6 +102,9 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		c.strict.send.Store(&send)
 		c.background.Go(func() { c.strict.acceptor.run(ctx, c.strict) })
 		c.background.Go(func() { c.strict.run(ctx) })
+	}
+	if c.control != nil {
+		c.background.Go(func() { c.control.run(ctx, c.engine, c.host.Send) })
 	}
 	c.background.Go(func() { c.begin(ctx) })
 	c.background.Go(func() { c.settle(ctx) })
@@ -233,13 +238,28 @@ func (c *cluster) settle(ctx context.Context) {
 		}
 		c.mu.Lock()
 		targets, members, open := c.dir.targets(), c.dir.members(), c.open
+		reached := c.dir.reached(members)
 		c.noteSince(members)
 		c.mu.Unlock()
 		c.host.Targets(targets)
+		c.setControlPeers(reached, open)
 		if open {
 			c.setPeers(c.willing(members))
 		}
 	}
+}
+
+// setControlPeers sets the peers of the control log. It needs no engine, but a
+// daemon that does not hold its name has no part in it: the two of one name
+// would be one founder. Before the daemon has met its region it cannot know.
+func (c *cluster) setControlPeers(members []gossip.Member, open bool) {
+	if c.control == nil {
+		return
+	}
+	if c.nameHeldBy() != "" || !open && !c.swim.Joined() {
+		members = nil
+	}
+	c.control.peers(c.engine.Now(), c.self.ID, members)
 }
 
 // noteSince keeps when live daemons were first seen. The caller holds c.mu.
@@ -331,8 +351,13 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 // StepCounts is part of replica.Receiver.
 func (c *cluster) StepCounts(m *gossip.Message) error { return c.engine.Step(c.engine.Now(), m) }
 
-// StepControl is part of replica.Receiver. A daemon has no control log yet.
-func (c *cluster) StepControl(*control.Message) error { return nil }
+// StepControl is part of replica.Receiver.
+func (c *cluster) StepControl(m *control.Message) error {
+	if c.control == nil {
+		return nil
+	}
+	return c.control.receive(c.engine, m)
+}
 
 // StepRights is part of replica.Receiver. A daemon without rights ignores it.
 func (c *cluster) StepRights(m *agent.Message) error {
@@ -374,8 +399,13 @@ func (c *cluster) all() []gossip.Member {
 	return c.dir.members()
 }
 
-// leaveWait bounds the announcement of a departure.
-const leaveWait = 2 * time.Second
+const (
+	// leaveWait bounds the announcement of a departure.
+	leaveWait = 2 * time.Second
+	// handOverWait bounds the wait until another daemon has the vote of one
+	// that leaves. A learner votes after ten seconds.
+	handOverWait = 20 * time.Second
+)
 
 // retire makes the daemon unready and announces it.
 func (c *cluster) retire() {
@@ -385,6 +415,9 @@ func (c *cluster) retire() {
 	c.swim.SetReady(false)
 	c.mu.Unlock()
 	c.engine.Leave()
+	if c.control != nil {
+		c.control.leave()
+	}
 	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
@@ -400,6 +433,10 @@ func (c *cluster) leave() {
 	if !acknowledged {
 		c.log.Warn("not all peers have acknowledged the last counts: they may admit as much again",
 			"waited", c.engine.Now().Mono-d.began)
+	}
+	if c.control != nil && !until(context.Background(), handOverWait, func() bool { return !c.control.handsOver() }) {
+		c.log.Warn("no other daemon has taken the vote of this one in the control log: the next start goes on with it",
+			"waited", handOverWait)
 	}
 	if err := c.swim.Leave(leaveWait); err != nil {
 		c.log.Info("no member acknowledged the departure: they will detect it", "error", err)

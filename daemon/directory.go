@@ -20,6 +20,7 @@ type directory struct {
 	contacts map[string][]string   // configured addresses by region
 	met      map[string]link.Hello // connected peers by address
 	regions  map[string]*remote
+	streamed map[crdt.Incarnation]bool // see reached
 	// ready is the readiness of connected daemons of the region, which is more
 	// recent than that of membership.
 	ready map[crdt.Incarnation]bool
@@ -58,6 +59,19 @@ func (d *directory) region(name string) *remote {
 		d.regions[name] = r
 	}
 	return r
+}
+
+// reached returns the members that this daemon has had a stream to, itself
+// among them. What is sent to others is lost.
+func (d *directory) reached(members []gossip.Member) []gossip.Member {
+	was := d.streamed
+	d.streamed = make(map[crdt.Incarnation]bool, len(members))
+	for _, m := range members {
+		if was[m.ID] || m.ID == d.self.ID || d.met[m.Addr].Member.ID == m.ID {
+			d.streamed[m.ID] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(members), func(m gossip.Member) bool { return !d.streamed[m.ID] })
 }
 
 // connected adds the daemon that answers at an address. Its region is that of

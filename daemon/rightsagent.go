@@ -53,8 +53,12 @@ func (d *daemon) openAgent() error {
 	return err
 }
 
-// closeAgent closes the files of the rights agent and the acceptor.
-func (d *daemon) closeAgent() {
+// closeState closes the files of the control log, the acceptor and the rights
+// agent.
+func (d *daemon) closeState() {
+	if d.control != nil {
+		d.control.close()
+	}
 	if d.strict != nil {
 		d.strict.acceptor.close()
 	}

@@ -46,14 +46,14 @@ func TestAgentFile(t *testing.T) {
 		d := agentOf(dir, secret)
 		change(d)
 		err := d.openAgent()
-		t.Cleanup(d.closeAgent)
+		t.Cleanup(d.closeState)
 		return d, err
 	}
 	unchanged := func(*daemon) {}
 	refused := func(what, want, secret string, change func(*daemon)) {
 		t.Helper()
 		d, err := open(secret, change)
-		d.closeAgent()
+		d.closeState()
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want an error with %q", what, err, want)
 		}
@@ -67,7 +67,7 @@ func TestAgentFile(t *testing.T) {
 		t.Errorf("a first start alone holds %d of 100: %v", n, why)
 	}
 	refused("a folder in use", "another process uses", "one", unchanged)
-	d.closeAgent()
+	d.closeState()
 
 	refused("another cluster's file", "cluster", "other", unchanged)
 	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.Config.Name = "eu-1" })
@@ -96,7 +96,7 @@ func TestAgentFile(t *testing.T) {
 	if d, err = open("one", unchanged); err != nil {
 		t.Fatal(err)
 	}
-	d.closeAgent()
+	d.closeState()
 
 	// Without the file, and without rights.first_start, it holds nothing.
 	if err := os.Remove(file); err != nil {

@@ -70,7 +70,8 @@ type daemon struct {
 	engine   *Engine
 	agent    *rightsLoop      // nil for a daemon without rights
 	strict   *strict          // likewise
-	cluster  *cluster         // nil for a daemon alone
+	control  *controlLoop     // nil for a daemon alone
+	cluster  *cluster         // likewise
 	monitor  *overage.Monitor // likewise
 	report   *report.Report
 	limits   *limitsSource
@@ -97,7 +98,7 @@ func Run(ctx context.Context, o Options) error {
 	d.Program = cmp.Or(o.Program, "rld")
 	d.Log = cmp.Or(d.Log, slog.New(slog.DiscardHandler))
 	d.Out = cmp.Or(d.Out, io.Discard)
-	defer d.closeAgent()
+	defer d.closeState()
 	if err := d.build(); err != nil {
 		return err
 	}
@@ -152,7 +153,10 @@ func (d *daemon) build() error {
 	if err := d.limits.loadFirst(d.LimitsFrom); err != nil {
 		return err
 	}
-	return d.openAcceptor()
+	if err := d.openAcceptor(); err != nil {
+		return err
+	}
+	return d.openControl()
 }
 
 // newMonitor returns the overage monitor of a daemon. agent may be nil.

@@ -55,7 +55,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		t.Cleanup(func() {
 			cancel()
 			await.Value(t, "the end of "+name, r.done)
-			r.closeAgent()
+			r.closeState()
 		})
 		await.True(t, name+" is ready", func() bool { return r.ready() == nil })
 		seeds = append(seeds, r.cluster.swim.Addr())
@@ -238,7 +238,7 @@ func TestStrictBadJournal(t *testing.T) {
 		var log bytes.Buffer
 		d := &daemon{Options: Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, Secret: []byte(secret)}}
 		err := d.build()
-		d.closeAgent()
+		d.closeState()
 		return d, log.String(), err
 	}
 	if _, _, err := start("one"); err != nil {

@@ -22,7 +22,8 @@ type ControlLog struct {
 
 // OpenControl opens the journal and recovers the node of the control log from
 // it. A daemon whose journal is damaged starts as a new one, with another id;
-// the damaged file is kept. On an error nothing is open.
+// the damaged file is kept. With RefuseDamage it is an error. On an error
+// nothing is open.
 func (s *Storage) OpenControl(c control.Config, rng *rand.Rand) (*control.Node, *ControlLog, Recovery, error) {
 	if !c.Durable {
 		n, err := control.New(c, nil, rng)
@@ -31,7 +32,7 @@ func (s *Storage) OpenControl(c control.Config, rng *rand.Rand) (*control.Node, 
 	g := &ControlLog{config: journal.Config{Folder: s.Folder, Name: ControlFile, Owner: s.Owner, CompactBytes: s.CompactBytes}}
 	r := Recovery{File: s.Folder.Path(ControlFile)}
 	start, err := g.open(&r)
-	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
+	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok && !s.RefuseDamage {
 		r.Found, r.Damage, start = Damaged, damaged, nil
 		g.journal, err = journal.Begin(g.config, slices.Values[[][]byte](nil))
 	}

@@ -29,6 +29,9 @@ type Storage struct {
 	// Unix milliseconds: its clock plus the most that it may have been ahead.
 	// It is the new store number of a daemon without its files.
 	Fence int64
+	// RefuseDamage makes OpenControl return a damaged journal as an error
+	// instead of moving it aside.
+	RefuseDamage bool
 	// MaxBytes and CompactBytes are those of the journal of the acceptor, 0 for
 	// its defaults.
 	MaxBytes, CompactBytes int64

@@ -1,0 +1,252 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/loglimit"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/wire"
+)
+
+// controlLoop runs the control log of a daemon: a control.Node with a journal
+// on disk. A goroutine of its own writes the journal, so that a slow or failing
+// disk delays what depends on it and nothing else. It is safe for concurrent
+// use, and not locked while it writes.
+type controlLoop struct {
+	log     *slog.Logger
+	config  control.Config
+	storage replica.Storage
+	events  *controlEvents
+	news    chan struct{} // holds a token when a turn is due
+	faulty  loglimit.Limiter
+
+	mu   sync.Mutex
+	node *control.Node // nil until the journal is open
+	// disk is nil for a diskless daemon. It belongs to the writer while writing
+	// is true. While rewriting is true the node stands still: its journal is
+	// replaced by a snapshot.
+	disk               *replica.ControlLog
+	writing, rewriting bool
+	fault              string        // why the journal is not open, "" if it is
+	due                time.Duration // when to open it again
+	self               crdt.Incarnation
+	live               []control.Peer // by membership, with this daemon
+	// early holds the latest message of each daemon that is not live yet.
+	early   map[crdt.Incarnation]*control.Message
+	leaving bool
+}
+
+// controlWrite is one write of the journal: items to append, or a snapshot that
+// replaces it.
+type controlWrite struct{ items, snapshot [][]byte }
+
+// reopenEvery is the time between two attempts to open the journal.
+const reopenEvery = 10 * time.Second
+
+// newControlLoop returns a loop before open.
+func newControlLoop(c control.Config, s replica.Storage, log *slog.Logger) *controlLoop {
+	s.RefuseDamage = true
+	return &controlLoop{
+		log: log, config: c, storage: s, events: &controlEvents{log: log}, news: make(chan struct{}, 1),
+		early: map[crdt.Incarnation]*control.Message{},
+	}
+}
+
+// run takes turns until ctx ends. send hands a frame to a peer's queue.
+func (c *controlLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
+	writes := make(chan controlWrite, 1) // one is under way at a time
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for w := range writes {
+			c.write(e, &w)
+		}
+	})
+	defer writer.Wait()
+	defer close(writes)
+	takeTurns(ctx, e, c.news, func() time.Duration { return c.turn(e, writes, send) })
+}
+
+// turn does the work that is due, and returns when the next turn is.
+func (c *controlLoop) turn(e *Engine, writes chan<- controlWrite, send func(crdt.Incarnation, []byte) bool) time.Duration {
+	c.reopen(e)
+	ready, w := c.step(e)
+	for i := range ready.Messages {
+		c.post(&ready.Messages[i], send)
+	}
+	c.events.add(ready.Events)
+	if w != nil {
+		writes <- *w
+	}
+	return ready.Wake
+}
+
+// step runs the timers and returns the work that is due, with the write that
+// the caller must hand to the writer.
+func (c *controlLoop) step(e *Engine) (control.Ready, *controlWrite) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := e.Now()
+	if c.node == nil || c.rewriting {
+		return control.Ready{Wake: at.Mono + time.Second}, nil
+	}
+	c.node.Tick(at.Mono, at.Wall/int64(time.Millisecond))
+	ready := c.node.Ready(at.Mono)
+	switch {
+	case len(ready.Store) > 0:
+		c.writing = true
+		return ready, &controlWrite{items: ready.Store}
+	case !c.writing && c.disk.ShouldCompact():
+		c.writing, c.rewriting = true, true
+		return ready, &controlWrite{snapshot: c.node.Snapshot()}
+	}
+	return ready, nil
+}
+
+// write writes the journal and reports the result to the node.
+func (c *controlLoop) write(e *Engine, w *controlWrite) {
+	var err error
+	if w.snapshot != nil {
+		if err = c.disk.Rewrite(w.snapshot); err != nil {
+			c.log.Warn("the journal of the control log could not be rewritten: it grows", "error", err)
+		}
+	} else {
+		err = c.disk.Append(w.items, c.snapshot)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := e.Now().Mono
+	switch {
+	case w.snapshot != nil:
+	case err != nil:
+		c.node.Failed(at, err)
+	default:
+		c.node.Stored(at)
+	}
+	c.writing, c.rewriting = false, false
+	notify(c.news)
+}
+
+// snapshot returns items that replace all of the journal.
+func (c *controlLoop) snapshot() [][]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.node.Snapshot()
+}
+
+// post sends a message.
+func (c *controlLoop) post(m *control.Message, send func(crdt.Incarnation, []byte) bool) {
+	frame, err := wire.EncodeControl(nil, m)
+	if err == nil {
+		send(m.To, frame)
+	} else if c.faulty.Due("", time.Now(), time.Minute) {
+		c.log.Error("a message of the control log cannot be sent: this is a defect of rld", "error", err)
+	}
+}
+
+// maxEarly bounds the daemons that are not live and have sent a message.
+const maxEarly = 256
+
+// receive handles a message of a peer. During a rewrite it is lost, as it may
+// be on its way. A peer that membership does not know yet is no fault.
+func (c *controlLoop) receive(e *Engine, m *control.Message) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node == nil || c.rewriting {
+		return nil
+	}
+	at := e.Now()
+	err := c.node.Receive(at.Mono, at.Wall/int64(time.Millisecond), m)
+	notify(c.news)
+	if !errors.Is(err, control.ErrUnknownSender) {
+		return err
+	}
+	if small := m.Base == nil && m.Entries == nil && m.Raft == nil; small && m.To == c.self {
+		if len(c.early) >= maxEarly {
+			clear(c.early)
+		}
+		c.early[m.From] = m
+	}
+	return nil
+}
+
+// peers sets the live daemons, none while this one has no part in the log.
+func (c *controlLoop) peers(at node.Instant, self crdt.Incarnation, members []gossip.Member) {
+	live := make([]control.Peer, len(members))
+	for i, m := range members {
+		live[i] = control.Peer{Address: m.ID, Name: m.Name, Region: m.Region}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.self == self && slices.Equal(c.live, live) {
+		return
+	}
+	c.self, c.live = self, live
+	c.meet(at)
+}
+
+// meet hands the live daemons to the node, and their first messages. The caller
+// holds c.mu.
+func (c *controlLoop) meet(at node.Instant) {
+	if c.node == nil {
+		return
+	}
+	c.node.Peers(at.Mono, c.self, c.live)
+	for _, p := range c.live {
+		if m := c.early[p.Address]; m != nil && !c.rewriting {
+			delete(c.early, p.Address)
+			_ = c.node.Receive(at.Mono, at.Wall/int64(time.Millisecond), m) // as if it came now
+		}
+	}
+	notify(c.news)
+}
+
+// leave makes the daemon give its vote away.
+func (c *controlLoop) leave() {
+	c.mu.Lock()
+	c.leaving = true
+	c.mu.Unlock()
+	c.Do(func(n *control.Node) { n.Leave() })
+}
+
+// handsOver reports whether another daemon takes the vote of this one.
+func (c *controlLoop) handsOver() (over bool) {
+	c.Do(func(n *control.Node) { over = n.Status().HandsOver })
+	return over
+}
+
+// Do is part of report.Control.
+func (c *controlLoop) Do(by func(*control.Node)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node == nil {
+		return false
+	}
+	by(c.node)
+	notify(c.news)
+	return true
+}
+
+// State is part of report.Control.
+func (c *controlLoop) State() report.ControlState {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := report.ControlState{
+		Founders: c.config.Founders, Durable: c.config.Durable, Fault: c.fault, Events: c.events.counted(), Differ: c.events.founders(),
+	}
+	if c.node != nil {
+		s.Status, s.Record = c.node.Status(), c.node.Record()
+	}
+	return s
+}
+
+var _ report.Control = (*controlLoop)(nil)

@@ -1,0 +1,95 @@
+package daemon
+
+import (
+	cryptorand "crypto/rand"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/journal"
+)
+
+// openControl opens the control log of a daemon of a cluster. One without a
+// folder follows it.
+func (d *daemon) openControl() error {
+	c := &d.Config
+	if c.Region == "" {
+		return nil
+	}
+	d.control = newControlLoop(control.Config{
+		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
+	}, d.storage("control log of a cluster"), d.Log)
+	return d.control.open()
+}
+
+// open opens the journal and recovers the node from it. A disk that fails does
+// not keep the daemon from serving: the loop tries again. The error is that of
+// a journal that cannot be used: going on without it could begin a second
+// cluster, or give one vote twice.
+func (c *controlLoop) open() error {
+	var seed [32]byte
+	cryptorand.Read(seed[:]) // never fails
+	n, disk, found, err := c.storage.OpenControl(c.config, rand.New(rand.NewChaCha8(seed)))
+	if _, damaged := errors.AsType[*journal.DamagedError](err); damaged {
+		return fmt.Errorf("state.dir: %w. If another daemon has the record (rld cluster status there), or if no cluster has "+
+			"begun, move the file away: the daemon then starts under a new id. Otherwise restore the disk. "+
+			"A file of a newer rld needs that version", err)
+	}
+	if _, foreign := errors.AsType[*journal.ForeignError](err); foreign {
+		return fmt.Errorf("state.dir: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		if c.fault == "" {
+			c.log.Error("the control log cannot be opened: this daemon has no part in it, and tries again", "event", "control",
+				"file", found.File, "error", err)
+		}
+		c.fault = err.Error()
+		return nil
+	}
+	if found.Cut != nil {
+		c.log.Info("the last record of the control log was cut short by the end of the process: no message depended on it",
+			"file", found.File, "offset", found.Cut.Offset, "bytes", found.Cut.Bytes)
+	}
+	c.node, c.disk, c.fault = n, disk, ""
+	if c.leaving {
+		n.Leave()
+	}
+	return nil
+}
+
+// reopen tries to open the journal again when it is time.
+func (c *controlLoop) reopen(e *Engine) {
+	at := e.Now()
+	c.mu.Lock()
+	due := c.node == nil && at.Mono >= c.due
+	if due {
+		c.due = at.Mono + reopenEvery
+	}
+	c.mu.Unlock()
+	if !due {
+		return
+	}
+	if err := c.open(); err != nil { // it was unreadable until now
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fault = err.Error()
+		c.log.Error("the control log cannot be opened: this daemon has no part in it", "event", "control", "error", err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node != nil {
+		c.meet(at)
+		c.log.Info("the control log is open", "event", "control")
+	}
+}
+
+// close closes the journal. The loop has ended.
+func (c *controlLoop) close() {
+	if err := c.disk.Close(); err != nil {
+		c.log.Warn("the journal of the control log could not be closed", "error", err)
+	}
+}
