@@ -126,16 +126,41 @@ func checkPorts(t *testing.T, p pod, s settings) {
 // checkNames compares the names of the durable pods with those in the settings.
 func checkNames(t *testing.T, o *overlay, n *node) {
 	t.Helper()
-	var pods []string
-	for i := range *o.durable[0].Spec.Replicas {
-		pods = append(pods, fmt.Sprintf("%s-%d", o.durable[0].Name, i))
-	}
+	pods := o.durableNames()
 	s := printed(t, n.container(o, o.daemons()[0], pods[0], "127.0.0.2"))
-	var first []string
-	if err := json.Unmarshal([]byte(s["rights.daemons"].Value), &first); err != nil {
-		first = strings.Split(s["rights.daemons"].Value, ",")
-	}
-	if !slices.Equal(first, pods) {
+	if first := s.list(t, "rights.daemons"); !slices.Equal(first, pods) {
 		t.Errorf("%s: rights.daemons is %q, and the pods are %q", o.region, first, pods)
 	}
+	var all []string
+	for _, region := range regions(t) {
+		all = append(all, load(t, region, "").durableNames()...)
+	}
+	founders := s.list(t, "cluster.founders")
+	for _, f := range founders {
+		if !slices.Contains(all, f) {
+			t.Errorf("%s: founder %s is none of the durable pods %q", o.region, f, all)
+		}
+	}
+	if len(founders)%2 == 0 {
+		t.Errorf("%s: %d founders, want an odd number", o.region, len(founders))
+	}
+}
+
+// durableNames returns the names of the durable pods.
+func (o *overlay) durableNames() (names []string) {
+	for _, s := range o.durable {
+		for i := range *s.Spec.Replicas {
+			names = append(names, fmt.Sprintf("%s-%d", s.Name, i))
+		}
+	}
+	return names
+}
+
+// list returns a setting that is a list.
+func (s settings) list(t *testing.T, name string) (out []string) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(s[name].Value), &out); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, s[name].Value)
+	}
+	return out
 }
