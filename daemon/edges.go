@@ -157,7 +157,7 @@ func (d *daemon) makeServers(e *edges) {
 	}
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
-		o.InitCluster, o.RecoverCluster = d.report.InitCluster, d.report.RecoverCluster
+		o.InitCluster, o.RecoverCluster, o.Secret = d.report.InitCluster, d.report.RecoverCluster, d.Secret
 	}
 	if d.agent != nil {
 		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {

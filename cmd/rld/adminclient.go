@@ -25,6 +25,7 @@ type adminClient struct {
 	addr    string
 	timeout time.Duration
 	form    formFlag
+	secret  []byte // signs commands; nil for none
 }
 
 // maxAdminAnswer bounds an answer in bytes. That of a cluster of ten thousand
@@ -114,6 +115,9 @@ func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status
 		}
 		method, content = http.MethodPost, bytes.NewReader(data)
 		header.Set("Content-Type", "application/json")
+		if a.secret != nil {
+			header.Set(api.SignatureHeader, api.Sign(a.secret, page.Path, data, time.Now()))
+		}
 	}
 	req, err := http.NewRequestWithContext(ctx, method, page.String(), content)
 	if err != nil {

@@ -10,19 +10,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/config"
 	"github.com/georld/rld/server/admin/api"
 )
 
 func newClusterInit(p process) *cobra.Command {
 	var c clusterChange
 	var q api.InitRequest
+	var secret string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Begin the cluster, once",
 		Long: "Begin the cluster: its founders (cluster.founders) agree on its id, and on its regions and\n" +
 			"their weights as in the settings. Run it once, at any daemon. Run again, it prints when the\n" +
 			"cluster began. It is refused until a daemon with a state.dir of every region in the\n" +
-			"settings is heard, and a majority of the founders; within --wait it tries again." +
+			"settings is heard, and a majority of the founders; within --wait it tries again.\n\n" +
+			"A daemon accepts it from its own machine, and from another one with --cluster-secret-file." +
 			exitCodesText,
 		Example: "  rld cluster init\n" +
 			"  rld cluster init --wait 5m\n" +
@@ -32,6 +35,9 @@ func newClusterInit(p process) *cobra.Command {
 			if err := c.settle(cmd, p); err != nil {
 				return err
 			}
+			if err := c.readSecret(cmd, p, secret); err != nil {
+				return exitWith(exitUsage, err)
+			}
 			return c.init(cmd.Context(), p, &q)
 		},
 	}
@@ -39,7 +45,35 @@ func newClusterInit(p process) *cobra.Command {
 	f := cmd.Flags()
 	f.StringSliceVar(&q.Without, "without", nil, "regions of the settings that need not be heard")
 	f.BoolVar(&q.DryRun, "dry-run", false, "print what is missing, and change nothing")
+	f.StringVar(&secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	return cmd
+}
+
+// The secret, as settings of a daemon have it.
+const (
+	secretFlag     = "cluster-secret-file"
+	secretVariable = "RLD_CLUSTER_SECRET_FILE"
+)
+
+// readSecret reads the secret that signs the command, if a flag or a variable
+// names its file.
+func (c *clusterChange) readSecret(cmd *cobra.Command, p process, path string) error {
+	if !cmd.Flags().Changed(secretFlag) {
+		for _, e := range p.environ {
+			if v, ok := strings.CutPrefix(e, secretVariable+"="); ok {
+				path = v
+			}
+		}
+	}
+	if path == "" {
+		return nil
+	}
+	secret, warnings, err := config.ReadSecret(path)
+	if err != nil {
+		return err
+	}
+	c.client.secret = secret
+	return p.write("", warningText(warnings))
 }
 
 // initEvery is the time between two attempts.

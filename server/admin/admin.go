@@ -2,7 +2,8 @@
 // rules in force, the state of the cluster, explanations of decisions, and
 // profiles. It shows keys of requests as hashes, and their texts only to its
 // own machine. It changes nothing but rights and layouts, by commands that it
-// also accepts only from its own machine. It is still meant for loopback or a
+// also accepts only from its own machine, and begins a cluster for senders that
+// have its secret. It is still meant for loopback or a
 // trusted network: a profile costs processor time.
 package admin
 
@@ -57,6 +58,9 @@ type Options struct {
 	History        func() api.HistoryAnswer
 	InitCluster    func(q api.InitRequest) (api.InitAnswer, error)
 	RecoverCluster func(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error)
+	// Secret verifies an InitCluster from another machine, see api.Sign. Nil
+	// accepts none.
+	Secret []byte
 	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
 	// is not Ready. Nil for none.
 	Checks func() []api.Check

@@ -1,12 +1,15 @@
 package admin
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/georld/rld/server/admin/api"
 )
@@ -74,6 +77,27 @@ func (r request) readCommand(max int64, want string, v any) error {
 	if err := fromHere(r.Request); err != nil {
 		return failed(http.StatusForbidden, err)
 	}
+	return r.readJSON(max, want, v)
+}
+
+// readSigned decodes the body of a command that comes from this machine, or
+// from a sender that has the secret of the cluster.
+func (r request) readSigned(max int64, want string, v any) error {
+	signature := r.Header.Get(api.SignatureHeader)
+	if signature == "" {
+		return r.readCommand(max, want, v)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(r.w, r.Body, max))
+	if err != nil {
+		return fmt.Errorf("want %s: %w", want, err)
+	}
+	if r.o.Secret == nil {
+		return failed(http.StatusForbidden, errors.New("this daemon has no secret, and accepts no signed commands"))
+	}
+	if err := api.Verify(r.o.Secret, signature, r.URL.Path, body, time.Now()); err != nil {
+		return failed(http.StatusForbidden, err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	return r.readJSON(max, want, v)
 }
 

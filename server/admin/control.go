@@ -42,7 +42,7 @@ var errNoControl = failed(http.StatusConflict, errors.New("this daemon is alone:
 
 func initCluster(r request) (any, error) {
 	var q api.InitRequest
-	if err := r.readCommand(maxLayoutBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {
+	if err := r.readSigned(maxLayoutBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {
 		return nil, err
 	}
 	switch {

@@ -4,29 +4,24 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/georld/rld/server/admin"
 	"github.com/georld/rld/server/admin/api"
 )
 
-// post sends a command from this machine, after a change of the request.
-func post(o admin.Options, path, body string, change func(*http.Request)) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("POST", path, strings.NewReader(body))
-	r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:6070"
-	r.Header.Set("Content-Type", "application/json")
-	change(r)
-	w := httptest.NewRecorder()
-	admin.New(o).ServeHTTP(w, r)
-	return w
-}
-
 // TestClusterCommands: only programs of this machine may begin or recover a
-// cluster.
+// cluster, and those that have its secret may begin it.
 func TestClusterCommands(t *testing.T) {
 	unchanged := func(*http.Request) {}
+	signed := func(secret string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.RemoteAddr, r.Host = "10.0.0.9:5000", "rld-peers:6070"
+			r.Header.Set(api.SignatureHeader, api.Sign([]byte(secret), r.URL.Path, []byte("{}"), time.Now()))
+		}
+	}
 	for _, tc := range []struct {
 		name, path, body string
 		change           func(*http.Request)
@@ -36,6 +31,10 @@ func TestClusterCommands(t *testing.T) {
 		{"init", "init", `{"without": ["eu"]}`, unchanged, 200, `"under_way": true`, "init eu"},
 		{"recover", "recover", `{"daemon": "us-0", "reason": "lost"}`, unchanged, 200, `"recovery": 3`, "recover us-0 lost"},
 		{"remote init", "init", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
+		{"signed init", "init", `{}`, signed("secret"), 200, `"under_way": true`, "init "},
+		{"signed with another secret", "init", `{}`, signed("other"), 403, "is wrong", ""},
+		{"other than signed", "init", `{"dry_run": true}`, signed("secret"), 403, "is wrong", ""},
+		{"signed recover", "recover", `{}`, signed("secret"), 403, "only from the machine", ""},
 		{"remote recover", "recover", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
 		{"browser", "init", `{}`, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403, "browsers", ""},
 		{"other host", "recover", `{}`, func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example", ""},
@@ -48,6 +47,7 @@ func TestClusterCommands(t *testing.T) {
 	} {
 		done := ""
 		o := options()
+		o.Secret = []byte("secret")
 		o.InitCluster = func(q api.InitRequest) (api.InitAnswer, error) {
 			done = "init " + strings.Join(q.Without, ",")
 			return api.InitAnswer{UnderWay: true}, nil
@@ -59,13 +59,16 @@ func TestClusterCommands(t *testing.T) {
 			done = "recover " + q.Daemon + " " + q.Reason
 			return api.RecoverAnswer{Recovery: 3}, nil
 		}
-		w := post(o, "/v1/cluster/"+tc.path, tc.body, tc.change)
+		w := post(admin.New(o), "/v1/cluster/"+tc.path, tc.body, tc.change)
 		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.has) || done != tc.done {
 			t.Errorf("%s: got %d %s and did %q, want %d with %q and %q", tc.name, w.Code, w.Body, done, tc.status, tc.has, tc.done)
 		}
 	}
+	if w := post(admin.New(options()), "/v1/cluster/init", `{}`, signed("")); w.Code != 403 || !strings.Contains(w.Body.String(), "has no secret") {
+		t.Errorf("a signed command to a daemon without a secret: got %d %s", w.Code, w.Body)
+	}
 	for _, command := range []string{"init", "recover"} {
-		if w := post(options(), "/v1/cluster/"+command, `{}`, unchanged); w.Code != 409 || !strings.Contains(w.Body.String(), "is alone") {
+		if w := post(admin.New(options()), "/v1/cluster/"+command, `{}`, unchanged); w.Code != 409 || !strings.Contains(w.Body.String(), "is alone") {
 			t.Errorf("%s at a daemon alone: got %d %s", command, w.Code, w.Body)
 		}
 	}
