@@ -15,8 +15,9 @@ import (
 )
 
 // leave is how long a daemon may take after its drain: it sends its last
-// counts and leaves the membership.
-const leave = 10 * time.Second
+// counts, waits up to 20 s until another one has its vote in the control log,
+// and leaves the membership.
+const leave = 25 * time.Second
 
 // problems collects what is wrong with an overlay.
 type problems []string
@@ -42,6 +43,7 @@ func (o *overlay) check() (found problems) {
 	for _, p := range o.daemons() {
 		found.daemon(o, p)
 	}
+	found.jobs(o)
 	found.durable(o)
 	found.diskless(o)
 	found.services(o)
@@ -172,6 +174,29 @@ func protocolOf(p corev1.Protocol) corev1.Protocol {
 		return corev1.ProtocolTCP
 	}
 	return p
+}
+
+// jobs: the Job that begins the cluster is repeated until it succeeds, and may
+// call the daemons.
+func (f *problems) jobs(o *overlay) {
+	if len(o.jobs) != 1 {
+		f.add("%d Jobs, want one", len(o.jobs))
+		return
+	}
+	j := o.jobs[0]
+	if j.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure || j.Spec.TTLSecondsAfterFinished == nil {
+		f.add("Job %s is not repeated, or stays for ever", j.Name)
+	}
+	for _, n := range o.policies {
+		if !slices.ContainsFunc(n.Spec.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
+			return opens(r, corev1.ContainerPort{Name: "admin"}) &&
+				slices.ContainsFunc(r.From, func(from networkingv1.NetworkPolicyPeer) bool {
+					return from.PodSelector != nil && from.NamespaceSelector == nil && selects(from.PodSelector, pod{template: &j.Spec.Template})
+				})
+		}) {
+			f.add("NetworkPolicy %s keeps Job %s from the daemons", n.Name, j.Name)
+		}
+	}
 }
 
 // durable: all daemons start at once and find each other before they are
@@ -348,7 +373,7 @@ func TestRelationsMutated(t *testing.T) {
 			"maxUnavailable: 1\n  selector:\n    matchLabels:\n      app.kubernetes.io/component: durable\n",
 			"maxUnavailable: 1\n  selector:\n    matchLabels:\n", "does not select the durable daemons alone",
 		},
-		{"    app.kubernetes.io/component: diskless\n    app", "    app", "service rld selects pods of 2 kinds"},
+		{"    app.kubernetes.io/component: diskless\n    app", "    app", "service rld selects pods of 3 kinds"},
 		{"- port: peer\n", "- port: pear\n", "no daemon has port pear"},
 		{"- ports:\n    - port: peer", "- ports:\n    - port: swim", "nobody reaches port peer"},
 		{"runAsNonRoot: true", "runAsNonRoot: false", "may run as root"},
@@ -359,6 +384,8 @@ func TestRelationsMutated(t *testing.T) {
 		{"allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "may gain privileges"},
 		{"- ALL", "- NET_RAW", "has capabilities"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "has a token"},
+		{"restartPolicy: OnFailure", "restartPolicy: Never", "is not repeated"},
+		{"app.kubernetes.io/component: init\n    -", "app.kubernetes.io/component: start\n    -", "keeps Job rld-init from the daemons"},
 		{"enableServiceLinks: false", "enableServiceLinks: true", "has variables for each service"},
 	} {
 		t.Run(tc.want, func(t *testing.T) {
