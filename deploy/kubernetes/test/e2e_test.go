@@ -185,6 +185,21 @@ func (p *process) members() (names []string, err error) {
 	return names, err
 }
 
+// begun waits until each daemon has the record of the cluster, also diskless
+// ones.
+func (c *cluster) begun() {
+	c.t.Helper()
+	for _, p := range c.pods {
+		p.await(c.t, 10*time.Second, func() error {
+			out, err := p.rld("cluster", "status").Output()
+			if err == nil && !strings.Contains(string(out), " began at ") {
+				err = fmt.Errorf("has not begun:\n%s", out)
+			}
+			return err
+		})
+	}
+}
+
 // check asks a daemon over HTTP, as a gateway does, and returns the remaining
 // hits of the limit of base/limits.yaml.
 func (p *process) check(query string) (remaining int, err error) {
@@ -234,6 +249,7 @@ func TestCluster(t *testing.T) {
 	if again := c.init("eu-west-1"); !strings.Contains(began, " began at ") || again != began {
 		t.Errorf("the Jobs print %q and %q, want the same beginning", began, again)
 	}
+	c.begun()
 
 	if got, err := edge.check("user_id=ann&hits=100"); err != nil || got != 500 {
 		t.Fatalf("%d hits left, %v; want 500", got, err)
