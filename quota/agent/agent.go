@@ -39,6 +39,7 @@ type Agent struct {
 	region, local *epoch.Table
 	seen          [2]uint64 // their revisions as of version
 	settled       [2]epoch.ID
+	settledAt     [2]time.Duration // when settled changed
 	version       uint64
 	blocked       bool // an allotment of 0 was returned that time may change
 
@@ -302,7 +303,7 @@ func (a *Agent) advance() {
 	a.changes++
 	for i, t := range []*epoch.Table{a.region, a.local} {
 		if id := settledID(t); id != a.settled[i] {
-			a.settled[i] = id
+			a.settled[i], a.settledAt[i] = id, a.at
 			a.log.Add(Settled, "", fmt.Sprintf("%s: epoch %s", tableNames[i], id))
 		}
 	}
