@@ -65,9 +65,18 @@ type Config struct {
 	RLS server.RLS
 	Log Log
 
+	// Shutdown configures the end of the daemon.
+	Shutdown Shutdown
 	// Drain is how long a stopping daemon waits for running calls, 0 to 10
 	// minutes. Then it ends them.
 	Drain time.Duration
+}
+
+// Shutdown configures the end of a daemon.
+type Shutdown struct {
+	// Delay is how long a stopping daemon goes on to serve although it is not
+	// ready, 0 to 10 minutes.
+	Delay time.Duration
 }
 
 // GRPC is the listener for Envoy RLS, the native API, health and reflection.

@@ -126,6 +126,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"log.level", func(c *Config) { c.Log.Level = "loud" }},
 		{"log.format", func(c *Config) { c.Log.Format = "" }},
 		{"drain", func(c *Config) { c.Drain = -1 }},
+		{"shutdown.delay", func(c *Config) { c.Shutdown.Delay = time.Hour }},
 	} {
 		c := Default()
 		tc.change(&c)

@@ -247,6 +247,8 @@ func processFields(c *Config) []field {
 			"lowest severity to log: debug, info, warn or error"),
 		set("log.format", choice(&c.Log.Format, FormatText, FormatJSON),
 			"format of a log line: text or json"),
+		set("shutdown.delay", between(&c.Shutdown.Delay, 0, 10*time.Minute),
+			"how long a stopping daemon goes on to serve although it is not ready, up to 10m"),
 		set("drain", between(&c.Drain, 0, 10*time.Minute),
 			"how long a stopping daemon waits for running calls, up to 10m"),
 	}

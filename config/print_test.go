@@ -80,6 +80,7 @@ func drawConfig(t *rapid.T) Config {
 	c.Shadow, c.QuotaAll, c.RLS.Headers = d.other("shadow"), d.other("quota"), d.other("rls")
 	c.RLS.ResetHeader = rapid.StringMatching("[!#$%&'*+.^_`|~A-Za-z0-9-]{1,20}").Draw(t, "reset") + "-R"
 	c.Log.Level = rapid.SampledFrom([]LogLevel{LevelDebug, LevelInfo, LevelWarn, LevelError}).Draw(t, "level")
+	c.Shutdown.Delay = d.duration("delay", c.Shutdown.Delay, 0, 10*time.Minute)
 	c.Drain = d.duration("drain", c.Drain, 0, 10*time.Minute)
 	c.Cluster.SecretFile = d.text("secret")
 	if d.other("region") {

@@ -421,14 +421,21 @@ func (c *cluster) retire() {
 	if c.control != nil {
 		c.control.leave()
 	}
+	if c.agent != nil {
+		c.agent.do((*agent.Agent).Leave)
+	}
 	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
-// leave sends the last counts to all peers and leaves the membership. A peer
-// that does not acknowledge them in time, because it is partitioned or leaves
-// too, does not delay it further.
+// leave sends the last counts to all peers, resigns, and leaves the membership.
+// A peer that does not acknowledge them in time, because it is partitioned or
+// leaves too, does not delay it further.
 func (c *cluster) leave() {
-	d, acknowledged := c.engine.depart(), false
+	var rights replica.Resigner
+	if c.agent != nil {
+		rights = c.agent
+	}
+	d, acknowledged := c.engine.depart(rights), false
 	until(context.Background(), forever, func() (over bool) {
 		over, acknowledged = d.over()
 		return over

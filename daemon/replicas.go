@@ -147,12 +147,13 @@ type departure struct {
 	began  time.Duration
 }
 
-// depart begins the departure of an engine that decides no call any more.
-func (e *Engine) depart() *departure {
+// depart begins the departure of an engine that decides no call any more, with
+// its rights agent, nil for none.
+func (e *Engine) depart(rights replica.Resigner) *departure {
 	at := e.Now()
 	return &departure{
 		engine: e, began: at.Mono,
-		Departure: replica.Depart(at.Mono, len(e.shards), func(shard int) []node.Link { return e.linksOf(at, shard) }),
+		Departure: replica.Depart(at.Mono, len(e.shards), func(shard int) []node.Link { return e.linksOf(at, shard) }, rights),
 	}
 }
 

@@ -156,7 +156,7 @@ func TestLeavingIsFlushed(t *testing.T) {
 		ask(t, a, "x")
 		a.Leave()
 		time.Sleep(150 * time.Millisecond)
-		d := a.depart()
+		d := a.depart(nil)
 		if over, _ := d.over(); over {
 			t.Error("over while nothing gets through")
 		}

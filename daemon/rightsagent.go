@@ -177,6 +177,23 @@ func (f *rightsLoop) rules(set *rules.Set) {
 	f.do(func(a *agent.Agent) { a.Rules(replica.RightsRules(set)) })
 }
 
+// Left is part of replica.Resigner.
+func (f *rightsLoop) Left() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loop.Agent.Left()
+}
+
+// Resign is part of replica.Resigner.
+func (f *rightsLoop) Resign() { f.do((*agent.Agent).Resign) }
+
+// Resigned is part of replica.Resigner.
+func (f *rightsLoop) Resigned() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loop.Agent.Resigned()
+}
+
 // Status returns the state of the agent.
 func (f *rightsLoop) Status() agent.Status {
 	f.mu.Lock()
@@ -222,4 +239,7 @@ func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int6
 	return f.loop.Agent.RegionPart(region, rule, total, x, carry)
 }
 
-var _ node.Allotments = (*rightsLoop)(nil)
+var (
+	_ node.Allotments  = (*rightsLoop)(nil)
+	_ replica.Resigner = (*rightsLoop)(nil)
+)

@@ -309,12 +309,15 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 // stop drains the edges, sends the last counts to peers, and leaves the
 // cluster.
 func (d *daemon) stop(e *edges) error {
-	d.Log.Info("stopping", "timeout", d.Config.Drain)
-	if d.cluster == nil {
-		return e.stop(d.Config.Drain)
+	d.Log.Info("stopping", "delay", d.Config.Shutdown.Delay, "timeout", d.Config.Drain)
+	if d.cluster != nil {
+		d.cluster.retire()
 	}
-	d.cluster.retire()
+	time.Sleep(d.Config.Shutdown.Delay)
 	err := e.stop(d.Config.Drain)
+	if d.cluster == nil {
+		return err
+	}
 	d.cluster.leave()
 	return err
 }

@@ -26,7 +26,7 @@ func leave(shards int) *leaving {
 		}
 		x.links = append(x.links, links)
 	}
-	x.Departure = Depart(0, shards, x.of)
+	x.Departure = Depart(0, shards, x.of, nil)
 	return x
 }
 

@@ -55,6 +55,9 @@ func (a *faults) leave(w *World, _ *Fault, d *Daemon) {
 	if d.control != nil {
 		d.control.Leave()
 	}
+	if d.agent != nil {
+		d.agent.Agent.Leave()
+	}
 	w.auditors.stepped(d, nil, nil) // they read the clocks
 	w.drain(d, allShards)
 	w.membership.announce(w, d.member, w.cfg.Members.Join)
@@ -75,7 +78,15 @@ func (w *World) depart(process int32) {
 	case l.departing:
 		l.over, acknowledged = l.departure.Over(at, links)
 	case d.process == nil || d.process.Waiters.Len() == 0 || w.now-l.since >= maxDrain:
-		l.departing, l.departed, l.departure = true, w.now, replica.Depart(at, len(d.Nodes), links)
+		l.departing, l.departed = true, w.now
+		var rights replica.Resigner
+		if d.agent != nil {
+			rights = d.agent.Agent
+		}
+		l.departure = replica.Depart(at, len(d.Nodes), links, rights)
+	}
+	if d.agent != nil && d.Up && !d.Paused {
+		d.turnAgent(w)
 	}
 	if !l.over {
 		w.events.push(w.now+departEvery, evLeave, process)

@@ -36,9 +36,10 @@ func (v votes) of(id epoch.ID) []epoch.Vote {
 	return v[from:to]
 }
 
-// addVote adds a vote and reports whether it is new.
+// addVote adds a vote and reports whether it is new and of use: that of an
+// epoch that was pruned is not.
 func (a *Agent) addVote(v epoch.Vote) bool {
-	if !a.votes.add(v) {
+	if !a.region.At(0).Epoch.ID.Before(v.Ack.ID) || !a.votes.add(v) {
 		return false
 	}
 	a.changes++
@@ -62,9 +63,10 @@ func (a *Agent) chosen(table int) []epoch.ID {
 	t := a.table(table)
 	ids := t.Pending()
 	unsettled, mine, retiring := 0, 0, []epoch.ID(nil)
+	settled := settledID(t)
 	for i := range t.Len() {
 		k := t.At(i)
-		if !k.Settled {
+		if settled.Before(k.Epoch.ID) { // those below are replaced
 			unsettled++
 			if k.Mine {
 				mine++

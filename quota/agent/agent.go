@@ -39,6 +39,7 @@ type Agent struct {
 	region, local *epoch.Table
 	seen          [2]uint64 // their revisions as of version
 	settled       [2]epoch.ID
+	settledAt     [2]time.Duration // when settled changed
 	version       uint64
 	blocked       bool // an allotment of 0 was returned that time may change
 
@@ -63,6 +64,8 @@ type Agent struct {
 	compacted epoch.ID
 
 	disk    disk
+	leaving bool  // Leave was called
+	resign  int64 // from when on this daemon uses nothing, 0 without Resign
 	members members
 	demand  demand
 	balance balance
@@ -81,8 +84,11 @@ type Stored struct {
 	// Genesis are the fingerprints of the genesis of both tables.
 	Genesis [2]uint64
 	// Fence is the last window, in Unix milliseconds, that the daemon may have
-	// used before it lost its record; 0 if it never did.
+	// used before it lost its record or resigned; 0 if it never did.
 	Fence int64
+	// Resigned are the daemons of the region that resigned, ascending by ID.
+	// With this daemon among them the next run is another participant.
+	Resigned []epoch.Retirement
 }
 
 // Start is the initial state of an agent: exactly one of a record, a first
@@ -96,12 +102,13 @@ type Start struct {
 	// statement is wrong, windows may be used twice.
 	First bool
 	// Generation identifies a daemon that lost its record: not 0, and greater
-	// with each loss, as an HLC stamp is. Fence, above 0, is at or after the
-	// last window it may have used before, in Unix milliseconds: its clock plus
-	// the most that it may have been ahead. It joins anew, and the others
-	// retire its former participant; until then it holds 0. A region all of
-	// whose daemons lost their records holds 0 until an operator retires it and
-	// starts it under another name.
+	// with each loss, as an HLC stamp is. It also identifies one that resigned,
+	// and is required beside the record of such a one. Fence, above 0, is at or
+	// after the last window a daemon without a record may have used before, in
+	// Unix milliseconds: its clock plus the most that it may have been ahead.
+	// It joins anew, and the others retire its former participant; until then
+	// it holds 0. A region all of whose daemons lost their records holds 0
+	// until an operator retires it and starts it under another name.
 	Generation uint64
 	Fence      int64
 }
@@ -137,7 +144,10 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 		return nil, err
 	}
 	a.demand = demand{cfg: &a.cfg, own: a.own, regions: make([]periodDemand, len(cfg.Regions))}
-	a.members = members{member: a.member, fence: a.fence, local: a.local, seen: map[uint64]time.Duration{}, differs: -1}
+	a.members = members{
+		member: a.member, fence: a.fence, local: a.local, resigned: a.members.resigned,
+		seen: map[uint64]time.Duration{}, differs: -1,
+	}
 	a.balance = balance{cfg: &a.cfg, ids: a.ids, own: a.own, demand: &a.demand, log: &a.log}
 	a.seen = [2]uint64{a.region.Revision(), a.local.Revision()}
 	a.settled = [2]epoch.ID{settledID(a.region), settledID(a.local)}
@@ -147,7 +157,7 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 
 func (a *Agent) start(s Start) error {
 	given := 0
-	for _, is := range []bool{s.Record != nil, s.First, s.Generation != 0} {
+	for _, is := range []bool{s.Record != nil, s.First, s.Record == nil && s.Generation != 0} {
 		if is {
 			given++
 		}
@@ -157,7 +167,7 @@ func (a *Agent) start(s Start) error {
 			"a daemon that lost its record: want exactly one of them")
 	}
 	if s.Record != nil {
-		return a.restore(s.Record)
+		return a.restore(s.Record, s.Generation)
 	}
 	if s.Generation != 0 && s.Fence <= 0 {
 		return fmt.Errorf("start after a lost record with fence %d: want the last window it may have "+
@@ -183,20 +193,34 @@ func (a *Agent) start(s Start) error {
 	return err
 }
 
-// restore restores the tables from a record.
-func (a *Agent) restore(s *Stored) error {
-	var err error
+// restore restores the tables from a record. generation names the daemon if it
+// had resigned.
+func (a *Agent) restore(s *Stored, generation uint64) error {
 	a.genesis, a.member, a.fence = s.Genesis, s.Local.Owner, s.Fence
+	a.members.resigned = resignations(slices.Clone(s.Resigned))
 	if !sameName(a.member, memberID(a.cfg.Name, 0)) {
 		return fmt.Errorf("record of another daemon than %q: want its own", a.cfg.Name)
 	}
 	if !s.Region.Regional || s.Local.Regional {
 		return errors.New("record with its two tables exchanged: want that of the regions first")
 	}
-	if a.region, err = epoch.Restore(a.ids[a.own], s.Region); err != nil {
+	open := epoch.Restore
+	if from, ok := a.members.resigned.of(a.member); ok {
+		if generation == 0 {
+			return errors.New("the record of a daemon that resigned without a generation: want one")
+		}
+		a.fence = from - 1
+		for used := true; used; generation++ { // the clock may have stepped back
+			a.member = memberID(a.cfg.Name, generation)
+			_, used = a.members.resigned.of(a.member)
+		}
+		open = func(owner uint64, r epoch.Record) (*epoch.Table, error) { return epoch.Succeed(owner, r, from) }
+	}
+	var err error
+	if a.region, err = open(a.ids[a.own], s.Region); err != nil {
 		return fmt.Errorf("regions: want the record of region %q: %w", a.cfg.Region, err)
 	}
-	if a.local, err = epoch.Restore(a.member, s.Local); err != nil {
+	if a.local, err = open(a.member, s.Local); err != nil {
 		return fmt.Errorf("daemons: %w", err)
 	}
 	for _, ack := range s.Region.Acks {
@@ -279,7 +303,7 @@ func (a *Agent) advance() {
 	a.changes++
 	for i, t := range []*epoch.Table{a.region, a.local} {
 		if id := settledID(t); id != a.settled[i] {
-			a.settled[i] = id
+			a.settled[i], a.settledAt[i] = id, a.at
 			a.log.Add(Settled, "", fmt.Sprintf("%s: epoch %s", tableNames[i], id))
 		}
 	}

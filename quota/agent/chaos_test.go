@@ -54,7 +54,10 @@ func newChaos(t *testing.T, seed uint64, broken mutation) *chaos {
 func (c *chaos) harm() string {
 	p := c.daemons[c.rng.IntN(len(c.daemons))]
 	q := c.daemons[c.rng.IntN(len(c.daemons))]
-	switch n := c.rng.IntN(20); {
+	switch n := c.rng.IntN(24); {
+	case n >= 20 && p.up:
+		c.leave(p, time.Duration(c.rng.IntN(3))*time.Second)
+		return "leave " + p.name
 	case n < 1 && p.up: // the whole region
 		for _, q := range c.daemons {
 			if q.region == p.region && q.up {
@@ -81,7 +84,7 @@ func (c *chaos) harm() string {
 		return "mend"
 	case n < 16 && len(c.daemons) < 12:
 		return "join " + c.join(p.region).name
-	case n < 18 && p.up && !q.up && q.region == p.region:
+	case n < 18 && p.up && !q.up && q.disk != nil && q.region == p.region:
 		// The operator is right: the daemon stays stopped until all is healed,
 		// so that it learns of this first.
 		if err := p.RetireDaemon(q.name); err == nil {
@@ -105,9 +108,12 @@ func (c *chaos) harm() string {
 	return ""
 }
 
-// down reports whether all daemons of a region are.
+// down reports whether all daemons of a region are, and none of them will start
+// for the first time.
 func (c *chaos) down(region string) bool {
-	return !slices.ContainsFunc(c.daemons, func(p *proc) bool { return p.region == region && p.up })
+	return !slices.ContainsFunc(c.daemons, func(p *proc) bool {
+		return p.region == region && (p.up || p.disk == nil)
+	})
 }
 
 func (c *chaos) play(d time.Duration) {
@@ -126,6 +132,9 @@ const never = time.Duration(1 << 62)
 func (c *chaos) heal() {
 	c.cuts, c.loss, c.slowDisk, c.broken = nil, 0, 0, 0
 	c.history = append(c.history, fmt.Sprintf("%v heal", c.at))
+	for slices.ContainsFunc(c.daemons, func(p *proc) bool { return p.leaving != 0 }) {
+		c.run(step) // they may be the last ones that remember
+	}
 	for _, p := range c.daemons {
 		if !p.up && p.barred == 0 {
 			c.restart(p, false)

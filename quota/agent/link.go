@@ -23,8 +23,11 @@ type link struct {
 	// From its newest message.
 	stamp     hlc.Timestamp
 	member    uint64
+	former    uint64
 	fence     int64
 	ready     bool
+	leaving   bool
+	resigned  bool // it has the resignation of this daemon
 	tables    [2]known
 	votes     []uint64         // fingerprints of the votes it has
 	extension *epoch.Extension // to send
@@ -53,6 +56,15 @@ type links []*link
 func (ls links) find(id crdt.Incarnation) *link {
 	i, ok := slices.BinarySearchFunc(ls, id, func(l *link, id crdt.Incarnation) int { return cmp.Compare(l.peer.ID, id) })
 	if !ok {
+		return nil
+	}
+	return ls[i]
+}
+
+// ofMember returns the link of a participant of the own region, nil for none.
+func (ls links) ofMember(id uint64) *link {
+	i := slices.IndexFunc(ls, func(l *link) bool { return l.local && l.member == id && l.receivedAt >= 0 })
+	if i < 0 {
 		return nil
 	}
 	return ls[i]

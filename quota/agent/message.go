@@ -19,6 +19,9 @@ type Message struct {
 	Stamp hlc.Timestamp
 	// Member is the sender as a participant of its region's epochs.
 	Member uint64
+	// Former is the participant that Member continues after a resignation, 0
+	// for none.
+	Former uint64
 	// Fence is the last window, in Unix milliseconds, that a daemon may have
 	// used before it lost its record; 0 if it did not lose it. It is above 0 if
 	// and only if Member is of a later generation.
@@ -28,6 +31,9 @@ type Message struct {
 	Genesis [2]uint64
 	// Ready reports whether the sender has learned the epochs of its region.
 	Ready bool
+	// Leaving reports whether the sender will stop soon: the next epoch of its
+	// region must leave it out. It is not Ready then.
+	Leaving bool
 
 	// Regions is about the epochs of regions. Daemons is about those of the
 	// region's daemons, and Votes are the votes of these; both are empty across
@@ -36,6 +42,9 @@ type Message struct {
 	Votes            []epoch.Vote
 	// HasVotes are the fingerprints of the votes the sender has, ascending.
 	HasVotes []uint64
+	// Resigned are the daemons of the region that resigned, with the first
+	// window that each does not use any more, ascending by ID.
+	Resigned []epoch.Retirement
 	// Extension extends the receiver's horizon, nil for none.
 	Extension *epoch.Extension
 
@@ -98,6 +107,14 @@ func (m *Message) validate() error {
 	if len(m.Votes) > maxVotes || len(m.HasVotes) > MaxHas {
 		return fmt.Errorf("%d votes and %d fingerprints of votes: want at most %d and %d",
 			len(m.Votes), len(m.HasVotes), maxVotes, MaxHas)
+	}
+	if len(m.Resigned) > maxResigned {
+		return fmt.Errorf("%d resigned daemons: want at most %d", len(m.Resigned), maxResigned)
+	}
+	for i := range m.Resigned {
+		if i > 0 && m.Resigned[i-1].ID >= m.Resigned[i].ID {
+			return fmt.Errorf("resigned daemon %016x out of order: want them ascending, each once", m.Resigned[i].ID)
+		}
 	}
 	if i := unsorted(m.HasVotes); i > 0 {
 		return fmt.Errorf("fingerprint %d of %d votes out of order: want them ascending, each once", i, len(m.HasVotes))

@@ -35,7 +35,9 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	}
 	l.receivedAt = at
 	if m.Stamp >= l.stamp {
-		l.stamp, l.ready, l.member, l.fence = m.Stamp, m.Ready, m.Member, m.Fence
+		l.stamp, l.ready, l.leaving = m.Stamp, m.Ready, m.Leaving
+		l.member, l.former, l.fence = m.Member, m.Former, m.Fence
+		_, l.resigned = resignations(m.Resigned).of(a.member)
 		l.votes = m.HasVotes
 		l.period = max(l.period, m.Heard)
 		for i, s := range []*Section{&m.Regions, &m.Daemons} {
@@ -47,6 +49,10 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	if l.local {
 		a.takeSection(l, daemonTable, &m.Daemons)
 		a.takeVotes(l, m)
+		if a.members.takeResigned(m.Resigned) {
+			a.changes++
+			a.disk.dirty = true
+		}
 		a.takeExtension(l, m)
 	}
 	if err := a.demand.take(l, m, now); err != nil {
@@ -88,7 +94,7 @@ func (a *Agent) sender(m *Message) (*link, error) {
 		return nil, fmt.Errorf("message of %q: it %w than this daemon: want the same everywhere, for ever",
 			m.Name, ErrGenesis)
 	}
-	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || m.Extension != nil) {
+	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || len(m.Resigned) > 0 || m.Extension != nil) {
 		return nil, fmt.Errorf("message of %q in %q: want nothing about daemons across regions", m.Name, m.Region)
 	}
 	return l, nil
@@ -177,7 +183,7 @@ func (a *Agent) takeVotes(l *link, m *Message) {
 		case v.Ack.By != a.ids[a.own]:
 			a.refuse(l, regionTable, fmt.Errorf("vote of %016x for another region", v.Daemon))
 		case v.Daemon == a.member:
-		case !a.region.At(0).Epoch.ID.Before(v.Ack.ID) || !a.region.Knows(v.Ack.ID):
+		case !a.region.Knows(v.Ack.ID):
 		case a.addVote(v):
 			a.origins.note(a.at, itemPrint(printVote, 0, v.Ack.ID, v.Daemon), l)
 		}
@@ -251,6 +257,9 @@ func (a *Agent) endLearning() {
 }
 
 func (a *Agent) becomeReady() {
+	if a.leaving {
+		return
+	}
 	a.ready = true
 	a.changes++
 	a.log.Add(BecameReady, "", "")

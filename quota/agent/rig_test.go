@@ -85,6 +85,8 @@ type proc struct {
 	events       []Event
 	forgotten    bool
 	barred       time.Duration // an operator retired it: it must not start before
+	leaving      time.Duration // when it resigns at the latest, 0 if it does not leave
+	serves       time.Duration // until then it does not
 }
 
 type parcel struct {
@@ -160,7 +162,7 @@ func (r *rig) start(p *proc, s Start) {
 }
 
 func (r *rig) crash(p *proc) {
-	p.up, p.downAt, p.Agent, p.writing = false, r.at, nil, nil
+	p.up, p.downAt, p.Agent, p.writing, p.leaving = false, r.at, nil, nil, 0
 }
 
 // restart starts a daemon from its disk, or without memory when it is lost.
@@ -169,7 +171,7 @@ func (r *rig) restart(p *proc, lost bool) {
 		return
 	}
 	if p.disk != nil && !lost {
-		r.start(p, Start{Record: p.disk})
+		r.start(p, Start{Record: p.disk, Generation: uint64(r.stamp(p))})
 		return
 	}
 	if p.disk == nil && !p.forgotten {
@@ -221,6 +223,7 @@ func (r *rig) run(d time.Duration) {
 			if p.up {
 				r.turn(p, peers)
 			}
+			r.endLeaving(p)
 		}
 		r.observe()
 	}

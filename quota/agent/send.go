@@ -57,7 +57,7 @@ func (a *Agent) message(l *link) (Message, bool) {
 	l.revision = a.changes
 	m := Message{
 		From: a.self, To: l.peer.ID, Region: a.cfg.Region, Name: a.cfg.Name, Stamp: a.stamp,
-		Member: a.member, Fence: a.fence, Genesis: a.genesis, Ready: a.ready,
+		Member: a.member, Former: a.local.Former(), Fence: a.fence, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving,
 	}
 	if known := a.demand.latest(l); known != nil {
 		m.Heard = known.period
@@ -80,7 +80,7 @@ func (a *Agent) fill(l *link, m *Message) (news bool) {
 	news = a.fillSection(l, regionTable, &m.Regions, &room)
 	if l.local {
 		news = a.fillSection(l, daemonTable, &m.Daemons, &room) || news
-		m.HasVotes = a.content(voteTable).has
+		m.HasVotes, m.Resigned = a.content(voteTable).has, a.members.resigned
 		if l.receivedAt >= 0 {
 			news = a.fillVotes(l, m, &room) || news
 		}
@@ -138,7 +138,8 @@ func (a *Agent) fillSection(l *link, table int, s *Section, room *int) (news boo
 		return false
 	}
 	t, peer := a.table(table), &l.tables[table]
-	if i := claimable(t, peer); i >= 0 {
+	old := a.at-a.settledAt[table] >= 2*a.cfg.resend(l.local)
+	if i := claimable(t, peer, old); i >= 0 {
 		k := t.At(i)
 		if l.send(a.at, a.origins, itemPrint(printClaim, uint64(table), k.Epoch.ID, 0)) {
 			c := t.Claim(i)
@@ -172,14 +173,16 @@ func (a *Agent) fillSection(l *link, table int, s *Section, room *int) (news boo
 }
 
 // claimable returns the place of the settled epoch that a peer cannot settle by
-// itself, since one of them has pruned the predecessor; -1 for none.
-func claimable(t *epoch.Table, peer *known) int {
+// itself, since one of them has pruned the predecessor, or acknowledgements of
+// daemons that left are lost: then it was settled a while ago, old. It returns
+// -1 for none.
+func claimable(t *epoch.Table, peer *known, old bool) int {
 	if peer.settled.Before(t.At(0).Epoch.ID) {
 		return 0
 	}
 	for i := t.Len() - 1; i > 0; i-- {
 		if k := t.At(i); k.Settled {
-			if peer.settled.Before(k.Epoch.ID) && k.Epoch.Pred.Before(peer.base) {
+			if peer.settled.Before(k.Epoch.ID) && (old || k.Epoch.Pred.Before(peer.base)) {
 				return i
 			}
 			break

@@ -19,7 +19,10 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	}
 	a.clock(at)
 	a.now, a.stamp = stamp.Millis(), max(a.stamp, stamp)
-	if !a.ready && at-a.started >= readyAlone && a.mayStand() {
+	// Without a message of a peer it is ready once its record is stored, if it
+	// knows the promises of the settled epoch.
+	if !a.ready && at-a.started >= readyAlone && a.local.Bounds().Window >= a.now &&
+		a.local.Remembers(a.member, a.local.Former()) {
 		a.becomeReady()
 	}
 	a.endLearning()
@@ -38,13 +41,6 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	a.proposeDaemons()
 	a.rebalance()
 	a.advance()
-}
-
-// mayStand reports whether the daemon may become ready without a message of a
-// peer: its record is stored, and it is in the settled epoch.
-func (a *Agent) mayStand() bool {
-	e, _ := a.local.Settled()
-	return e.Has(a.member) && a.local.Bounds().Window >= a.now
 }
 
 // propose adds a new epoch to a table, which distributes it.

@@ -24,7 +24,9 @@
 //     an increase waits for proof that all others have decreased. This is the
 //     demarcation protocol of Barbara and Garcia-Molina (1994), used to divide
 //     escrow rights. An increase also waits for as long as the history of an
-//     algorithm reaches back.
+//     algorithm reaches back. A daemon need not count an epoch that cannot be
+//     settled for a window without it: its decrease begins with the first
+//     window of its acknowledgement.
 //   - Horizon. In an epoch with a horizon, a member may use its rights in a
 //     window only if one third of the members plus one, with itself, extended
 //     its horizon to that window. A member that acknowledges an epoch without
@@ -33,14 +35,14 @@
 //     participant is not needed. A member that reaches too few others loses its
 //     rights after the horizon.
 //   - Without a horizon, and in epochs of one or two members, a share is given
-//     up only by the participant itself, or by an operator with an epoch that
-//     retires it. This is safe only if the operator is right: the participant
-//     must be dead, or must never again admit in a window at or after the
-//     Retirement's From.
+//     up only by the participant itself, or by an epoch that retires it: since
+//     it resigned, which it stored first, or by an operator. The latter is safe
+//     only if the operator is right: the participant must be dead, or must
+//     never again admit in a window at or after the Retirement's From.
 //
 // Windows are compared by their start in Unix milliseconds, so that rules with
 // different window lengths share one table. docs/adr/0011 and 0012 describe the
-// design.
+// design, docs/adr/0025 resignations.
 //
 // # Duties of the caller
 //

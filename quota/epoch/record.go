@@ -23,11 +23,20 @@ type Bounds struct {
 type Record struct {
 	Owner    uint64
 	Regional bool // made by NewRegional
+	// Former is the participant of an earlier run that the owner continues, 0
+	// for none.
+	Former uint64
 	// Base is the oldest kept epoch, settled from BaseFrom on for all windows
 	// in use. BaseHeld are its dependencies.
 	Base     Epoch
 	BaseFrom int64
 	BaseHeld []ID
+	// Settled is the greatest settled epoch, the base or one of Epochs, settled
+	// from SettledFrom on with the dependencies of SettledHeld. The record does
+	// not have the acknowledgements that prove it.
+	Settled     ID
+	SettledFrom int64
+	SettledHeld []ID
 	// Epochs are all known epochs above the base, Mine those the owner has
 	// acknowledged, Acks its acknowledgements; each ascending.
 	Epochs []Epoch
@@ -41,13 +50,16 @@ type Record struct {
 
 // Record returns the record to store now.
 func (t *Table) Record() Record {
-	r := Record{Owner: t.owner, Regional: t.regional, Top: t.top, Pruned: t.pruned, Bounds: t.durable}
+	r := Record{Owner: t.owner, Regional: t.regional, Former: t.former, Top: t.top, Pruned: t.pruned, Bounds: t.durable}
 	for i := range t.entries {
 		e := &t.entries[i]
 		if i == 0 {
 			r.Base, r.BaseFrom, r.BaseHeld = e.Epoch, e.from, slices.Clone(e.held)
 		} else {
 			r.Epochs = append(r.Epochs, e.Epoch)
+		}
+		if e.from != never {
+			r.Settled, r.SettledFrom, r.SettledHeld = e.ID, e.from, slices.Clone(e.held)
 		}
 		if e.mine {
 			r.Mine = append(r.Mine, e.ID)
@@ -90,7 +102,7 @@ func (t *Table) Stored(r Record) {
 // Restore returns the table of a participant from its latest stored record, by
 // the same owner. The owner cannot use the windows up to the record's bound.
 // Its acknowledgements can be sent again; acknowledgements of others must be
-// received again.
+// received again, but for those of the settled epoch.
 func Restore(owner uint64, r Record) (*Table, error) {
 	t, err := restore(owner, r)
 	if err != nil {
@@ -104,7 +116,7 @@ func restore(owner uint64, r Record) (*Table, error) {
 		return nil, fmt.Errorf("want that of %d", owner)
 	}
 	t := empty(owner)
-	t.regional, t.top, t.pruned = r.Regional, r.Top, r.Pruned
+	t.regional, t.former, t.top, t.pruned = r.Regional, r.Former, r.Top, r.Pruned
 	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Horizon
 	if err := r.Base.Validate(); err != nil {
 		return nil, fmt.Errorf("base: %w", err)
@@ -145,6 +157,11 @@ func (t *Table) restoreAcks(r Record) error {
 		if !t.regional {
 			t.entries[i].add(a)
 		}
+	}
+	if i, ok := t.find(r.Settled); ok && i > 0 {
+		e := &t.entries[i]
+		e.from = r.SettledFrom
+		e.hold(r.SettledHeld)
 	}
 	t.settle()
 	return nil

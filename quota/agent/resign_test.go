@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestLeave shows how soon all rights are held again after daemons left, or
+// came back with their disks.
+func TestLeave(t *testing.T) {
+	for _, tt := range []struct {
+		daemons, leave int
+		back           bool // two seconds later
+		within         time.Duration
+	}{
+		{1, 1, true, 3 * time.Second},
+		{2, 1, false, 2 * time.Second},
+		{2, 1, true, 2 * time.Second},
+		{2, 2, true, 6 * time.Second},
+		{3, 1, false, 2 * time.Second},
+		{3, 2, false, 2 * time.Second},
+		{3, 3, true, 6 * time.Second},
+		{5, 2, false, 2 * time.Second},
+		{9, 9, true, 6 * time.Second},
+		{10, 7, false, 2 * time.Second},
+	} {
+		t.Run(fmt.Sprintf("%d of %d back=%v", tt.leave, tt.daemons, tt.back), func(t *testing.T) {
+			r := newRig(t, 1, tt.daemons)
+			r.boot()
+			r.run(3 * time.Second)
+			left := r.daemons[:tt.leave]
+			for _, p := range left {
+				r.leave(p, 0)
+				r.run(time.Second / time.Duration(tt.leave))
+			}
+			r.until(3*time.Second, "they are gone", func() bool { return !anyUp(left) })
+			if tt.back {
+				r.run(2 * time.Second)
+				for _, p := range left {
+					r.restart(p, false)
+				}
+			}
+			r.until(tt.within, "all is held again", func() bool {
+				for _, p := range left {
+					if tt.back && !r.joined(p) {
+						return false
+					}
+				}
+				return r.whole()
+			})
+			r.safe()
+		})
+	}
+}
+
+func anyUp(all []*proc) bool {
+	for _, p := range all {
+		if p.up {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRoll restarts nine daemons, one after the other, each of which goes on to
+// serve for ten seconds. At each moment more than 95 % of the rights to the
+// windows of a second and of ten seconds that run are held.
+func TestRoll(t *testing.T) {
+	r := newRig(t, 1, 3, 3, 3)
+	r.boot()
+	r.run(3 * time.Second)
+	for _, p := range r.daemons {
+		const total = 10_000
+		least := uint64(total)
+		watch := func(d time.Duration) {
+			for end := r.at + d; r.at < end; {
+				r.run(step)
+				for _, width := range []int64{1_000, 10_000} {
+					sum := uint64(0)
+					for _, p := range r.daemons {
+						if now := r.now(p); p.up {
+							held, _ := p.Allotment(11, total, now-now%width, 0, false)
+							sum += held
+						}
+					}
+					least = min(least, sum)
+				}
+			}
+		}
+		r.leave(p, 10*time.Second)
+		for p.up {
+			watch(time.Second)
+		}
+		watch(2 * time.Second)
+		r.restart(p, false)
+		watch(10 * time.Second)
+		if least*100 < 95*total || !r.whole() || !r.joined(p) {
+			r.dump()
+			t.Fatalf("%s: at least %d of %d held", p.name, least, total)
+		}
+	}
+	r.safe()
+}
+
+// leave stops a daemon as SIGTERM does: it goes on to serve for a while.
+func (r *rig) leave(p *proc, serves time.Duration) {
+	if p.leaving == 0 {
+		p.Leave()
+		p.serves, p.leaving = r.at+serves, r.at+serves+2*time.Second
+	}
+}
+
+// endLeaving stops a daemon that leaves, once it may stop.
+func (r *rig) endLeaving(p *proc) {
+	switch {
+	case !p.up || p.leaving == 0:
+	case p.Resigned() || r.at >= p.leaving+time.Second:
+		r.crash(p)
+	case r.at < p.serves:
+	case p.Left() || r.at >= p.leaving:
+		p.Resign()
+	}
+}
+
+// joined reports whether a daemon is in the settled epoch of its region.
+func (r *rig) joined(p *proc) bool {
+	e, _ := p.local.Settled()
+	return p.up && e.Has(p.member)
+}
+
+// TestResignWithoutWaiting stops a daemon at once: the others have its
+// resignation and need not wait for its horizon.
+func TestResignWithoutWaiting(t *testing.T) {
+	r := newRig(t, 1, 2)
+	r.boot()
+	r.run(3 * time.Second)
+	p := r.daemons[0]
+	p.Resign()
+	r.until(time.Second, "it has resigned", p.Resigned)
+	r.crash(p)
+	r.until(3*time.Second, "all is held again", r.whole)
+	r.safe()
+}
+
+// TestResignationIsStored: without it on disk it is not sent, and the next run
+// goes on as the same participant.
+func TestResignationIsStored(t *testing.T) {
+	r := newRig(t, 1, 2)
+	r.boot()
+	r.run(3 * time.Second)
+	p, q := r.daemons[0], r.daemons[1]
+	r.failing = func(d *proc) bool { return d == p }
+	member := p.member
+	p.Resign()
+	r.run(time.Second)
+	if _, has := q.members.resigned.of(member); has || p.Resigned() {
+		t.Fatal("a resignation that is not stored was sent")
+	}
+	if held := r.base(p, 0); held != 0 {
+		t.Fatalf("%d held after the resignation", held)
+	}
+	r.crash(p)
+	r.failing = nil
+	r.restart(p, false)
+	if p.member != member {
+		t.Fatal("another participant")
+	}
+	r.until(10*time.Second, "all is held again", r.whole)
+	r.safe()
+}
