@@ -193,6 +193,9 @@ func (c *cluster) unready() error {
 	if !c.ready.Load() {
 		return errors.New("synchronizing with the daemons of the region")
 	}
+	if c.control != nil {
+		return c.control.unready()
+	}
 	return nil
 }
 

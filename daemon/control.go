@@ -224,6 +224,23 @@ func (c *controlLoop) handsOver() (over bool) {
 	return over
 }
 
+// unready returns why the daemon is not ready, nil if it is. A cluster that has
+// not begun is no reason: nothing that answers calls depends on it.
+func (c *controlLoop) unready() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node == nil {
+		return nil
+	}
+	switch s := (&report.ControlState{Status: c.node.Status()}); {
+	case s.ForeignToAll():
+		return errors.New("all peers belong to another cluster: correct the addresses, or give this daemon a new state.dir")
+	case s.Status.Diverged:
+		return errors.New("the record of the cluster differs from that of the leader, which replaces it")
+	}
+	return nil
+}
+
 // Do is part of report.Control.
 func (c *controlLoop) Do(by func(*control.Node)) bool {
 	c.mu.Lock()

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -64,7 +65,7 @@ func (l *controlEvents) add(events []control.Event) {
 		if !l.logged.Due(e.Kind.String()+"\x00"+e.Peer+"\x00"+e.Text, time.Now(), controlQuiet) {
 			continue
 		}
-		attrs := []any{"event", "control", "kind", e.Kind.String()}
+		attrs := []any{"event", "control", "kind", eventName(e.Kind)}
 		if e.Peer != "" {
 			attrs = append(attrs, "peer", e.Peer)
 		}
@@ -72,11 +73,14 @@ func (l *controlEvents) add(events []control.Event) {
 	}
 }
 
+// eventName returns the name of a kind for logs and metrics.
+func eventName(k control.EventKind) string { return strings.ReplaceAll(k.String(), " ", "_") }
+
 // counted returns the number of events of each kind, by name.
 func (l *controlEvents) counted() map[string]uint64 {
 	out := make(map[string]uint64)
 	for _, k := range control.EventKinds() {
-		out[k.String()] = l.counts[k].Load()
+		out[eventName(k)] = l.counts[k].Load()
 	}
 	return out
 }

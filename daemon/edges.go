@@ -155,6 +155,10 @@ func (d *daemon) makeServers(e *edges) {
 	if d.Config.Region != "" {
 		o.Strict, o.Members, o.Netcheck, o.Budget = d.report.StrictPage, d.report.Members, d.report.Netcheck, d.monitor.Answer
 	}
+	if d.control != nil {
+		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
+		o.InitCluster, o.RecoverCluster = d.report.InitCluster, d.report.RecoverCluster
+	}
 	if d.agent != nil {
 		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {
 			return report.RightsCommand(d.agent.do, d.Log, c, name)

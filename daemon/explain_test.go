@@ -32,7 +32,9 @@ func aloneWith(t *testing.T, all ...rules.Node) *daemon {
 // newReport returns the report of an engine, as a daemon without edges has it.
 func newReport(e *Engine, c report.Config) *report.Report {
 	c.Engine, c.Wall, c.LimitsFault = e, time.Now, func() string { return "" }
-	c.Ready = func() error { return errors.New("starting") }
+	if c.Ready == nil {
+		c.Ready = func() error { return errors.New("starting") }
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -134,6 +134,7 @@ func (d *daemon) build() error {
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d.engine, d.agent, &d.Config)
 		o.Budgets, rc.WorstRule = d.monitor.BudgetStats, d.monitor.WorstRule
+		rc.Regions = firstRegions(&d.Config)
 	}
 	if d.strict != nil {
 		o.Strict, rc.Strict = d.strict.StrictStats, d.strict
@@ -141,7 +142,7 @@ func (d *daemon) build() error {
 	d.report = report.New(rc)
 	d.engine.sampled = d.report.Sampled
 	if d.Config.Region != "" {
-		o.Cluster = d.report.ClusterStats
+		o.Cluster, o.Control = d.report.ClusterStats, d.report.ControlStats
 	}
 	if d.metrics, err = telemetry.New(d.registry, o); err != nil {
 		return err
@@ -156,7 +157,11 @@ func (d *daemon) build() error {
 	if err := d.openAcceptor(); err != nil {
 		return err
 	}
-	return d.openControl()
+	if err := d.openControl(); err != nil || d.control == nil {
+		return err
+	}
+	d.report.Control = d.control
+	return nil
 }
 
 // newMonitor returns the overage monitor of a daemon. agent may be nil.

@@ -113,5 +113,17 @@ var strictFamilies = []Family{
 	{"rld_circuit_breaker_transitions_total", Counter, []string{"state"}, "Transitions of circuit breakers, by the state entered."},
 }
 
+// controlFamilies are read from the control log at each scrape.
+var controlFamilies = []Family{
+	{"rld_control_begun", Gauge, nil, "1 once the cluster has begun, else 0."},
+	{"rld_control_version", Gauge, nil, "Index of the latest entry in the record of this daemon. The others have the same, or catch up."},
+	{"rld_control_recovery", Gauge, nil, "Number of the recovery that the record belongs to, 0 for the first log."},
+	{"rld_control_leader_known", Gauge, nil, "1 while this daemon knows a leader of the control log, else 0."},
+	{"rld_control_voter", Gauge, nil, "1 while this daemon votes in the control log, else 0."},
+	{"rld_control_leads", Gauge, nil, "1 while this daemon leads the control log, else 0."},
+	{"rld_control_open", Gauge, nil, "1 while this daemon can read and store the control log, else 0."},
+	{"rld_control_events_total", Counter, []string{"kind"}, "Events of the control log, by kind."},
+}
+
 // waitFamily is observed as calls end their wait.
 var waitFamily = Family{"rld_strict_wait_seconds", Histogram, nil, "Time that calls waited for the owners of their keys, in seconds."}

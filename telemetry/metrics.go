@@ -28,6 +28,8 @@ type Options struct {
 	// their metrics.
 	Cluster func() ClusterStats
 	Budgets func() BudgetStats
+	// Control is nil for a daemon alone.
+	Control func() ControlStats
 	// Strict is nil for a daemon that does not serve strict keys.
 	Strict func() StrictStats
 	// Version is a label of rld_build_info.
@@ -92,6 +94,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	}
 	if o.Budgets != nil {
 		r.add(newBudgetCollector(o.Budgets, o.Engine))
+	}
+	if o.Control != nil {
+		r.add(newControlCollector(o.Control))
 	}
 	if o.Strict != nil {
 		m.waits = newWaits(&r)

@@ -24,6 +24,13 @@ const (
 	exitNoneOf = 2 // wrong usage, or no answer to be had
 )
 
+// Further exit codes of the commands about the cluster.
+const (
+	exitPartly  = 3  // done, and not everywhere in time
+	exitUnknown = 4  // sent, and the result is not known: repeat it
+	exitUsage   = 64 // wrong usage: nothing was sent
+)
+
 // process is the part of the process that commands see.
 type process struct {
 	out, err io.Writer
@@ -115,7 +122,7 @@ func newRoot(p process) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newCheck(p), newMembers(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p),
-		newRegion(p), newDaemon(p), newDemo(p), newSim(p), newVersion(p))
+		newCluster(p), newRegion(p), newDaemon(p), newDemo(p), newSim(p), newVersion(p))
 	return root
 }
 

@@ -37,6 +37,9 @@ func statusText(a *api.StatusAnswer) string {
 	if a.Alone {
 		b.WriteString(alone)
 	} else {
+		if a.Cluster != nil {
+			b.WriteString(clusterLine(a.Cluster) + problemLines(a.Cluster))
+		}
 		b.WriteString("\n" + regionsTable(a) + breakersTable(a))
 		if a.Strict != nil {
 			b.WriteString("\n" + strictLines(a.At, &a.Daemon.DaemonRef, a.Strict))

@@ -1,6 +1,16 @@
 package report
 
-import "github.com/georld/rld/control"
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/server/admin/api"
+	"github.com/georld/rld/telemetry"
+)
 
 // Control is the control log of a daemon. Implementations are safe for
 // concurrent use.
@@ -28,4 +38,299 @@ type ControlState struct {
 	Differ string
 	// Events counts the events by the name of their kind.
 	Events map[string]uint64
+}
+
+// ClusterPage answers /v1/cluster.
+func (r *Report) ClusterPage() api.ClusterAnswer {
+	if r.Control == nil {
+		return api.ClusterAnswer{Alone: true}
+	}
+	return api.ClusterAnswer{Cluster: r.clusterState()}
+}
+
+// clusterState describes the control log.
+func (r *Report) clusterState() *api.ClusterState {
+	s := r.Control.State()
+	out := &api.ClusterState{Daemon: r.clusterSelf(&s), Founders: s.Founders, Problems: r.problems(&s)}
+	for _, p := range s.Status.Peers {
+		d := api.ClusterDaemon{Region: p.Region, Name: p.Name, Role: api.RoleFollower, State: "no message yet"}
+		if p.Age >= 0 {
+			d.ID, d.Durable, d.AgeSeconds = p.Sender.ID.String(), p.Sender.Durable, api.Seconds(p.Age)
+			d.State = peerState(&p)
+			if p.Version.Index > 0 {
+				d.Version = p.Version.String()
+			}
+			d.Role = s.role(p.Sender.ID)
+		}
+		if p.Foreign != 0 {
+			d.State = fmt.Sprintf("belongs to cluster %v", p.Foreign)
+		}
+		out.Peers = append(out.Peers, d)
+	}
+	slices.SortStableFunc(out.Peers, func(a, b api.ClusterDaemon) int {
+		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
+	})
+	reached := r.reachedRegions(&s)
+	rec := s.Record
+	if rec == nil {
+		for _, g := range r.Regions {
+			out.Regions = append(out.Regions, api.ClusterRegion{Name: g.Name, Weight: ratioOf(g.Weight), Reached: reached[g.Name]})
+		}
+		out.Waiting = r.waiting(&s, reached)
+		return out
+	}
+	out.Begun, out.BegunAt, out.ID = true, new(time.UnixMilli(rec.Cluster.Begun).UTC()), rec.Cluster.ID.String()
+	out.Version, out.Index, out.Recovery, out.Hash = rec.Version.String(), rec.Version.Index, rec.Version.Recovery.Number, s.Status.Hash
+	for _, g := range rec.Regions {
+		out.Regions = append(out.Regions, api.ClusterRegion{
+			Name: g.Name, Weight: ratioOf(g.Weight), Draining: g.Draining, Reached: reached[g.Name],
+		})
+	}
+	for _, v := range rec.Voters {
+		d := clusterDaemon(out, v.Daemon)
+		d.Region = cmp.Or(d.Region, v.Region)
+		d.Role = s.role(v.Daemon)
+		out.Voters = append(out.Voters, d)
+	}
+	slices.SortStableFunc(out.Voters, func(a, b api.ClusterDaemon) int {
+		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
+	})
+	if s.Status.Leader != (control.ID{}) {
+		out.Leader = new(clusterDaemon(out, s.Status.Leader))
+	}
+	return out
+}
+
+// clusterDaemon returns the daemon with an id. One that is not live has no
+// name.
+func clusterDaemon(c *api.ClusterState, id control.ID) api.ClusterDaemon {
+	for _, d := range append([]api.ClusterDaemon{c.Daemon}, c.Peers...) {
+		if d.ID == id.String() {
+			return d
+		}
+	}
+	return api.ClusterDaemon{ID: id.String(), Role: api.RoleFollower, Durable: true, State: "not live"}
+}
+
+// clusterSelf describes this daemon.
+func (r *Report) clusterSelf(s *ControlState) api.ClusterDaemon {
+	out := api.ClusterDaemon{Region: r.Region, Name: r.Name, Self: true, Durable: s.Durable, Role: api.RoleFollower, State: "live"}
+	st := &s.Status
+	switch {
+	case s.Fault != "":
+		out.State = "not open"
+		return out
+	case st.Abstains != "":
+		out.State = "its voter stopped"
+	case st.Diverged:
+		out.State = "its record differs from that of the leader"
+	case s.Record != nil && st.Starting:
+		out.State = "starting: it does not know yet whether its record is current"
+	}
+	out.ID, out.Role = st.ID.String(), s.role(st.ID)
+	if s.Record != nil {
+		out.Version = st.Version.String()
+	}
+	return out
+}
+
+// peerState describes a peer by its latest message.
+func peerState(p *control.PeerStatus) string {
+	switch {
+	case p.Split:
+		return "follows another recovery"
+	case p.Sender.Leaving:
+		return "leaving"
+	case p.Sender.Starting && p.Version.Index > 0:
+		return "starting"
+	}
+	return "live"
+}
+
+// role returns the role of a daemon.
+func (s *ControlState) role(id control.ID) api.ClusterDaemonRole {
+	if s.Record == nil {
+		return api.RoleFollower
+	}
+	v := s.Record.VoterOf(id)
+	switch {
+	case v == nil:
+		return api.RoleFollower
+	case v.Learner:
+		return api.RoleLearner
+	case id == s.Status.Leader:
+		return api.RoleLeader
+	}
+	return api.RoleVoter
+}
+
+// ratioOf returns parts of control.Whole as a fraction.
+func ratioOf(weight uint32) float64 { return float64(weight) / control.Whole }
+
+// reachedRegions returns the regions with a durable daemon that has sent a
+// message, or that this one is in.
+func (r *Report) reachedRegions(s *ControlState) map[string]bool {
+	out := map[string]bool{}
+	if s.Durable && s.Fault == "" {
+		out[r.Region] = true
+	}
+	for _, p := range s.Status.Peers {
+		if p.Age >= 0 && p.Sender.Durable && p.Foreign == 0 {
+			out[p.Region] = true
+		}
+	}
+	return out
+}
+
+// reachedFounders returns the founders that have sent a message, with this
+// daemon, and the others.
+func (r *Report) reachedFounders(s *ControlState) (reached, missing []string) {
+	for _, name := range s.Founders {
+		self := name == r.Name && s.Durable && s.Fault == ""
+		if self || slices.ContainsFunc(s.Status.Peers, func(p control.PeerStatus) bool {
+			return p.Name == name && p.Age >= 0 && p.Sender.Durable && p.Foreign == 0
+		}) {
+			reached = append(reached, name)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	return reached, missing
+}
+
+// noFounders is what a cluster without founders waits for.
+const noFounders = "cluster.founders is not set: name 1 to 5 daemons with a state.dir, the same in the settings of all daemons"
+
+// waiting returns what a cluster waits for that has not begun.
+func (r *Report) waiting(s *ControlState, reached map[string]bool) string {
+	n := 0
+	for _, g := range r.Regions {
+		if reached[g.Name] {
+			n++
+		}
+	}
+	text := fmt.Sprintf("waiting for rld cluster init; %d of %d regions heard", n, len(r.Regions))
+	switch live, _ := r.reachedFounders(s); {
+	case len(s.Founders) == 0:
+		return "waiting: " + noFounders
+	case s.Status.Founding:
+		text = fmt.Sprintf("the founders agree on the beginning; %d of %d are heard, want a majority", len(live), len(s.Founders))
+	}
+	return text
+}
+
+// problems returns sentences about what is wrong, each with the remedy.
+func (r *Report) problems(s *ControlState) []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	st := &s.Status
+	if s.Fault != "" {
+		say("the control log of this daemon is not open: %s; check the disk of state.dir, it tries again every 10 seconds", s.Fault)
+		return out
+	}
+	if st.Failing != "" {
+		say("the control log of this daemon cannot be stored: %s; check the disk of state.dir", st.Failing)
+	}
+	if names := peersWith(s, func(p *control.PeerStatus) bool { return p.Foreign != 0 }); names != "" {
+		say("%s: of another cluster; correct the addresses there or here, or give the wrong ones a new state.dir", names)
+	}
+	if names := peersWith(s, func(p *control.PeerStatus) bool { return p.Split }); names != "" {
+		say("%s: on the other side of two recoveries; choose the side to keep, and there run rld cluster recover --stopped", names)
+	}
+	if s.Differ != "" && s.Record == nil {
+		say("the founding is refused: %s; give all daemons the same cluster.founders and regions", s.Differ)
+	}
+	if st.Diverged {
+		say("the record here differs from that of the leader, which replaces it; report this, it is a defect of rld")
+	}
+	if st.Abstains != "" {
+		say("the voter of this daemon stopped: %s; restart the daemon, and report this", st.Abstains)
+	}
+	if s.Record != nil && st.Leader == (control.ID{}) {
+		out = append(out, r.leaderless(s))
+	}
+	if st.Unreported > 0 {
+		say("%d commands that a recovery dropped are not in the history yet", st.Unreported)
+	}
+	return out
+}
+
+// peersWith returns the names of the peers that a condition holds for.
+func peersWith(s *ControlState, holds func(*control.PeerStatus) bool) string {
+	var names []string
+	for i := range s.Status.Peers {
+		if p := &s.Status.Peers[i]; holds(p) {
+			names = append(names, p.Region+"/"+p.Name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names[:min(len(names), 5)], ", ")
+}
+
+// leaderless describes a log without a leader.
+func (r *Report) leaderless(s *ControlState) string {
+	live := 0
+	for _, v := range s.Record.Voters {
+		if !v.Learner && (v.Daemon == s.Status.ID || slices.ContainsFunc(s.Status.Peers, func(p control.PeerStatus) bool {
+			return p.Age >= 0 && p.Sender.ID == v.Daemon
+		})) {
+			live++
+		}
+	}
+	all := s.Record.Voting()
+	if 2*live > all {
+		return fmt.Sprintf("the control log has no leader, with %d of %d voters live: an election takes some seconds", live, all)
+	}
+	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, want a majority; start the others, "+
+		"or if they are lost for good run rld cluster recover at one daemon", live, all)
+}
+
+// Checks returns the lines of /readyz?verbose.
+func (r *Report) Checks() []api.Check {
+	serving := api.Check{Name: "serving", State: api.CheckOK, Text: "it answers calls"}
+	if err := r.Ready(); err != nil {
+		serving.State, serving.Text = api.CheckFailed, err.Error()
+	}
+	if r.Control == nil {
+		return []api.Check{serving}
+	}
+	s := r.Control.State()
+	cluster := api.Check{Name: "cluster", State: api.CheckOK}
+	record := api.Check{Name: "record", State: api.CheckOK}
+	switch {
+	case s.ForeignToAll():
+		cluster.State, cluster.Text = api.CheckFailed, "all peers belong to another cluster"
+	case s.Record == nil:
+		cluster.State, cluster.Text = api.CheckWaiting, r.waiting(&s, r.reachedRegions(&s))
+	default:
+		cluster.Text = fmt.Sprintf("cluster %v has begun", s.Record.Cluster.ID)
+	}
+	switch {
+	case s.Fault != "":
+		record.State, record.Text = api.CheckWaiting, s.Fault
+	case s.Record == nil:
+		record.State, record.Text = api.CheckWaiting, "there is none before the cluster has begun"
+	case s.Status.Diverged:
+		record.State, record.Text = api.CheckFailed, "it differs from that of the leader"
+	default:
+		record.Text = fmt.Sprintf("version %v, format %d, hash %s", s.Status.Version, s.Record.Format, s.Status.Hash)
+	}
+	return []api.Check{serving, cluster, record}
+}
+
+// ForeignToAll reports whether all peers belong to another cluster.
+func (s *ControlState) ForeignToAll() bool {
+	return len(s.Status.Peers) > 0 && !slices.ContainsFunc(s.Status.Peers, func(p control.PeerStatus) bool { return p.Foreign == 0 })
+}
+
+// ControlStats returns the current metrics of the control log. See
+// telemetry.Options.
+func (r *Report) ControlStats() telemetry.ControlStats {
+	s := r.Control.State()
+	v := &s.Status.Version
+	return telemetry.ControlStats{
+		Begun: s.Record != nil, Index: v.Index, Recovery: v.Recovery.Number,
+		LeaderKnown: s.Status.Leader != (control.ID{}), Votes: s.Status.Votes, Leads: s.Status.Leads,
+		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events,
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
@@ -89,6 +90,10 @@ type Config struct {
 	Cluster Cluster
 	// Strict is nil for a daemon that does not serve strict keys.
 	Strict Strict
+	// Control is nil for a daemon alone. It may be set as Cluster is. Regions
+	// are those of the settings, by name, for the founding.
+	Control Control
+	Regions []control.FirstRegion
 	// WorstRule returns the rule that used most of its bound; nil for a daemon
 	// alone.
 	WorstRule func() *api.RuleUse

@@ -28,6 +28,9 @@ func (r *Report) Status() api.StatusAnswer {
 		}
 	}
 	out.Worst = r.WorstRule()
+	if r.Control != nil {
+		out.Cluster = r.clusterState()
+	}
 	if r.Strict != nil {
 		for _, c := range r.Strict.Circuits() {
 			if b := r.breaker(&c); b.State != api.BreakerClosed || b.Calls > 0 {

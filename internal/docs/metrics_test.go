@@ -74,6 +74,7 @@ func (s source) Stats() node.Stats                    { return filled[node.Stats
 func (s source) Rules() *rules.Set                    { return s.set }
 func (s source) ClusterStats() telemetry.ClusterStats { return filled[telemetry.ClusterStats]() }
 func (s source) BudgetStats() telemetry.BudgetStats   { return filled[telemetry.BudgetStats]() }
+func (s source) ControlStats() telemetry.ControlStats { return filled[telemetry.ControlStats]() }
 func (s source) StrictStats() telemetry.StrictStats   { return filled[telemetry.StrictStats]() }
 
 // collected notes the names that are described.
@@ -152,7 +153,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Version: "v0"})
+	all := exported(t, telemetry.Options{Engine: s, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Version: "v0"})
 	known := make(map[string]bool)
 	parts := make(map[string]func() string)
 	for _, group := range []struct {
@@ -161,6 +162,7 @@ func TestMetrics(t *testing.T) {
 	}{
 		{"metrics of every daemon", telemetry.Options{Engine: s, Version: "v0"}},
 		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s.ClusterStats}},
+		{"metrics of the control log", telemetry.Options{Engine: s, Control: s.ControlStats}},
 		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s.BudgetStats}},
 		{"metrics of strict keys", telemetry.Options{Engine: s, Strict: s.StrictStats}},
 	} {
@@ -236,7 +238,7 @@ func TestPagesNameMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats})
+	all := exported(t, telemetry.Options{Engine: s, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats})
 	for _, p := range pages(t) {
 		for name := range metricsNamed(p.text) {
 			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")

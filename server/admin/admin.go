@@ -50,6 +50,16 @@ type Options struct {
 	Strict func() api.StrictAnswer
 	// Layout executes a command about the layout. Nil for a daemon without one.
 	Layout func(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error)
+	// Cluster answers /v1/cluster, History /v1/cluster/history. InitCluster and
+	// RecoverCluster execute commands about the control log; the last one waits
+	// for the disk until ctx ends. Nil for a daemon alone.
+	Cluster        func() api.ClusterAnswer
+	History        func() api.HistoryAnswer
+	InitCluster    func(q api.InitRequest) (api.InitAnswer, error)
+	RecoverCluster func(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error)
+	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
+	// is not Ready. Nil for none.
+	Checks func() []api.Check
 	// Version is shown on the index page.
 	Version string
 }
@@ -65,7 +75,8 @@ type page struct {
 //	/              the index
 //	/metrics       Prometheus metrics
 //	/healthz       200 while the process runs
-//	/readyz        200 while it answers calls, else 503 with the reason
+//	/readyz        200 while it answers calls, else 503 with the reason;
+//	               ?verbose adds a line for each check
 //	/rlconfig      the rules in force
 //	/members       an api.MembersAnswer
 //	/netcheck      an api.NetcheckAnswer
@@ -75,16 +86,20 @@ type page struct {
 //	/v1/status     an api.StatusAnswer
 //	/v1/top        an api.TopAnswer; ?by=&n=&reveal=
 //	/v1/strict     an api.StrictAnswer
+//	/v1/cluster    an api.ClusterAnswer
+//	/v1/cluster/history
+//	               an api.HistoryAnswer
 //	/debug/pprof/  profiles
 //
 // and by POST an api.CommandRequest to /v1/rights/ and the name of an
-// api.Command, and an api.LayoutRequest to /v1/strict/ and the name of an
-// api.LayoutCommand. It is safe for concurrent use.
+// api.Command, an api.LayoutRequest to /v1/strict/ and the name of an
+// api.LayoutCommand, an api.InitRequest to /v1/cluster/init, and an
+// api.RecoverRequest to /v1/cluster/recover. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
 		{"/healthz", "200 while the process runs", healthz},
-		{"/readyz", "200 while it answers calls, else 503 with the reason", readyz(o.Ready)},
+		{"/readyz", "200 while it answers calls, else 503 with the reason; ?verbose for all checks", readyz(&o)},
 		{"/rlconfig", "the rules in force", func(w http.ResponseWriter, _ *http.Request) {
 			text(w, http.StatusOK, o.Rules())
 		}},
@@ -95,6 +110,8 @@ func New(o Options) http.Handler {
 		{"/v1/status", "the state of the daemon and its cluster, as JSON", o.answer(status)},
 		{"/v1/top", "the hottest keys, as JSON; ?by=denied&n=20", o.answer(top)},
 		{"/v1/strict", "the state of strict keys, as JSON", o.answer(strict)},
+		{"/v1/cluster", "the state of the control log, as JSON", o.answer(cluster)},
+		{"/v1/cluster/history", "the commands that changed the cluster, as JSON", o.answer(history)},
 		{"/debug/pprof/", "profiles", pprof.Index},
 	}
 	mux := http.NewServeMux()
@@ -107,6 +124,8 @@ func New(o Options) http.Handler {
 	for _, c := range api.LayoutCommands() {
 		mux.HandleFunc("POST /v1/strict/"+string(c), o.answer(layoutCommand(c)))
 	}
+	mux.HandleFunc("POST "+clusterPath+string(api.InitCluster), o.answer(initCluster))
+	mux.HandleFunc("POST "+clusterPath+string(api.RecoverCluster), o.answer(recoverCluster))
 	mux.HandleFunc("POST /v1/explain", o.answer(explain))
 	index := indexText(o.Version, pages)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
@@ -135,13 +154,18 @@ func NewServer(h http.Handler) *http.Server {
 
 func healthz(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, "ok\n") }
 
-func readyz(ready func() error) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if err := ready(); err != nil {
-			text(w, http.StatusServiceUnavailable, fmt.Sprintf("not ready: %v\n", err))
-			return
+func readyz(o *Options) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status, body := http.StatusOK, "ready\n"
+		if err := o.Ready(); err != nil {
+			status, body = http.StatusServiceUnavailable, fmt.Sprintf("not ready: %v\n", err)
 		}
-		text(w, http.StatusOK, "ready\n")
+		if r.URL.Query().Has("verbose") && o.Checks != nil {
+			for _, c := range o.Checks() {
+				body += fmt.Sprintf("%-9s%-9s%s\n", c.Name, c.State, c.Text)
+			}
+		}
+		text(w, status, body)
 	}
 }
 
@@ -149,7 +173,7 @@ func indexText(version string, pages []page) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace("rld "+version) + "\n\n")
 	for _, p := range pages {
-		fmt.Fprintf(&b, "%-16s%s\n", p.path, p.about)
+		fmt.Fprintf(&b, "%-21s%s\n", p.path, p.about)
 	}
 	return b.String()
 }

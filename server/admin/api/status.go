@@ -5,8 +5,8 @@ import "time"
 // StatusAnswer is the answer of /v1/status: the state of a daemon, and of its
 // cluster as seen by it.
 type StatusAnswer struct {
-	// At and Alone are as in MembersAnswer. Regions, Breakers and Strict are
-	// empty for a daemon alone.
+	// At and Alone are as in MembersAnswer. Regions, Breakers, Strict and
+	// Cluster are empty for a daemon alone.
 	At    time.Time `json:"at"`
 	Alone bool      `json:"alone"`
 
@@ -18,6 +18,8 @@ type StatusAnswer struct {
 	Breakers []Breaker `json:"circuit_breakers"`
 	// Strict is null for a daemon that does not serve strict keys.
 	Strict *StrictState `json:"strict"`
+	// Cluster is the state of the control log.
+	Cluster *ClusterState `json:"cluster"`
 	// Degraded are the reasons why answers are degraded now.
 	Degraded []DegradedState `json:"degraded"`
 	// Worst is the rule that used most of its bound within the last hour.

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/server/admin/api"
+)
+
+// clusterPath serves the state of the control log. The commands are below it.
+const clusterPath = "/v1/cluster"
+
+func newCluster(p process) *cobra.Command {
+	return usageCodes(group("cluster", "Begin the cluster, and show and recover its control log",
+		newClusterInit(p), newClusterStatus(p), newClusterHistory(p), newClusterRecover(p)))
+}
+
+// usageCodes gives the errors of usage of a command, and of those below it,
+// their exit code.
+func usageCodes(cmd *cobra.Command) *cobra.Command {
+	coded := func(c *cobra.Command, err error) error {
+		if err == nil {
+			return nil
+		}
+		return exitWith(exitUsage, fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
+	}
+	cmd.SetFlagErrorFunc(coded)
+	check := cmd.Args
+	cmd.Args = func(c *cobra.Command, args []string) error { return coded(c, check(c, args)) }
+	run := cmd.RunE
+	cmd.RunE = func(c *cobra.Command, args []string) error {
+		err := run(c, args)
+		if _, ok := errors.AsType[*exitError](err); err == nil || ok {
+			return err
+		}
+		return coded(c, err)
+	}
+	for _, c := range cmd.Commands() {
+		usageCodes(c)
+	}
+	return cmd
+}
+
+// exitCodesText is the help on the exit codes of commands that change
+// something.
+const exitCodesText = "\n\nA daemon accepts the command only from its own machine. Exit codes: 0 done, or nothing to do;\n" +
+	"1 refused, nothing was changed; 2 no daemon answers, nothing was sent; 3 done, but not\n" +
+	"everywhere within --wait; 4 not known, repeat the command; 64 wrong usage."
+
+var clusterQuery = query[api.ClusterAnswer]{
+	path:  clusterPath,
+	lacks: func(a *api.ClusterAnswer) string { return unless(!a.At.IsZero(), "time") },
+	text: func(a *api.ClusterAnswer) string {
+		if a.Alone || a.Cluster == nil {
+			return alone
+		}
+		return clusterText(a.Cluster)
+	},
+}
+
+func newClusterStatus(p process) *cobra.Command {
+	return clusterQuery.command(p, &cobra.Command{
+		Use:   "status",
+		Short: "Show the control log: its version, leader and voters, and what is wrong",
+		Long: "Show whether the cluster has begun, and what it waits for; its id, the version and the hash\n" +
+			"of its record, the leader, the voters and the regions, as the daemon that answers knows\n" +
+			"them; and what is wrong, with the remedy. The exit code is 0 when there is an answer, 2\n" +
+			"when there is none, and 64 for wrong usage.",
+		Example: "  rld cluster status\n" +
+			"  rld cluster status --admin 10.0.0.7:6070 -o json",
+		Args: cobra.NoArgs,
+	})
+}
+
+func newClusterHistory(p process) *cobra.Command {
+	dropped := false
+	cmd := query[api.HistoryAnswer]{
+		path:  clusterPath + "/history",
+		lacks: func(a *api.HistoryAnswer) string { return unless(!a.At.IsZero(), "time") },
+		text:  func(a *api.HistoryAnswer) string { return historyText(a, dropped) },
+	}.command(p, &cobra.Command{
+		Use:   "history",
+		Short: "List the commands that changed the cluster",
+		Long: "List the latest commands that changed the cluster, the oldest first: version, time, author,\n" +
+			"reason and effect. With --dropped, those that a recovery dropped instead. The exit code is\n" +
+			"0 when there is an answer, 2 when there is none, and 64 for wrong usage.",
+		Example: "  rld cluster history\n" +
+			"  rld cluster history --dropped",
+		Args: cobra.NoArgs,
+	})
+	cmd.Flags().BoolVar(&dropped, "dropped", false, "list the commands that a recovery dropped")
+	return cmd
+}
+
+// clusterChange is a command about the control log.
+type clusterChange struct {
+	client adminClient
+	wait   time.Duration
+}
+
+// addFlags adds the flags of all such commands.
+func (c *clusterChange) addFlags(cmd *cobra.Command, wait string) {
+	c.client.addFlags(cmd)
+	cmd.Flags().DurationVar(&c.wait, "wait", 10*time.Second, wait)
+}
+
+// settle checks the flags. Its error is one of usage.
+func (c *clusterChange) settle(cmd *cobra.Command, p process) error {
+	if c.wait < 0 {
+		return fmt.Errorf("--wait %s is negative: want a duration such as 30s, or 0s to not wait", c.wait)
+	}
+	return c.client.settle(cmd, p.environ)
+}
+
+// commandError returns the error of a command, with its exit code. The command
+// may be repeated if it has no result.
+func commandError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*refusal](err); ok {
+		return exitWith(exitNo, err)
+	}
+	if _, ok := errors.AsType[*noAnswer](err); ok {
+		return exitWith(exitUnknown, fmt.Errorf("%w It may have been executed: repeat it", err))
+	}
+	return exitWith(exitNoneOf, err)
+}
+
+// post sends a command once.
+func (c *clusterChange) post(ctx context.Context, name api.ClusterCommandName, body, answer any) error {
+	return commandError(c.client.ask(ctx, url.URL{Path: clusterPath + "/" + string(name)}, body, answer))
+}
+
+// operator returns the name of the user, for the history.
+func operator() string {
+	u, err := user.Current()
+	if err != nil {
+		return "unknown"
+	}
+	return u.Username
+}
+
+// clusterText formats the state of the control log.
+func clusterText(s *api.ClusterState) string {
+	var b strings.Builder
+	b.WriteString(clusterLine(s))
+	b.WriteString(problemLines(s))
+	if s.Begun {
+		fmt.Fprintf(&b, "Record: hash %s", or(s.Hash, "-"))
+		if s.Recovery > 0 {
+			fmt.Fprintf(&b, ", recovery %d", s.Recovery)
+		}
+		if s.BegunAt != nil {
+			fmt.Fprintf(&b, ". The cluster began at %s", s.BegunAt.Format(time.RFC3339))
+		}
+		b.WriteString(".\n")
+	}
+	d := &s.Daemon
+	fmt.Fprintf(&b, "This daemon: %s, %s, %s, id %s.\n", daemonText(&api.DaemonRef{Region: d.Region, Name: d.Name}), d.Role,
+		or(d.State, "-"), or(d.ID, "-"))
+	if len(s.Voters) > 0 {
+		b.WriteString("\n" + clusterDaemons("VOTER", s.Voters))
+	}
+	if len(s.Founders) > 0 && !s.Begun {
+		fmt.Fprintf(&b, "Founders: %s.\n", few(printables(s.Founders)))
+	}
+	t := newTable("REGION", "WEIGHT", "HEARD", "NOTE")
+	for _, g := range s.Regions {
+		note := "-"
+		if g.Draining {
+			note = "draining"
+		}
+		t.row(or(g.Name, "-"), percentOf(g.Weight), yesNo(g.Reached), note)
+	}
+	return b.String() + "\n" + t.String()
+}
+
+// clusterLine formats the state of the control log on one line.
+func clusterLine(s *api.ClusterState) string {
+	if !s.Begun {
+		return fmt.Sprintf("Cluster: %s.\n", or(s.Waiting, "it has not begun"))
+	}
+	leader := "no leader"
+	if s.Leader != nil {
+		leader = "leader " + or(s.Leader.Name, or(s.Leader.ID, "-"))
+	}
+	return fmt.Sprintf("Cluster %s: version %s, %s, this daemon is a %s.\n", or(s.ID, "-"), or(s.Version, "-"), leader, s.Daemon.Role)
+}
+
+// problemLines lists what is wrong.
+func problemLines(s *api.ClusterState) string {
+	var b strings.Builder
+	for _, p := range s.Problems {
+		fmt.Fprintf(&b, "! %s\n", printable(p))
+	}
+	return b.String()
+}
+
+// clusterDaemons formats daemons as a table.
+func clusterDaemons(title string, all []api.ClusterDaemon) string {
+	t := newTable(title, "REGION", "ROLE", "STATE", "VERSION", "HEARD", "ID")
+	for i := range all {
+		d := &all[i]
+		heard := "-"
+		switch {
+		case d.Self:
+			heard = "asked"
+		case d.AgeSeconds != nil:
+			heard = secondsShown(d.AgeSeconds) + " ago"
+		}
+		t.row(or(d.Name, "-"), or(d.Region, "-"), d.Role, or(d.State, "-"), or(d.Version, "-"), heard, or(d.ID, "-"))
+	}
+	return t.String()
+}
+
+// historyText formats the commands, or those that a recovery dropped.
+func historyText(a *api.HistoryAnswer, dropped bool) string {
+	list, none := a.Commands, "The cluster has not begun.\n"
+	if dropped {
+		list = a.Dropped
+	}
+	switch {
+	case a.Alone:
+		return alone
+	case a.Begun:
+		none = "No command was dropped.\n"
+	}
+	if len(list) == 0 {
+		return none
+	}
+	t := newTable("VERSION", "TIME", "AUTHOR", "COMMAND", "REASON")
+	for _, c := range list {
+		t.row(or(c.Version, "-"), c.At.Format(time.RFC3339), or(c.Author, "-"), or(c.Text, "-"), or(c.Reason, "-"))
+	}
+	return t.String()
+}

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/server/admin/api"
+)
+
+// InitCluster executes a request to begin the cluster. It does nothing while
+// something is missing, and once the cluster has begun.
+func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
+	s := r.Control.State()
+	out := api.InitAnswer{DryRun: q.DryRun}
+	switch {
+	case s.Record != nil:
+		out.Cluster = *r.clusterState()
+		return out, nil
+	case s.Fault != "":
+		return out, fmt.Errorf("the control log of this daemon is not open: %s", s.Fault)
+	case len(s.Founders) == 0:
+		return out, errors.New(noFounders)
+	case s.ForeignToAll():
+		return out, errors.New("all peers of this daemon belong to another cluster: correct its addresses, or give it a new state.dir")
+	}
+	known := func(name string) bool {
+		return slices.ContainsFunc(r.Regions, func(g control.FirstRegion) bool { return g.Name == name })
+	}
+	for _, name := range q.Without {
+		if !known(name) {
+			return out, fmt.Errorf("region %q is not in the settings: want one of %s", api.Clip(name), r.regionNames())
+		}
+	}
+	out.Missing = r.missing(&s, q.Without)
+	if len(out.Missing) == 0 && !q.DryRun {
+		var err error
+		r.Control.Do(func(n *control.Node) { err = n.Init(r.Regions) })
+		if err != nil && r.Control.State().Record == nil {
+			return out, trimControl(err)
+		}
+		out.UnderWay = err == nil
+		if !s.Status.Founding {
+			r.Log.Warn("an operator asked for the cluster to begin", "event", "control", "regions", r.regionNames())
+		}
+	}
+	out.Cluster = *r.clusterState()
+	return out, nil
+}
+
+// missing returns what has to be there before a cluster begins: a durable
+// daemon of each region but some, and a majority of the founders.
+func (r *Report) missing(s *ControlState, without []string) []string {
+	var out []string
+	reached := r.reachedRegions(s)
+	for _, g := range r.Regions {
+		if !reached[g.Name] && !slices.Contains(without, g.Name) {
+			out = append(out, fmt.Sprintf("a daemon of region %s with a state.dir", g.Name))
+		}
+	}
+	if live, absent := r.reachedFounders(s); 2*len(live) <= len(s.Founders) {
+		out = append(out, fmt.Sprintf("a majority of cluster.founders: %d of %d are heard, and not %s",
+			len(live), len(s.Founders), strings.Join(absent, ", ")))
+	}
+	return out
+}
+
+func (r *Report) regionNames() string {
+	names := make([]string, len(r.Regions))
+	for i, g := range r.Regions {
+		names[i] = g.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// trimControl returns an error without the name of the package.
+func trimControl(err error) error { return errors.New(strings.TrimPrefix(err.Error(), "control: ")) }
+
+// recoverPoll is the time between two looks whether a recovery is stored.
+const recoverPoll = 20 * time.Millisecond
+
+// RecoverCluster executes a request to recover the control log with the record
+// of this daemon, and waits until that is stored or ctx ends.
+func (r *Report) RecoverCluster(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error) {
+	if q.Daemon != "" && q.Daemon != r.Name {
+		return api.RecoverAnswer{}, fmt.Errorf("this daemon is %s, and not %s: ask the daemon whose record is to be kept", r.Name, api.Clip(q.Daemon))
+	}
+	out := api.RecoverAnswer{DryRun: q.DryRun || q.Daemon == ""}
+	before := r.Control.State()
+	err := fmt.Errorf("the control log of this daemon is not open: %s", before.Fault)
+	r.Control.Do(func(n *control.Node) {
+		err = n.Recover(control.RecoverRequest{
+			Author: q.Author, Reason: q.Reason, Behind: q.Behind, Stopped: q.Stopped, DryRun: out.DryRun,
+		})
+	})
+	if err != nil {
+		return api.RecoverAnswer{}, trimControl(err)
+	}
+	out.Recovery = before.Status.Version.Recovery.Number + 1
+	if !out.DryRun {
+		r.Log.Warn("an operator recovers the control log", "event", "control", "recovery", out.Recovery, "author", q.Author, "reason", q.Reason)
+		t := time.NewTicker(recoverPoll)
+		defer t.Stop()
+		for r.Control.State().Status.Version.Recovery.Number < out.Recovery {
+			select {
+			case <-ctx.Done():
+				return out, errors.New("the recovery is not stored yet: see rld cluster status, and check the disk of state.dir")
+			case <-t.C:
+			}
+		}
+	}
+	out.Cluster = *r.clusterState()
+	return out, nil
+}
+
+// History answers /v1/cluster/history.
+func (r *Report) History() api.HistoryAnswer {
+	if r.Control == nil {
+		return api.HistoryAnswer{Alone: true}
+	}
+	rec := r.Control.State().Record
+	if rec == nil {
+		return api.HistoryAnswer{}
+	}
+	return api.HistoryAnswer{Begun: true, Commands: clusterCommands(rec.History), Dropped: clusterCommands(rec.Dropped)}
+}
+
+func clusterCommands(all []control.Command) []api.ClusterCommand {
+	out := make([]api.ClusterCommand, len(all))
+	for i, c := range all {
+		out[i] = api.ClusterCommand{
+			ID: c.Request.String(), Version: c.Version.String(), At: time.UnixMilli(c.At).UTC(),
+			Author: c.Author, Reason: c.Reason, Text: c.Text,
+		}
+	}
+	return out
+}

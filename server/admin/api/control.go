@@ -1,0 +1,170 @@
+package api
+
+import "time"
+
+// ClusterAnswer is the answer of /v1/cluster.
+type ClusterAnswer struct {
+	// At and Alone are as in MembersAnswer. Cluster is null for a daemon alone.
+	At      time.Time     `json:"at"`
+	Alone   bool          `json:"alone"`
+	Cluster *ClusterState `json:"cluster"`
+}
+
+// ClusterState is the state of the control log, as the daemon that answers
+// knows it.
+type ClusterState struct {
+	// Begun reports that the cluster has begun, BegunAt when. Waiting is what
+	// it waits for, "" once it has begun.
+	Begun   bool       `json:"begun"`
+	BegunAt *time.Time `json:"begun_at"`
+	Waiting string     `json:"waiting"`
+	// ID is that of the cluster. Version and Hash are those of the record, of
+	// the recovery with the number Recovery. All are "" or 0 before the
+	// beginning.
+	ID       string `json:"id"`
+	Version  string `json:"version"`
+	Index    uint64 `json:"index"`
+	Recovery uint32 `json:"recovery"`
+	Hash     string `json:"hash"`
+	// Leader is the leader of the log, null if the daemon knows none.
+	Leader *ClusterDaemon `json:"leader"`
+	// Daemon is the one that answers, Voters are those of the record.
+	Daemon ClusterDaemon   `json:"daemon"`
+	Voters []ClusterDaemon `json:"voters"`
+	// Peers are the other live daemons, by region and name.
+	Peers []ClusterDaemon `json:"peers"`
+	// Regions are those of the record, or those of the settings before the
+	// beginning.
+	Regions []ClusterRegion `json:"regions"`
+	// Founders are those of the settings.
+	Founders []string `json:"founders"`
+	// Problems are sentences with the remedy, the most important first.
+	Problems []string `json:"problems"`
+}
+
+// ClusterDaemon is a daemon in the control log.
+type ClusterDaemon struct {
+	// Region and Name are "" for a voter whose daemon is not live.
+	Region string `json:"region"`
+	Name   string `json:"name"`
+	ID     string `json:"id"`
+	Self   bool   `json:"self"`
+	// Durable daemons have a state.dir.
+	Durable bool              `json:"durable"`
+	Role    ClusterDaemonRole `json:"role"`
+	State   string            `json:"state"`
+	// Version is that of its record, "" without one. AgeSeconds is the age of
+	// its latest message, null without one and for the daemon that answers.
+	Version    string   `json:"version"`
+	AgeSeconds *float64 `json:"age_seconds"`
+}
+
+// ClusterDaemonRole is what a daemon does in the control log.
+type ClusterDaemonRole string
+
+// The roles.
+const (
+	RoleLeader   ClusterDaemonRole = "leader"
+	RoleVoter    ClusterDaemonRole = "voter"
+	RoleLearner  ClusterDaemonRole = "learner" // will vote
+	RoleFollower ClusterDaemonRole = "follower"
+)
+
+// ClusterRegion is a region of the cluster.
+type ClusterRegion struct {
+	Name string `json:"name"`
+	// Weight is its part of limits without weights of their own, as a fraction.
+	Weight   float64 `json:"weight_ratio"`
+	Draining bool    `json:"draining"`
+	// Reached reports that a durable daemon of the region has sent a message.
+	Reached bool `json:"reached"`
+}
+
+// HistoryAnswer is the answer of /v1/cluster/history: the latest commands, the
+// oldest first.
+type HistoryAnswer struct {
+	At       time.Time        `json:"at"`
+	Alone    bool             `json:"alone"`
+	Begun    bool             `json:"begun"`
+	Commands []ClusterCommand `json:"commands"`
+	// Dropped are the commands that a recovery dropped.
+	Dropped []ClusterCommand `json:"dropped"`
+}
+
+// ClusterCommand is a command that changed the record.
+type ClusterCommand struct {
+	ID      string    `json:"id"`
+	Version string    `json:"version"`
+	At      time.Time `json:"at"`
+	Author  string    `json:"author"`
+	Reason  string    `json:"reason"`
+	Text    string    `json:"text"`
+}
+
+// ClusterCommandName is the name of a command about the control log.
+type ClusterCommandName string
+
+// The commands.
+const (
+	InitCluster    ClusterCommandName = "init"
+	RecoverCluster ClusterCommandName = "recover"
+)
+
+// InitRequest is the body of InitCluster.
+type InitRequest struct {
+	// Without are regions of the settings that need no live daemon.
+	Without []string `json:"without,omitempty"`
+	// DryRun requests a check that changes nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// InitAnswer is the answer to InitCluster.
+type InitAnswer struct {
+	At     time.Time `json:"at"`
+	DryRun bool      `json:"dry_run"`
+	// Missing is what has to be there first: nothing was done.
+	Missing []string `json:"missing"`
+	// UnderWay reports that the founders were asked to agree.
+	UnderWay bool         `json:"under_way"`
+	Cluster  ClusterState `json:"cluster"`
+}
+
+// RecoverRequest is the body of RecoverCluster.
+type RecoverRequest struct {
+	// Daemon is the name of the daemon that answers. Without it the answer is
+	// that of a dry run.
+	Daemon string `json:"daemon,omitempty"`
+	Author string `json:"author,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Behind allows a recovery although a live daemon has a later record.
+	// Stopped is the statement that no other voter runs.
+	Behind  bool `json:"behind,omitempty"`
+	Stopped bool `json:"stopped,omitempty"`
+	DryRun  bool `json:"dry_run,omitempty"`
+}
+
+// RecoverAnswer is the answer to RecoverCluster.
+type RecoverAnswer struct {
+	At     time.Time `json:"at"`
+	DryRun bool      `json:"dry_run"`
+	// Recovery is the number of the recovery that begins.
+	Recovery uint32       `json:"recovery"`
+	Cluster  ClusterState `json:"cluster"`
+}
+
+// Check is one line of /readyz?verbose.
+type Check struct {
+	Name  string
+	State CheckState
+	Text  string
+}
+
+// CheckState is the result of a Check. A daemon with a failed one is not ready.
+type CheckState string
+
+// The states.
+const (
+	CheckOK      CheckState = "ok"
+	CheckWaiting CheckState = "waiting"
+	CheckFailed  CheckState = "failed"
+)

@@ -1,0 +1,37 @@
+package telemetry
+
+// ControlStats is a snapshot of the control log. The scrape only reads it and
+// does not keep it.
+type ControlStats struct {
+	// Begun reports that the cluster has begun. Index and Recovery are those of
+	// the version of the record.
+	Begun    bool
+	Index    uint64
+	Recovery uint32
+	// LeaderKnown reports that the daemon knows a leader, Votes and Leads that
+	// it votes and leads, Open that it can store what it has to.
+	LeaderKnown, Votes, Leads, Open bool
+	// Events counts the events since the process started, by kind.
+	Events map[string]uint64
+}
+
+func newControlCollector(read func() ControlStats) *collector {
+	return newCollector(controlFamilies, func(w *writer) {
+		s := read()
+		flag := func(name string, is bool) {
+			n := 0
+			if is {
+				n = 1
+			}
+			put(w, name, n)
+		}
+		flag("control_begun", s.Begun)
+		put(w, "control_version", s.Index)
+		put(w, "control_recovery", uint64(s.Recovery))
+		flag("control_leader_known", s.LeaderKnown)
+		flag("control_voter", s.Votes)
+		flag("control_leads", s.Leads)
+		flag("control_open", s.Open)
+		w.reasons("control_events_total", s.Events)
+	})
+}
