@@ -171,8 +171,14 @@ func (n *Node) byID(d ID) *peer {
 // clock sets the time of the current call.
 func (n *Node) clock(at time.Duration) { n.at, n.events.At = at, at }
 
-// Leave makes the daemon give its vote away before it stops.
-func (n *Node) Leave() { n.leaving = true }
+// Leave makes the daemon give its vote away before it stops. All peers learn it
+// at once, so that those that leave together do not wait for each other.
+func (n *Node) Leave() {
+	n.leaving = true
+	for _, p := range n.peers {
+		n.send(p, Message{})
+	}
+}
 
 // Tick runs the timers. wall is the clock in Unix milliseconds.
 func (n *Node) Tick(at time.Duration, wall int64) {

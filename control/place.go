@@ -132,11 +132,11 @@ func handsOver(n *Node) bool {
 	}
 	here, votes := n.record.open(is.Region), n.record.Voting()
 	return votes > fewVoters && votes%2 == 0 || // the surplus goes next
-		slices.ContainsFunc(n.record.Voters, func(o Voter) bool { return o.Learner }) ||
 		slices.ContainsFunc(n.peers, func(p *peer) bool {
 			live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
-			return live && p.sender.Durable && !p.sender.Leaving && n.record.VoterOf(p.sender.ID) == nil &&
-				n.record.open(p.Region) && (p.Region == is.Region || !here)
+			o := n.record.VoterOf(p.sender.ID)
+			fits := o == nil && n.record.open(p.Region) && (p.Region == is.Region || !here)
+			return live && p.sender.Durable && !p.sender.Leaving && (fits || o != nil && o.Learner)
 		})
 }
 
