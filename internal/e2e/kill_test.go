@@ -3,19 +3,22 @@
 package e2e
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
 
 func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
-	victim := c.daemon("eu-1")
+	victim := c.daemon("eu-0") // a founder
 	others := c.except(victim)
 	tr := c.traffic(60, aim{day, "early", 3}, aim{day, "late", 12}, aim{window, "spread", 2})
 
 	// What only the victim admits, others must still count when it is gone.
 	victim.spend(t, kept, "used", 400)
 	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	c.beginCluster(c.daemon("us-1"), c.daemon("ap-2"))
+	founder := victim.clusterOf(t).Daemon.ID
 	ends := c.nextWindow(brief)
 	victim.spend(t, brief, "used", 400)
 	c.agree(3*time.Second, c.daemons, brief, "used", ampleLimit-400)
@@ -34,6 +37,17 @@ func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
 		t.Errorf("%s came back as the same incarnation %s", victim.name, first)
 	}
 	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	took := c.within(patience, "the control log, with "+victim.name, c.oneCluster)
+	t.Logf("one record at all daemons %s after that", seconds(took))
+	if s := victim.clusterOf(t); s.Daemon.ID != founder {
+		t.Errorf("%s came back with id %s, want %s", victim.name, s.Daemon.ID, founder)
+	}
+	if code, out := victim.rld(t, "cluster status"); code != 0 || !strings.Contains(out, founder) {
+		t.Errorf("rld cluster status at %s: exit code %d: %s", victim.name, code, out)
+	}
+	if code, out := victim.rld(t, "cluster history"); code != 0 || !strings.Contains(out, "the cluster began") {
+		t.Errorf("rld cluster history at %s: exit code %d: %s", victim.name, code, out)
+	}
 	fresh := c.together(&Gap{}, patience)
 	time.Sleep(2 * time.Second) // of load, with it
 	tr.stop()

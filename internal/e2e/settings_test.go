@@ -100,7 +100,12 @@ type addresses struct{ grpc, http, admin, peer, swim string }
 func (c *cluster) settings(d *daemon) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "region: %s\nname: %s\ninsecure: true\nmax_keys: 20000\n", d.region, d.name)
-	fmt.Fprintf(&b, "cluster: {secret_file: %s}\nlimits: {path: %s}\n", c.file("secret"), c.file("limits.yaml"))
+	var founders []string
+	for _, region := range c.regions {
+		founders = append(founders, region+"-0")
+	}
+	fmt.Fprintf(&b, "cluster: {secret_file: %s, founders: [%s]}\n", c.file("secret"), strings.Join(founders, ", "))
+	fmt.Fprintf(&b, "limits: {path: %s}\n", c.file("limits.yaml"))
 	fmt.Fprintf(&b, "grpc: {addr: %q}\nhttp: {addr: %q}\nadmin: {addr: %q}\n", d.at.grpc, d.at.http, d.at.admin)
 	fmt.Fprintf(&b, "peer: {addr: %q}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, d.at.swim)
 	for _, mate := range c.in(d.region) {
