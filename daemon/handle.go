@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // errKilled is the cause of the end of a daemon after Kill.
@@ -53,6 +54,16 @@ func (h *Handle) Members() []gossip.Member {
 
 // Links describes the view of each peer.
 func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now()) }
+
+// Begin asks for the founding of the cluster, as rld cluster init does, and
+// reports whether the cluster has begun. A daemon alone has none.
+func (h *Handle) Begin() bool {
+	if h.d.control == nil {
+		return false
+	}
+	a, err := h.d.report.InitCluster(api.InitRequest{})
+	return err == nil && a.Cluster.Begun
+}
 
 // Reload reads the membership keys and the limits again (SIGHUP). It returns
 // when they are in force or refused, which the log reports.

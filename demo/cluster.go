@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 )
 
@@ -52,12 +54,17 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 		}
 		regions = append(regions, region)
 	}
+	var founders []string
+	for _, name := range o.Regions[:min(len(o.Regions), control.MaxFounders)] {
+		founders = append(founders, daemonName(name, 0))
+	}
 	secret := []byte(rand.Text())
 	c := &cluster{regions: o.Regions, limits: limits}
 	for r, name := range o.Regions {
 		for n := range o.Daemons {
 			cfg := o.base(limits.path)
 			cfg.Region, cfg.Name, cfg.Regions = name, daemonName(name, n), regions
+			cfg.Cluster.Founders = founders
 			cfg.Peer.Addr, cfg.Swim.Addr = at(r, n, peerPort), at(r, n, swimPort)
 			for i := range o.Daemons {
 				cfg.Swim.Seeds = append(cfg.Swim.Seeds, at(r, i, swimPort))
@@ -127,6 +134,20 @@ func (c *cluster) start() error {
 		return err
 	}
 	return atOnce(c.all[1:], (*instance).start)
+}
+
+// beginEvery is the time between two requests to begin the cluster.
+const beginEvery = 500 * time.Millisecond
+
+// begin begins the control log of the cluster, at the first daemon. Nothing of
+// the demo waits for it.
+func (c *cluster) begin(ctx context.Context) {
+	for ctx.Err() == nil {
+		if r := c.all[0].live(); r != nil && r.handle.Begin() {
+			return
+		}
+		pause(ctx, beginEvery)
+	}
 }
 
 // stop stops all daemons in order.

@@ -63,7 +63,12 @@ func Run(ctx context.Context, o Options) error {
 	if formed := s.form(ctx); formed > 0 {
 		s.note(fmt.Sprintf("all daemons know each other after %.1f s; the clients begin", formed.Seconds()))
 	}
+	beginning, stopBeginning := context.WithCancel(ctx)
+	var begin sync.WaitGroup
+	begin.Go(func() { s.cluster.begin(beginning) })
 	s.play(ctx)
+	stopBeginning()
+	begin.Wait()
 	s.wan.Heal() // so that no call waits for a stopped daemon
 	err = s.cluster.stop()
 	if n := s.failed.Load(); n > 0 {

@@ -87,6 +87,9 @@ func operatorPaths() []string {
 	for _, c := range adminapi.LayoutCommands() {
 		out = append(out, "/v1/strict/"+string(c))
 	}
+	for _, c := range adminapi.ClusterCommands() {
+		out = append(out, "/v1/cluster/"+string(c))
+	}
 	return out
 }
 

@@ -124,8 +124,9 @@ func New(o Options) http.Handler {
 	for _, c := range api.LayoutCommands() {
 		mux.HandleFunc("POST /v1/strict/"+string(c), o.answer(layoutCommand(c)))
 	}
-	mux.HandleFunc("POST "+clusterPath+string(api.InitCluster), o.answer(initCluster))
-	mux.HandleFunc("POST "+clusterPath+string(api.RecoverCluster), o.answer(recoverCluster))
+	for _, c := range api.ClusterCommands() {
+		mux.HandleFunc("POST "+clusterPath+string(c), o.answer(clusterCommand(c)))
+	}
 	mux.HandleFunc("POST /v1/explain", o.answer(explain))
 	index := indexText(o.Version, pages)
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })

@@ -40,6 +40,14 @@ func history(r request) (any, error) {
 // errNoControl is the error of a command to a daemon alone.
 var errNoControl = failed(http.StatusConflict, errors.New("this daemon is alone: it has no region, and needs no cluster"))
 
+// clusterCommand serves one command about the control log.
+func clusterCommand(c api.ClusterCommandName) func(request) (any, error) {
+	if c == api.InitCluster {
+		return initCluster
+	}
+	return recoverCluster
+}
+
 func initCluster(r request) (any, error) {
 	var q api.InitRequest
 	if err := r.readCommand(maxLayoutBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {

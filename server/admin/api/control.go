@@ -110,6 +110,11 @@ const (
 	RecoverCluster ClusterCommandName = "recover"
 )
 
+// ClusterCommands returns all commands about the control log.
+func ClusterCommands() []ClusterCommandName {
+	return []ClusterCommandName{InitCluster, RecoverCluster}
+}
+
 // InitRequest is the body of InitCluster.
 type InitRequest struct {
 	// Without are regions of the settings that need no live daemon.
