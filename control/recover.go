@@ -64,6 +64,7 @@ func (n *Node) Recover(q RecoverRequest) error {
 	}
 	r.remember(c)
 	r.conclude(Outcome{Request: c.Request, Version: c.Version})
+	r.Limits.again(r.Version)
 	n.queue(stored{Base: r.Encode()})
 	n.recovering = r
 	n.afterStore(func() {

@@ -1,0 +1,183 @@
+package control
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/georld/rld/rules"
+)
+
+// Effective are the limits that a daemon uses at one time.
+type Effective struct {
+	// Set are the rules with their overrides.
+	Set *rules.Set
+	// Keys are the overrides of keys, ordered by key.
+	Keys []KeyOverride
+	// Next is when the limits change without another entry, in Unix
+	// milliseconds; math.MaxInt64 for never.
+	Next int64
+}
+
+// KeyOverride is what overrides do to a key.
+type KeyOverride struct {
+	Key string
+	// Blocked: each call is denied.
+	Blocked bool
+	// Reset is the version of the latest reset, zero for none. A daemon forgets
+	// the hits of the key when it first learns of a version.
+	Reset Version
+}
+
+// Effective returns the limits in force at a time, by the clock of the daemon
+// in Unix milliseconds. For pending limits these are the smaller amounts: of the
+// rules before and after, and of rules with and without their override.
+//
+// held is the end of the windows in which this daemon may use rights although
+// it learns nothing: peers that know of later limits do not extend it. After
+// it, rights that pending limits move are not used. It is math.MaxInt64 for a
+// daemon that holds none.
+//
+// It returns an error if a rule set cannot be read; the limits before then stay
+// in force.
+func (n *Node) Effective(now, held int64) (*Effective, error) {
+	e := &effective{now: now, next: math.MaxInt64}
+	set := n.limits.none
+	if n.record == nil {
+		return &Effective{Set: set, Next: e.next}, nil
+	}
+	l := &n.record.Limits
+	for i := range l.Steps {
+		s := &l.Steps[i]
+		is, err := n.parse(l.Set(s.Set), s.Sizes)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 && s.From != 0 { // what was before has no effect any more
+			set = is
+			continue
+		}
+		if set, err = e.step(set, is, s.From, held); err != nil {
+			return nil, err
+		}
+	}
+	set, err := set.Replace(e.overrides(l.Overrides, n.emergencies.active()))
+	if err != nil {
+		return nil, err
+	}
+	keys := e.keys(l.Overrides, n.emergencies.active())
+	for i := range n.emergencies.all {
+		e.at(n.emergencies.all[i].End)
+	}
+	return &Effective{Set: set, Keys: keys, Next: e.next}, nil
+}
+
+// effective collects the times at which limits change.
+type effective struct{ now, next int64 }
+
+// at notes a time of a change.
+func (e *effective) at(at int64) {
+	if at > e.now {
+		e.next = min(e.next, at)
+	}
+}
+
+// step returns the rules during the change to a set.
+func (e *effective) step(before, after *rules.Set, from, held int64) (*rules.Set, error) {
+	t := rules.Transition{Before: before, After: after, From: from, Now: e.now, Unaware: from == 0 && e.now >= held}
+	nodes, next := t.Nodes()
+	if next != 0 {
+		e.at(next)
+	} else if from != 0 && e.now >= from {
+		return after, nil
+	}
+	if from == 0 {
+		e.at(held)
+	}
+	return rules.NewSet(nodes)
+}
+
+// overrides returns the function that applies overrides to the limit of a rule.
+func (e *effective) overrides(all []Override, emergencies []Emergency) func(*rules.Rule) *rules.Limit {
+	by := make(map[Number][]*Override)
+	for i := range all {
+		if o := &all[i]; o.Key == "" {
+			by[o.RuleID] = append(by[o.RuleID], o)
+			e.at(o.From)
+			e.at(o.Start)
+			e.at(o.Until)
+		}
+	}
+	for i := range emergencies {
+		if o := &emergencies[i]; o.Key == "" {
+			by[o.RuleID] = append(by[o.RuleID], o.override())
+		}
+	}
+	return func(r *rules.Rule) *rules.Limit {
+		if list := by[Number(r.ID)]; len(list) > 0 && r.Limit != nil && !r.Limit.Unlimited {
+			return e.limit(r.Limit, list)
+		}
+		return r.Limit
+	}
+}
+
+// override returns the emergency override as one of the record.
+func (x *Emergency) override() *Override {
+	return &Override{Target: x.Target, Setting: x.Setting, Emergency: x.ID}
+}
+
+// limit returns the limit of a rule with its overrides: the one in force
+// replaces what the rule has, and all others lower it.
+func (e *effective) limit(base *rules.Limit, all []*Override) *rules.Limit {
+	is := base
+	for _, o := range all {
+		if o.Emergency == 0 && o.inForce(e.now) {
+			if is = o.limit(base); o.Ended != nil {
+				is = rules.Lower(is, base)
+			}
+		}
+	}
+	for _, o := range all {
+		switch {
+		case !o.acts(e.now):
+		case o.Emergency != 0:
+			is = rules.Lower(is, o.above(is, base))
+		case !o.inForce(e.now):
+			is = rules.Lower(is, o.limit(base))
+		}
+	}
+	return is
+}
+
+// keys returns the overrides of keys.
+func (e *effective) keys(all []Override, emergencies []Emergency) []KeyOverride {
+	by := make(map[string]*KeyOverride)
+	note := func(o *Override) {
+		e.at(o.From)
+		e.at(o.Until)
+		if o.Key == "" || !o.acts(e.now) {
+			return
+		}
+		k := by[o.Key]
+		if k == nil {
+			k = &KeyOverride{Key: o.Key}
+			by[o.Key] = k
+		}
+		k.Blocked = k.Blocked || o.Block
+		if o.Reset && o.Version.Compare(k.Reset) > 0 {
+			k.Reset = o.Version
+		}
+	}
+	for i := range all {
+		note(&all[i])
+	}
+	for i := range emergencies {
+		note(emergencies[i].override())
+	}
+	var out []KeyOverride
+	for _, k := range by {
+		out = append(out, *k)
+	}
+	slices.SortFunc(out, func(a, b KeyOverride) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
