@@ -132,7 +132,8 @@ func (e *effective) limit(base *rules.Limit, all []*Override) *rules.Limit {
 	is := base
 	for _, o := range all {
 		if o.Emergency == 0 && o.inForce(e.now) {
-			if is = o.limit(base); o.Ended != nil {
+			is = o.limit(base)
+			if o.Ended != nil && !slices.ContainsFunc(all, func(next *Override) bool { return next.Version == *o.Ended }) {
 				is = rules.Lower(is, base)
 			}
 		}

@@ -95,6 +95,9 @@ func (n *Node) SubmitEmergency(e Emergency) (Number, error) {
 	if err := e.check(); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
+	if e.Key == "" && !n.effect(e.override()).Lowers {
+		return 0, fmt.Errorf("control: %v with %v: an emergency override must lower something", &e.Target, &e.Setting)
+	}
 	if left := e.Until - n.wall; left <= 0 || left > maxEmergency.Milliseconds() {
 		return 0, fmt.Errorf("control: an emergency override until %s: want an end within %v from %s on", when(e.Until), maxEmergency, when(n.wall))
 	}

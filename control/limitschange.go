@@ -29,7 +29,7 @@ type Language struct {
 	Parse func([]RuleFile, []RegionSize) (*rules.Set, error)
 	// Check returns an error for a limit that no file may contain. Overrides
 	// make such limits.
-	Check func(*rules.Limit) error
+	Check func(*rules.Limit, []RegionSize) error
 }
 
 // changes returns how many fields are set.
@@ -47,11 +47,11 @@ func (c *LimitsChange) changes() int {
 func (c *LimitsChange) describe() string {
 	switch {
 	case c.Rules != nil:
-		text := fmt.Sprintf("%d rules applied", c.Rules.Rules)
+		text := "rules applied"
 		if c.Rules.Rollback != nil {
-			text = fmt.Sprintf("rolled back to the %d rules of version %v", c.Rules.Rules, *c.Rules.Rollback)
+			text = fmt.Sprintf("rules rolled back to version %v", *c.Rules.Rollback)
 		}
-		return fmt.Sprintf("%s: lowers %d, raises %d", text, c.Rules.Lowers, c.Rules.Raises)
+		return fmt.Sprintf("%s: %d, of which %d are lower and %d higher or moved", text, c.Rules.Rules, c.Rules.Lowers, c.Rules.Raises)
 	case c.Override != nil && c.Override.Unset:
 		return fmt.Sprintf("%v has no override any more", &c.Override.Target)
 	case c.Override != nil:
@@ -121,7 +121,7 @@ func (n *Node) lookUpLimits(c *LimitsChange) error {
 		next := *c.Override
 		c.Override = &next
 		err := n.lookUp(&next.Target, &next.Setting, !next.Unset)
-		next.Raises = next.Reset || next.Key == "" && !next.Unset && n.raises(&next.Override)
+		next.Raises = next.Reset || next.Key == "" && !next.Unset && n.effect(&next.Override).Raises
 		return err
 	case c.InForce != nil:
 		next := *c.InForce
@@ -235,7 +235,7 @@ func (n *Node) lookUp(t *Target, s *Setting, sets bool) error {
 		return fmt.Errorf("%v has no overage_budget, and an override adds none: apply rules with one", t)
 	}
 	o := Override{Target: *t, Setting: *s}
-	if err := n.cfg.Language.Check(o.limit(r.Limit)); err != nil {
+	if err := n.cfg.Language.Check(o.limit(r.Limit), n.sizes()); err != nil {
 		return fmt.Errorf("%v with %v: %w", t, s, err)
 	}
 	return nil
@@ -251,14 +251,17 @@ func (n *Node) overridden(t *Target) Number {
 	return all[i].RuleID
 }
 
-// raises reports whether an override raises something of its rule.
-func (n *Node) raises(o *Override) bool {
+// effect returns the effect of an override of a rule.
+func (n *Node) effect(o *Override) rules.Effect {
 	set, err := n.latest()
 	if err != nil {
-		return true
+		return rules.Effect{Raises: true}
 	}
 	r := set.Find(rules.ID(o.RuleID))
-	return r == nil || rules.EffectOf(r.Limit, o.limit(r.Limit)).Raises
+	if r == nil {
+		return rules.Effect{Raises: true}
+	}
+	return rules.EffectOf(r.Limit, o.limit(r.Limit))
 }
 
 // find returns the rule of a target: the one with its path, or the only one

@@ -229,7 +229,7 @@ func (o *Override) inForce(at int64) bool { return o.Start != 0 && at >= o.Start
 func (l *Limits) override(c *OverrideChange, author, reason string, v Version, at int64) error {
 	l.prune(at)
 	if c.Unset {
-		return l.unset(c, v)
+		return l.unset(c, v, at)
 	}
 	o := c.Override
 	if err := o.check(&o.Target); err != nil {
@@ -237,7 +237,7 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 	}
 	switch {
 	case o.For <= 0 || o.For > maxFor:
-		return fmt.Errorf("an override of %v for %d ms: want a length of 1 to %d", &o.Target, o.For, int64(maxFor))
+		return fmt.Errorf("an override of %v for %s: want a length of 1 ms to %s", &o.Target, length(o.For), length(maxFor))
 	case o.From != 0 && o.From < at:
 		return fmt.Errorf("an override of %v from %s, which is in the past: it is %s now", &o.Target, when(o.From), when(at))
 	case o.From > at+maxFor:
@@ -245,7 +245,7 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 	case o.Key == "" && o.RuleID == 0:
 		return fmt.Errorf("an override of %v, which no leader looked up", &o.Target)
 	}
-	if err := l.replace(c, v); err != nil {
+	if err := l.replace(c, v, at); err != nil {
 		return err
 	}
 	o.Version, o.Author, o.Reason = v, author, reason
@@ -274,12 +274,15 @@ func (l *Limits) add(o Override) error {
 	return o.validate()
 }
 
-// present returns the override of a target that neither ended nor is an
-// emergency override, nil for none. It is the latest one.
-func (l *Limits) present(t *Target) *Override {
-	for i := range slices.Backward(l.Overrides) {
-		o := &l.Overrides[i]
-		if o.same(t) && o.Emergency == 0 && o.Ended == nil && (o.Until == 0 || o.Start == 0 || o.Until > o.Start) {
+// stays reports whether the override neither ended at a time nor will be ended
+// by another version.
+func (o *Override) stays(at int64) bool { return o.Ended == nil && (o.Until == 0 || at < o.Until) }
+
+// present returns the override of a target that stays and is no emergency
+// override, nil for none.
+func (l *Limits) present(t *Target, at int64) *Override {
+	for i := range l.Overrides {
+		if o := &l.Overrides[i]; o.same(t) && o.Emergency == 0 && o.stays(at) {
 			return o
 		}
 	}
@@ -287,23 +290,23 @@ func (l *Limits) present(t *Target) *Override {
 }
 
 // replace ends the override that another one replaces.
-func (l *Limits) replace(c *OverrideChange, v Version) error {
-	o := l.present(&c.Target)
+func (l *Limits) replace(c *OverrideChange, v Version, at int64) error {
+	o := l.present(&c.Target, at)
 	switch {
 	case o == nil && c.If != nil:
 		return fmt.Errorf("%v has no override of version %v", &c.Target, *c.If)
 	case o == nil:
 		return nil
 	case c.If == nil || *c.If != o.Version:
-		return fmt.Errorf("%v has an override of version %v by %s (%v): unset it, or replace version %v", &c.Target, o.Version, o.Author, &o.Setting, o.Version)
+		return fmt.Errorf("there is override %v by %s: unset it, or replace version %v; %v has %v", o.Version, o.Author, o.Version, &c.Target, &o.Setting)
 	}
 	l.end(v, func(e *Override) bool { return e.Version == o.Version && e.same(&c.Target) })
 	return nil
 }
 
 // unset ends all overrides of a target.
-func (l *Limits) unset(c *OverrideChange, v Version) error {
-	is := func(o *Override) bool { return o.same(&c.Target) && o.Ended == nil }
+func (l *Limits) unset(c *OverrideChange, v Version, at int64) error {
+	is := func(o *Override) bool { return o.same(&c.Target) && o.stays(at) }
 	if i := slices.IndexFunc(l.Overrides, func(o Override) bool { return is(&o) }); i < 0 {
 		return fmt.Errorf("%v has no override", &c.Target)
 	}
