@@ -188,7 +188,7 @@ func (a *limitsAgent) propose(v Version) {
 		return
 	}
 	a.proposed = n.number()
-	r := Request{ID: a.proposed, Author: "control", Change: Change{LimitsChange: LimitsChange{InForce: &InForce{Version: v}}}}
+	r := Request{ID: a.proposed, Author: "control", Change: Change{Limits: &LimitsChange{InForce: &InForce{Version: v}}}}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
 	n.sendRequests()
 }

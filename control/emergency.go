@@ -236,7 +236,7 @@ func (x *emergencies) turn() {
 		if n.requests.index(e.ID) >= 0 {
 			continue
 		}
-		r := Request{ID: e.ID, Author: e.Author, Reason: e.Reason, Change: Change{LimitsChange: LimitsChange{Emergency: &e}}}
+		r := Request{ID: e.ID, Author: e.Author, Reason: e.Reason, Change: Change{Limits: &LimitsChange{Emergency: &e}}}
 		n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
 	}
 }

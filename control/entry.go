@@ -175,7 +175,7 @@ func (r *Record) change(e *Entry) error {
 	}
 	c := e.Command
 	c.Version = r.Version
-	if e.InForce == nil { // which no person asked for
+	if e.Limits == nil || e.Limits.InForce == nil { // which no person asked for
 		r.remember(c)
 	}
 	return r.validate()
@@ -189,7 +189,7 @@ func (c *Change) changes() int {
 			n++
 		}
 	}
-	return n + c.LimitsChange.changes()
+	return n + c.Limits.changes()
 }
 
 // describe returns the text of a change.
@@ -197,12 +197,16 @@ func (c *Change) describe() string {
 	switch {
 	case c.Note != nil:
 		return c.Note.Text
-	case c.Region == nil && c.Dropped == nil:
-		return shorten(c.LimitsChange.describe(), maxText)
+	case c.Limits != nil:
+		return shorten(c.Limits.describe(), maxText)
 	case c.Dropped != nil:
 		return shorten(fmt.Sprintf("a recovery dropped version %v: %s", c.Dropped.Version, c.Dropped.Text), maxText)
 	}
-	switch g := c.Region; g.Op {
+	g := c.Region
+	if g == nil {
+		return ""
+	}
+	switch g.Op {
 	case AddRegion:
 		return fmt.Sprintf("region %s added with %s", g.Name, percent(g.Weight))
 	case WeighRegion:

@@ -119,7 +119,7 @@ func (n *Node) applied(it *Item) {
 	e, err := DecodeEntry(it.Entry)
 	switch {
 	case err != nil: // it was decoded before
-	case e.InForce != nil:
+	case e.Limits != nil && e.Limits.InForce != nil:
 		n.events.Add(LimitsInForce, "", e.Command.Text)
 	default:
 		n.events.Add(Applied, "", e.Command.Text)

@@ -55,7 +55,8 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 	}
 	kind := rapid.IntRange(0, 31).Draw(t, "kind")
 	if kind > 15 {
-		e.LimitsChange = drawLimitsChange(t, r)
+		c := drawLimitsChange(t, r)
+		e.Limits = &c
 		return e
 	}
 	if rapid.IntRange(0, 9).Draw(t, "dropped") == 0 {

@@ -35,6 +35,9 @@ type Language struct {
 // changes returns how many fields are set.
 func (c *LimitsChange) changes() int {
 	n := 0
+	if c == nil {
+		return 0
+	}
 	for _, set := range []bool{c.Rules != nil, c.Override != nil, c.Supplier != nil, c.InForce != nil, c.Emergency != nil} {
 		if set {
 			n++
@@ -68,18 +71,19 @@ func (c *LimitsChange) describe() string {
 
 // change makes the change of an entry at a version.
 func (l *Limits) change(e *Entry, v Version) error {
-	at := e.Command.At
+	c, at := e.Limits, e.Command.At
 	switch {
-	case e.Rules != nil:
-		return l.apply(e.Rules, v, at)
-	case e.Override != nil:
-		return l.override(e.Override, e.Command.Author, e.Command.Reason, v, at)
-	case e.Supplier != nil:
-		return l.supply(e.Supplier)
-	case e.InForce != nil:
-		return l.bringIntoForce(e.InForce, at)
-	case e.Emergency != nil:
-		return l.enter(e.Emergency, v, at)
+	case c == nil:
+	case c.Rules != nil:
+		return l.apply(c.Rules, v, at)
+	case c.Override != nil:
+		return l.override(c.Override, e.Command.Author, e.Command.Reason, v, at)
+	case c.Supplier != nil:
+		return l.supply(c.Supplier)
+	case c.InForce != nil:
+		return l.bringIntoForce(c.InForce, at)
+	case c.Emergency != nil:
+		return l.enter(c.Emergency, v, at)
 	}
 	return nil
 }
@@ -98,6 +102,7 @@ func (l *Limits) hashed() []RuleSet {
 // with all of its text.
 func (n *Node) checkLimits(c *LimitsChange) error {
 	switch {
+	case c == nil:
 	case c.InForce != nil || c.Emergency != nil:
 		return errors.New("an entry that no person submits")
 	case c.Rules != nil && c.Rules.Set != nil:
@@ -110,8 +115,13 @@ func (n *Node) checkLimits(c *LimitsChange) error {
 	return nil
 }
 
-// lookUpLimits sets the fields of a change that the leader sets.
-func (n *Node) lookUpLimits(c *LimitsChange) error {
+// lookUpLimits sets the fields of a change that the leader sets, in a copy.
+func (n *Node) lookUpLimits(e *Entry) error {
+	if e.Limits == nil {
+		return nil
+	}
+	c := *e.Limits
+	e.Limits = &c
 	switch {
 	case c.Rules != nil:
 		next := *c.Rules

@@ -23,19 +23,19 @@ import (
 //	emergency NAME RULE|key=K for=D [requests=N] [mode=M] [block]
 //	limits NAME                 prints the limits that a daemon uses, and what
 //	                            pending ones wait for
-func (s *script) limitsChange(d *datadriven.TestData, args []string) LimitsChange {
+func (s *script) limitsChange(d *datadriven.TestData, args []string) *LimitsChange {
 	switch d.Cmd {
 	case "apply":
 		set, err := NewRuleSet([]RuleFile{{Name: "d", Text: d.Input}})
 		if err != nil {
 			d.Fatalf(s.t, "%v", err)
 		}
-		return LimitsChange{Rules: &RulesChange{Set: set, If: s.version(d, "if")}}
+		return &LimitsChange{Rules: &RulesChange{Set: set, If: s.version(d, "if")}}
 	case "rollback":
 		v := s.indexed(d, args[1])
-		return LimitsChange{Rules: &RulesChange{Rollback: &v, If: s.version(d, "if")}}
+		return &LimitsChange{Rules: &RulesChange{Rollback: &v, If: s.version(d, "if")}}
 	case "supplier":
-		return LimitsChange{Supplier: &Supplier{Domain: args[1], From: SupplierOf(args[2])}}
+		return &LimitsChange{Supplier: &Supplier{Domain: args[1], From: SupplierOf(args[2])}}
 	}
 	o := OverrideChange{If: s.version(d, "if"), Unset: d.Cmd == "unset" || d.Cmd == "unblock"}
 	o.For = s.duration(d, "for", 0).Milliseconds()
@@ -47,7 +47,7 @@ func (s *script) limitsChange(d *datadriven.TestData, args []string) LimitsChang
 		o.Key = key(args[1])
 		o.Block, o.Reset = d.Cmd == "block", d.Cmd == "reset"
 	}
-	return LimitsChange{Override: &o}
+	return &LimitsChange{Override: &o}
 }
 
 // key returns a hash for a number.

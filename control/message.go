@@ -102,7 +102,7 @@ type Change struct {
 	// Dropped names a command that a recovery dropped.
 	Dropped *Command `json:"dropped,omitempty"`
 
-	LimitsChange
+	Limits *LimitsChange `json:"limits,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

@@ -133,7 +133,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "load":
 		out = s.load(d)
 	case "apply", "rollback", "set", "unset", "block", "unblock", "reset", "supplier":
-		out = s.await(d, s.w.find(args[0]), Request{Author: "operator", Change: Change{LimitsChange: s.limitsChange(d, args)}})
+		out = s.await(d, s.w.find(args[0]), Request{Author: "operator", Change: Change{Limits: s.limitsChange(d, args)}})
 	case "emergency":
 		out = s.emergency(d, args)
 	case "limits":
