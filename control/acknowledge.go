@@ -25,6 +25,11 @@ type limitsAgent struct {
 	parsed map[string]*rules.Set // by hash and sizes
 	// stored is the version of the record on disk.
 	stored Version
+	// former are the limits of records whose end a recovery dropped, the oldest
+	// first. They count until all daemons have acknowledged the limits of the
+	// recovery. over is true when that is in force for all windows.
+	former []Limits
+	over   bool
 	// holders are the daemons of the region that may hold rights, nil for those
 	// of the membership.
 	holders []ID
@@ -38,13 +43,17 @@ type limitsAgent struct {
 // maxParsed bounds the rule sets that are kept as rules.
 const maxParsed = 2 * maxSteps
 
+// maxFormer bounds the limits that recoveries dropped. Of more recoveries in a
+// row, the latest one before the last is forgotten.
+const maxFormer = 4
+
 // begin prepares the agent of a node that starts with a record from its disk.
-func (a *limitsAgent) begin(n *Node) {
+func (a *limitsAgent) begin(n *Node, former []Limits) {
 	none, err := rules.NewSet(nil)
 	if err != nil {
 		panic(fmt.Sprintf("control: no rules: %v", err)) // they have no fault
 	}
-	*a = limitsAgent{node: n, none: none, parsed: map[string]*rules.Set{}}
+	*a = limitsAgent{node: n, none: none, parsed: map[string]*rules.Set{}, former: former}
 	if n.record != nil {
 		a.stored = n.record.Version
 	}
@@ -56,6 +65,17 @@ func (a *limitsAgent) begin(n *Node) {
 // when all of them have stored them. Until the first call they are the live
 // daemons of the region.
 func (n *Node) Holders(ids []ID) { n.limits.holders = slices.Clone(ids) }
+
+// keep keeps the limits of a record whose end a recovery dropped. They survive
+// a restart.
+func (a *limitsAgent) keep(l *Limits) {
+	if len(l.Steps)+len(l.Overrides) == 0 {
+		return
+	}
+	a.former = append(slices.Clone(a.former[:min(len(a.former), maxFormer-1)]), *l)
+	a.over = false
+	a.node.queue(stored{Former: &a.former})
+}
 
 // store notes the version of the record once it is stored.
 func (a *limitsAgent) store() {
@@ -141,6 +161,10 @@ func (a *limitsAgent) turn() {
 	n := a.node
 	if n.record == nil {
 		return
+	}
+	if a.over {
+		a.former, a.over = nil, false
+		n.queue(stored{Former: &[]Limits{}})
 	}
 	v := n.record.Limits.Pending()
 	if v == (Version{}) {

@@ -64,6 +64,9 @@ func (n *Node) state() []stored {
 	if all := n.emergencies.all; len(all) > 0 {
 		items = append(items, stored{Emergencies: &all})
 	}
+	if all := n.limits.former; len(all) > 0 {
+		items = append(items, stored{Former: &all})
+	}
 	if all := n.writes.ofVoters(); all != nil {
 		items = append(items, stored{Written: all})
 	}

@@ -41,39 +41,85 @@ type KeyOverride struct {
 // It returns an error if a rule set cannot be read; the limits before then stay
 // in force.
 func (n *Node) Effective(now, held int64) (*Effective, error) {
-	e := &effective{now: now, next: math.MaxInt64}
-	set := n.limits.none
+	e := &effective{node: n, now: now, held: held, next: math.MaxInt64}
 	if n.record == nil {
-		return &Effective{Set: set, Next: e.next}, nil
+		return &Effective{Set: n.limits.none, Next: e.next}, nil
 	}
-	l := &n.record.Limits
+	emergencies := n.emergencies.active()
+	for i := range n.emergencies.all {
+		e.at(n.emergencies.all[i].End)
+	}
+	set, keys, err := e.of(&n.record.Limits, emergencies)
+	if err == nil && len(n.limits.former) > 0 {
+		set, keys, err = e.recovered(set, keys)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Effective{Set: set, Keys: keys, Next: e.next}, nil
+}
+
+// effective computes limits, and collects the times at which they change.
+type effective struct {
+	node            *Node
+	now, held, next int64
+}
+
+// of returns the limits of a record.
+func (e *effective) of(l *Limits, emergencies []Emergency) (*rules.Set, []KeyOverride, error) {
+	set := e.node.limits.none
 	for i := range l.Steps {
 		s := &l.Steps[i]
-		is, err := n.parse(l.Set(s.Set), s.Sizes)
+		is, err := e.node.parse(l.Set(s.Set), s.Sizes)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if i == 0 && s.From != 0 { // what was before has no effect any more
 			set = is
 			continue
 		}
-		if set, err = e.step(set, is, s.From, held); err != nil {
-			return nil, err
+		if set, _, err = e.step(set, is, s.From); err != nil {
+			return nil, nil, err
 		}
 	}
-	set, err := set.Replace(e.overrides(l.Overrides, n.emergencies.active()))
-	if err != nil {
-		return nil, err
-	}
-	keys := e.keys(l.Overrides, n.emergencies.active())
-	for i := range n.emergencies.all {
-		e.at(n.emergencies.all[i].End)
-	}
-	return &Effective{Set: set, Keys: keys, Next: e.next}, nil
+	set, err := set.Replace(e.overrides(l.Overrides, emergencies))
+	return set, e.keys(l.Overrides, emergencies), err
 }
 
-// effective collects the times at which limits change.
-type effective struct{ now, next int64 }
+// recovered returns the limits of a record after recoveries that dropped
+// others: these count as well until those of the record are in force.
+func (e *effective) recovered(set *rules.Set, keys []KeyOverride) (*rules.Set, []KeyOverride, error) {
+	n, from := e.node, int64(0)
+	if r := n.record.Limits.Recovered; r != nil {
+		from = r.From
+	}
+	over := from != 0 && e.now >= from
+	if !over {
+		e.at(from)
+	}
+	var all []*rules.Set
+	for i := range n.limits.former {
+		is, blocked, err := e.of(&n.limits.former[i], nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, is)
+		if !over {
+			keys = append(keys, blocked...)
+		}
+	}
+	is := all[0]
+	for _, next := range append(all[1:], set) {
+		var done bool
+		var err error
+		if is, done, err = e.step(is, next, from); err != nil {
+			return nil, nil, err
+		}
+		over = over && done
+	}
+	n.limits.over = over
+	return is, unique(keys), nil
+}
 
 // at notes a time of a change.
 func (e *effective) at(at int64) {
@@ -82,19 +128,20 @@ func (e *effective) at(at int64) {
 	}
 }
 
-// step returns the rules during the change to a set.
-func (e *effective) step(before, after *rules.Set, from, held int64) (*rules.Set, error) {
-	t := rules.Transition{Before: before, After: after, From: from, Now: e.now, Unaware: from == 0 && e.now >= held}
+// step returns the rules during the change to a set, and whether it is over.
+func (e *effective) step(before, after *rules.Set, from int64) (*rules.Set, bool, error) {
+	t := rules.Transition{Before: before, After: after, From: from, Now: e.now, Unaware: from == 0 && e.now >= e.held}
 	nodes, next := t.Nodes()
 	if next != 0 {
 		e.at(next)
 	} else if from != 0 && e.now >= from {
-		return after, nil
+		return after, true, nil
 	}
 	if from == 0 {
-		e.at(held)
+		e.at(e.held)
 	}
-	return rules.NewSet(nodes)
+	set, err := rules.NewSet(nodes)
+	return set, false, err
 }
 
 // overrides returns the function that applies overrides to the limit of a rule.
@@ -152,22 +199,18 @@ func (e *effective) limit(base *rules.Limit, all []*Override) *rules.Limit {
 
 // keys returns the overrides of keys.
 func (e *effective) keys(all []Override, emergencies []Emergency) []KeyOverride {
-	by := make(map[string]*KeyOverride)
+	var out []KeyOverride
 	note := func(o *Override) {
 		e.at(o.From)
 		e.at(o.Until)
 		if o.Key == "" || !o.acts(e.now) {
 			return
 		}
-		k := by[o.Key]
-		if k == nil {
-			k = &KeyOverride{Key: o.Key}
-			by[o.Key] = k
-		}
-		k.Blocked = k.Blocked || o.Block
-		if o.Reset && o.Version.Compare(k.Reset) > 0 {
+		k := KeyOverride{Key: o.Key, Blocked: o.Block}
+		if o.Reset {
 			k.Reset = o.Version
 		}
+		out = append(out, k)
 	}
 	for i := range all {
 		note(&all[i])
@@ -175,10 +218,24 @@ func (e *effective) keys(all []Override, emergencies []Emergency) []KeyOverride 
 	for i := range emergencies {
 		note(emergencies[i].override())
 	}
+	return unique(out)
+}
+
+// unique merges the overrides of each key, in the order of keys.
+func unique(all []KeyOverride) []KeyOverride {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b KeyOverride) int { return cmp.Compare(a.Key, b.Key) })
 	var out []KeyOverride
-	for _, k := range by {
-		out = append(out, *k)
+	for _, k := range all {
+		last := len(out) - 1
+		if last < 0 || out[last].Key != k.Key {
+			out = append(out, k)
+			continue
+		}
+		out[last].Blocked = out[last].Blocked || k.Blocked
+		if k.Reset.Compare(out[last].Reset) > 0 {
+			out[last].Reset = k.Reset
+		}
 	}
-	slices.SortFunc(out, func(a, b KeyOverride) int { return cmp.Compare(a.Key, b.Key) })
 	return out
 }

@@ -42,6 +42,17 @@ type Limits struct {
 	Suppliers []Supplier `json:"suppliers,omitempty"`
 	// Entered are the emergency overrides that became entries.
 	Entered []Entered `json:"entered,omitempty"`
+	// Recovered is the latest recovery, nil for none.
+	Recovered *RecoveredLimits `json:"recovered,omitempty"`
+}
+
+// RecoveredLimits makes all daemons acknowledge the limits of a recovery:
+// before, some of them may use limits of entries that the recovery dropped.
+type RecoveredLimits struct {
+	Version Version `json:"version"`
+	// From is when the limits of the recovery are in force, in Unix
+	// milliseconds, 0 while they are pending.
+	From int64 `json:"from,omitempty"`
 }
 
 // RulesVersion is a version of the rules.
@@ -148,6 +159,9 @@ func (l *Limits) Pending() Version {
 	}
 	if s := l.Latest(); s != nil && s.From == 0 {
 		note(s.Version)
+	}
+	if r := l.Recovered; r != nil && r.From == 0 {
+		note(r.Version)
 	}
 	for i := range l.Overrides {
 		switch o := &l.Overrides[i]; {
@@ -296,6 +310,9 @@ func (l *Limits) bringIntoForce(c *InForce, at int64) error {
 	if s := l.Latest(); s != nil && s.From == 0 {
 		s.From, s.Over = c.From, max(c.From, c.Over)
 	}
+	if r := l.Recovered; r != nil && r.From == 0 {
+		l.Recovered = &RecoveredLimits{r.Version, c.From}
+	}
 	l.Overrides = slices.Clone(l.Overrides)
 	for i := range l.Overrides {
 		l.Overrides[i].bringIntoForce(c)
@@ -325,20 +342,6 @@ func (l *Limits) supply(s *Supplier) error {
 		l.Suppliers = nil
 	}
 	return nil
-}
-
-// again makes the active set pending after a recovery: daemons may use limits
-// of entries that it dropped, so all must acknowledge the set once more.
-func (l *Limits) again(v Version) {
-	if s := l.Latest(); s != nil {
-		steps := slices.Clone(l.Steps)
-		if s.From == 0 {
-			steps = steps[:len(steps)-1]
-		} else if len(steps) == maxSteps { // the same set twice
-			steps = steps[1:]
-		}
-		l.Steps = append(steps, Step{Version: v, Set: s.Set, Sizes: s.Sizes})
-	}
 }
 
 // validate returns an error if the limits break an invariant.

@@ -181,6 +181,9 @@ func (n *Node) lookUpInForce(c *InForce) error {
 	}
 	l := &n.record.Limits
 	c.From = n.wall + n.cfg.InForce.Milliseconds()
+	if r := l.Recovered; r != nil && r.From == 0 { // some may have used limits of any shape
+		c.From += n.cfg.Horizon.Milliseconds()
+	}
 	s := l.Latest()
 	if s == nil || s.From != 0 {
 		return nil

@@ -83,7 +83,7 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	n.self = start.self
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
-	n.limits.begin(n)
+	n.limits.begin(n, start.former)
 	n.emergencies = emergencies{node: n, all: start.emergencies, digest: digestOf(start.emergencies), sent: map[*peer]time.Duration{}}
 	n.writes = writes{node: n, latest: map[ID]Written{}}
 	for _, h := range start.written {

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/raft/v3"
@@ -36,6 +37,8 @@ type stored struct {
 	Dropped *[]Command `json:"dropped,omitempty"`
 	// Emergencies are the emergency overrides.
 	Emergencies *[]heldEmergency `json:"emergencies,omitempty"`
+	// Former are limits of records whose end a recovery dropped.
+	Former *[]Limits `json:"former,omitempty"`
 }
 
 // ofVoter reports whether the item is of a voter.
@@ -97,6 +100,7 @@ type Start struct {
 	dropped  []Command
 
 	emergencies []heldEmergency
+	former      []Limits
 }
 
 // Recover returns the state that stored items add up to.
@@ -143,10 +147,23 @@ func (s *Start) apply(data []byte) error {
 		s.dropped = (*in.Dropped)[:min(len(*in.Dropped), maxDropped)]
 	case in.Emergencies != nil:
 		s.emergencies = (*in.Emergencies)[:min(len(*in.Emergencies), MaxEmergencies)]
+	case in.Former != nil:
+		return s.applyFormer(*in.Former)
 	case in.Written != nil:
 		s.written = in.Written[:min(len(in.Written), maxWritten)]
 	default:
 		return s.applyRaft(&in)
+	}
+	return nil
+}
+
+// applyFormer takes limits that a recovery dropped.
+func (s *Start) applyFormer(all []Limits) error {
+	s.former = all[:min(len(all), maxFormer)]
+	for i := range s.former {
+		if err := errors.Join(s.former[i].validate(), s.former[i].verify()); err != nil {
+			return err
+		}
 	}
 	return nil
 }

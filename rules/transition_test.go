@@ -264,3 +264,31 @@ func TestDifferences(t *testing.T) {
 		})
 	}
 }
+
+// TestReplace checks that a set with other limits has them at the same rules,
+// and that a set without others is the same one.
+func TestReplace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		set := drawSet(t, 3)
+		if is, err := set.Replace(func(r *rules.Rule) *rules.Limit { return r.Limit }); err != nil || is != set {
+			t.Fatalf("another set, error %v", err)
+		}
+		is, err := set.Replace(func(r *rules.Rule) *rules.Limit {
+			if r.Limit == nil {
+				return nil
+			}
+			l := *r.Limit
+			l.Requests = uint32(r.Index) + 100
+			return &l
+		})
+		if err != nil || len(is.Rules()) != len(set.Rules()) {
+			t.Fatalf("%d of %d rules, error %v", len(is.Rules()), len(set.Rules()), err)
+		}
+		for i, r := range set.Rules() {
+			o := is.Rules()[i]
+			if o.ID != r.ID || (o.Limit == nil) != (r.Limit == nil) || o.Limit != nil && o.Limit.Requests != uint32(i)+100 {
+				t.Fatalf("rule %d is %+v, of %+v", i, o, r)
+			}
+		}
+	})
+}

@@ -39,7 +39,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}),
-		dropped: make(map[control.Number]control.Command), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set)},
+		dropped: make(map[control.Number]control.Command), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set), make(map[rules.ID]uint32)},
 	}
 	for _, d := range t.world.Daemons() { // before any of them has another name
 		if slices.Contains(t.world.Config().Founders(), d.Name) {

@@ -16,6 +16,7 @@ import (
 type controlLimits struct {
 	finding
 	sets map[string]*rules.Set // by hash and sizes
+	ever map[rules.ID]uint32   // the most requests that were in force anywhere
 }
 
 // read returns the rules of a step.
@@ -62,6 +63,12 @@ func (a *controlLimits) changed(d *sim.Daemon, r *control.Record) {
 		if is, known := most[rules.ID(o.RuleID)]; known && o.Start != 0 && o.Requests != nil {
 			most[rules.ID(o.RuleID)] = max(is, *o.Requests)
 		}
+	}
+	for id, n := range most {
+		a.ever[id] = max(a.ever[id], n)
+	}
+	if l.Recovered != nil { // the daemon may keep to limits that it dropped
+		most = a.ever
 	}
 	now := d.Instant(a.world.Now()).Wall / int64(time.Millisecond)
 	e, err := d.ControlLog().Effective(now, math.MaxInt64)
