@@ -165,7 +165,7 @@ func (l *Limits) Pending() Version {
 	}
 	for i := range l.Overrides {
 		switch o := &l.Overrides[i]; {
-		case o.Ended != nil:
+		case o.Ended != nil && !o.Final:
 			note(*o.Ended)
 		case o.Start == 0:
 			note(o.Version)

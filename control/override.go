@@ -44,8 +44,9 @@ type Override struct {
 	Start int64 `json:"start,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	// Ended is the version that unset or replaced it, nil for none. It has its
-	// effect until that is in force.
+	// effect until that is in force: Final is true when Until is its end.
 	Ended *Version `json:"ended,omitempty"`
+	Final bool     `json:"final,omitempty"`
 	// Emergency is the number of the emergency override that it was, 0 for
 	// none. Such a one never raises.
 	Emergency Number `json:"emergency,omitzero"`
@@ -210,12 +211,12 @@ func (o *Override) bringIntoForce(c *InForce) {
 			o.Until = o.Start + rules.CeilWindow(o.For, window)
 		}
 	}
-	if o.Ended != nil && o.Ended.Compare(c.Version) <= 0 {
+	if o.Ended != nil && !o.Final && o.Ended.Compare(c.Version) <= 0 {
 		end := rules.CeilWindow(c.From, window)
 		if o.Until == 0 || end < o.Until {
 			o.Until = end
 		}
-		o.Ended = nil
+		o.Final = true
 	}
 }
 
@@ -249,7 +250,7 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 		return err
 	}
 	o.Version, o.Author, o.Reason = v, author, reason
-	o.Start, o.Until, o.Ended, o.Emergency = 0, 0, nil, 0
+	o.Start, o.Until, o.Ended, o.Final, o.Emergency = 0, 0, nil, false, 0
 	if o.From = max(o.From, at); !o.Raises {
 		o.Until = o.From + o.For
 	}
@@ -274,8 +275,8 @@ func (l *Limits) add(o Override) error {
 	return o.validate()
 }
 
-// stays reports whether the override neither ended at a time nor will be ended
-// by another version.
+// stays reports whether the override neither ended at a time nor was ended by
+// another version.
 func (o *Override) stays(at int64) bool { return o.Ended == nil && (o.Until == 0 || at < o.Until) }
 
 // present returns the override of a target that stays and is no emergency
