@@ -35,6 +35,18 @@ type Config struct {
 	// ReplaceAfter is how long a voter may be away before another daemon of its
 	// region takes its place, default 10 minutes.
 	ReplaceAfter time.Duration
+	// Language reads the rules. Without it changes of the rules are refused.
+	Language Language
+	// InForce is the time from the acknowledgement of all regions until limits
+	// are in force, so that daemons know that before a window starts, default
+	// 1 s.
+	InForce time.Duration
+	// Horizon is added to InForce where rights move: in the meantime, all
+	// daemons that do not know it lose those they hold. Default 10 s.
+	Horizon time.Duration
+	// VerifyEmergency returns an error for the signature of an emergency
+	// override that does not count. If it is nil, all count.
+	VerifyEmergency func(*Emergency) error
 	// Entries is how many entries are kept in memory for those that lag,
 	// default 1,024. Others receive the whole record.
 	Entries int
@@ -48,6 +60,8 @@ func (c Config) withDefaults() Config {
 	c.Stable = cmp.Or(c.Stable, 10*time.Second)
 	c.ReplaceAfter = cmp.Or(c.ReplaceAfter, 10*time.Minute)
 	c.Entries = cmp.Or(c.Entries, 1_024)
+	c.InForce = cmp.Or(c.InForce, time.Second)
+	c.Horizon = cmp.Or(c.Horizon, 10*time.Second)
 	c.Founders = slices.Sorted(slices.Values(c.Founders))
 	return c
 }
@@ -64,7 +78,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):
 		return fmt.Errorf("control: founders %v: want each once", c.Founders)
-	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter) < 0 || c.Entries < 0:
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon) < 0 || c.Entries < 0:
 		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
 	}
 	return nil

@@ -61,6 +61,12 @@ func (n *Node) state() []stored {
 	if all := n.dropped.all; len(all) > 0 {
 		items = append(items, stored{Dropped: &all})
 	}
+	if all := n.emergencies.all; len(all) > 0 {
+		items = append(items, stored{Emergencies: &all})
+	}
+	if all := n.limits.former; len(all) > 0 {
+		items = append(items, stored{Former: &all})
+	}
 	if all := n.writes.ofVoters(); all != nil {
 		items = append(items, stored{Written: all})
 	}
@@ -179,7 +185,16 @@ func (n *Node) Snapshot() [][]byte {
 // encoded returns the JSON form of the record.
 func (n *Node) encoded() []byte {
 	if n.form.of != n.record {
-		n.form.of, n.form.json = n.record, n.record.Encode()
+		n.form = form{of: n.record, json: n.record.Encode()}
 	}
 	return n.form.json
+}
+
+// packed returns the record as it is sent.
+func (n *Node) packed() []byte {
+	data := n.encoded()
+	if n.form.packed == nil {
+		n.form.packed = pack(data)
+	}
+	return n.form.packed
 }

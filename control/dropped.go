@@ -13,7 +13,8 @@ const (
 	// daemon has to report, maxDroppedBytes their JSON form.
 	maxDropped      = 100
 	maxDroppedBytes = 256 << 10
-	// dropsAtOnce bounds those that a daemon reports at a time.
+	// dropsAtOnce bounds those that a daemon reports at a time, and likewise the
+	// emergency overrides that it submits.
 	dropsAtOnce = 4
 )
 

@@ -152,11 +152,7 @@ func (r *Record) check(e *Entry) (string, error) {
 	if err := checkTexts(e.Command.Author, e.Command.Reason, text); err != nil {
 		return "", err
 	}
-	// Later outcomes need no check.
-	if size := len(next.Encode()); size > MaxRecordBytes-maxOutcomeBytes {
-		return "", fmt.Errorf("the record would have %d bytes: want at most %d", size, MaxRecordBytes-maxOutcomeBytes)
-	}
-	return text, nil
+	return text, next.checkBytes()
 }
 
 // change makes the change of an entry, at the version of the record.
@@ -174,9 +170,14 @@ func (r *Record) change(e *Entry) error {
 			return err
 		}
 	}
+	if err := r.Limits.change(e, r.Version); err != nil {
+		return err
+	}
 	c := e.Command
 	c.Version = r.Version
-	r.remember(c)
+	if e.Limits == nil || e.Limits.InForce == nil { // which no person asked for
+		r.remember(c)
+	}
 	return r.validate()
 }
 
@@ -188,7 +189,7 @@ func (c *Change) changes() int {
 			n++
 		}
 	}
-	return n
+	return n + c.Limits.changes()
 }
 
 // describe returns the text of a change.
@@ -196,10 +197,16 @@ func (c *Change) describe() string {
 	switch {
 	case c.Note != nil:
 		return c.Note.Text
+	case c.Limits != nil:
+		return shorten(c.Limits.describe(), maxText)
 	case c.Dropped != nil:
 		return shorten(fmt.Sprintf("a recovery dropped version %v: %s", c.Dropped.Version, c.Dropped.Text), maxText)
 	}
-	switch g := c.Region; g.Op {
+	g := c.Region
+	if g == nil {
+		return ""
+	}
+	switch g.Op {
 	case AddRegion:
 		return fmt.Sprintf("region %s added with %s", g.Name, percent(g.Weight))
 	case WeighRegion:

@@ -44,6 +44,10 @@ const (
 	// StoreFailed, StoreMended: items could not be stored; they can again.
 	StoreFailed
 	StoreMended
+	// LimitsInForce: pending limits will be in force from the time in Text on.
+	LimitsInForce
+	// EmergencyTaken: an emergency override counts. Text describes it.
+	EmergencyTaken
 
 	eventKinds = iota // their number
 )
@@ -56,7 +60,7 @@ func (k EventKind) String() string {
 	return enum.Name(k,
 		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
 		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
-		"old disk", "rejected", "abstains", "store failed", "store mended",
+		"old disk", "rejected", "abstains", "store failed", "store mended", "limits in force", "emergency taken",
 	)
 }
 

@@ -70,7 +70,7 @@ func (n *Node) takeBase(p *peer, m *Message) {
 	if n.record != nil && !n.diverged && m.Version.Compare(n.record.Version) <= 0 {
 		return // the version is that of the base, or a later one
 	}
-	r, err := DecodeRecord(m.Base)
+	r, err := unpackRecord(m.Base)
 	if err != nil {
 		n.events.AddOnce(Rejected, p.Name, "record", err.Error())
 		return
@@ -109,8 +109,21 @@ func (n *Node) adopt(r *Record) {
 	r.Hash()
 	n.record, n.log, n.diverged = r, nil, false
 	n.queue(stored{Base: n.encoded()})
+	n.limits.store()
 	n.resolve()
 	n.followVoters()
+}
+
+// applied notes an entry that changed the record.
+func (n *Node) applied(it *Item) {
+	e, err := DecodeEntry(it.Entry)
+	switch {
+	case err != nil: // it was decoded before
+	case e.Limits != nil && e.Limits.InForce != nil:
+		n.events.Add(LimitsInForce, "", e.Command.Text)
+	default:
+		n.events.Add(Applied, "", e.Command.Text)
+	}
 }
 
 // apply applies the next committed entry.
@@ -132,12 +145,13 @@ func (n *Node) apply(it *Item) {
 		if o := next.Outcomes[len(next.Outcomes)-1]; o.Refused != "" {
 			n.events.Add(CommandRefused, "", o.Refused)
 		} else {
-			n.events.Add(Applied, "", next.History[len(next.History)-1].Text)
+			n.applied(it)
 		}
 	}
 	next.Hash()
 	n.record = next
 	n.queue(stored{Log: next.Version.Recovery, Item: it})
+	n.limits.store()
 	n.log = append(n.log, *it)
 	if len(n.log) >= 2*n.cfg.Entries {
 		n.log = slices.Clone(n.log[len(n.log)-n.cfg.Entries:])
@@ -172,7 +186,7 @@ func (n *Node) sendDifference(p *peer, cluster Number, have Version) {
 	if cluster == 0 || have.Recovery != here.Recovery || have.Index+1 < first {
 		if n.at-p.baseAt >= n.cfg.Heartbeat/2 {
 			p.baseAt = n.at
-			n.send(p, Message{Base: n.encoded()})
+			n.send(p, Message{Base: n.packed()})
 		}
 		return
 	}

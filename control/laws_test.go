@@ -53,7 +53,12 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 		e.Command, e.Refused = Command{Request: e.Command.Request}, shorten(drawText(t), maxRefusal)
 		return e
 	}
-	kind := rapid.IntRange(0, 15).Draw(t, "kind")
+	kind := rapid.IntRange(0, 31).Draw(t, "kind")
+	if kind > 15 {
+		c := drawLimitsChange(t, r)
+		e.Limits = &c
+		return e
+	}
 	if rapid.IntRange(0, 9).Draw(t, "dropped") == 0 {
 		e.Dropped = &Command{
 			Request: drawNumber(t), Version: Version{Recovery{rapid.Uint32().Draw(t, "recovery"), 7}, 1}, Author: drawText(t), Text: drawText(t),
@@ -260,7 +265,11 @@ func FuzzRecord(f *testing.F) {
 	for _, items := range aHistory(f) {
 		for _, data := range items {
 			var s stored
-			if err := json.Unmarshal(data, &s); err != nil {
+			form, err := unpack(data, maxItem)
+			if err == nil {
+				err = json.Unmarshal(form, &s)
+			}
+			if err != nil {
 				f.Fatal(err)
 			}
 			switch {

@@ -30,6 +30,13 @@ type Sender struct {
 	// Leader is the leader of the control log as far as it knows, zero for
 	// none.
 	Leader ID `json:"leader,omitzero"`
+	// Stored is the version that it has stored, and Region the one that all
+	// daemons of its region have stored that may hold rights. Both are zero
+	// while no limits are pending.
+	Stored Version `json:"stored,omitzero"`
+	Region Version `json:"region,omitzero"`
+	// Emergencies is a hash of the emergency overrides that it has, 0 for none.
+	Emergencies Number `json:"emergencies,omitzero"`
 }
 
 // Message is a message between the nodes of two daemons. Each one carries the
@@ -65,6 +72,9 @@ type Message struct {
 	Written *Written `json:"written,omitempty"`
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
+
+	// Emergencies are the emergency overrides of the sender.
+	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
 
 // Item is a committed entry of the log.
@@ -91,6 +101,8 @@ type Change struct {
 	Note   *Note         `json:"note,omitempty"`
 	// Dropped names a command that a recovery dropped.
 	Dropped *Command `json:"dropped,omitempty"`
+
+	Limits *LimitsChange `json:"limits,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

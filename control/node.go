@@ -26,12 +26,9 @@ type Node struct {
 	peers   []*peer // ascending by address
 	leaving bool
 
-	record *Record // nil before the founding
-	log    []Item  // committed entries before and at the record, contiguous
-	form   struct {
-		of   *Record
-		json []byte
-	} // JSON form of a record
+	record       *Record // nil before the founding
+	log          []Item  // committed entries before and at the record, contiguous
+	form         form
 	confirmation confirmation
 	diverged     bool // the record must be replaced
 	// abstains is why the voter of this daemon stopped until the next start,
@@ -44,6 +41,9 @@ type Node struct {
 	requests   requests
 	writes     writes
 	dropped    dropped
+	limits     limitsAgent
+
+	emergencies emergencies
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 
@@ -51,6 +51,12 @@ type Node struct {
 	disk   disk
 	out    []Message
 	events eventlog.Log[EventKind]
+}
+
+// form holds the forms of a record that were needed.
+type form struct {
+	of           *Record
+	json, packed []byte
 }
 
 // dues are the times of periodic work.
@@ -78,6 +84,8 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	n.self = start.self
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
+	n.limits.begin(n, start.former)
+	n.emergencies = emergencies{node: n, all: start.emergencies, digest: digestOf(start.emergencies), sent: map[*peer]time.Duration{}}
 	n.writes = writes{node: n, latest: map[ID]Written{}}
 	for _, h := range start.written {
 		n.writes.latest[h.ID] = h
@@ -187,6 +195,8 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.found()
 	n.turnRaft()
 	n.dropped.turn()
+	n.emergencies.turn()
+	n.limits.turn()
 	n.sendRequests()
 	n.compare()
 	n.confirmation.turn()
@@ -222,6 +232,8 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	n.receiveRaft(p, m)
 	n.receiveRequests(p, m)
 	n.confirmation.receive(p, m)
+	n.emergencies.receive(p, m)
+	n.limits.turn()
 	n.turnRaft()
 	return nil
 }
@@ -269,6 +281,10 @@ func (n *Node) sender() Sender {
 	if n.raft != nil {
 		s.Applied = n.raft.applied
 	}
+	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
+		s.Stored, s.Region = n.limits.stored, n.limits.ofRegion()
+	}
+	s.Emergencies = n.emergencies.digest
 	return s
 }
 

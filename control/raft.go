@@ -91,7 +91,7 @@ func (n *Node) resumeRaft(s *Start) error {
 	}
 	// The record of a snapshot is stored after it.
 	if snap, err := s.storage.Snapshot(); err == nil && len(snap.GetData()) > 0 {
-		r, err := DecodeRecord(snap.GetData())
+		r, err := unpackRecord(snap.GetData())
 		if err != nil {
 			return fmt.Errorf("control: %w", err)
 		}
@@ -339,7 +339,7 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 func (v *raftNode) restore(s *raftpb.Snapshot) error {
 	at := s.GetMetadata()
 	v.conf, v.applied, v.term, v.dated = at.GetConfState(), at.GetIndex(), at.GetTerm(), false
-	r, err := DecodeRecord(s.GetData())
+	r, err := unpackRecord(s.GetData())
 	if err != nil {
 		return err
 	}
@@ -410,7 +410,7 @@ func (v *raftNode) compact() error {
 	if err != nil || n.record.Version.Index != v.applied || !v.dated && !full {
 		return err
 	}
-	if _, err = v.storage.CreateSnapshot(v.applied, v.conf, n.record.Encode()); err != nil {
+	if _, err = v.storage.CreateSnapshot(v.applied, v.conf, n.packed()); err != nil {
 		return err
 	}
 	v.dated = false

@@ -109,7 +109,7 @@ func checkRaft(m *raftpb.Message) error {
 // checkSnapshot returns the record of a snapshot, and an error for one that no
 // leader sends.
 func checkSnapshot(s *raftpb.Snapshot) (*Record, error) {
-	r, err := DecodeRecord(s.GetData())
+	r, err := unpackRecord(s.GetData())
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,11 @@ import (
 const (
 	// Format is the newest format of records that this version reads.
 	Format = 1
-	// MaxRecordBytes bounds a record in its JSON form.
-	MaxRecordBytes = 3 << 20
+	// MaxRecordBytes bounds a record as it is stored and sent, in bytes: a
+	// frame and an item on disk have 4 MiB at most.
+	MaxRecordBytes = 4<<20 - 64<<10
+	// maxRecordJSON bounds its JSON form.
+	maxRecordJSON = 16 << 20
 	// MaxRegions bounds the regions of a record.
 	MaxRegions = 64
 	// maxHistory bounds the commands that a record describes, maxHistoryBytes
@@ -60,6 +63,9 @@ type Record struct {
 	// Dropped are the latest commands that a recovery dropped, as far as a
 	// daemon was left that knew of them.
 	Dropped []Command `json:"dropped,omitempty"`
+
+	// Limits are the limits of the cluster.
+	Limits Limits `json:"limits,omitzero"`
 
 	hash string // of Hash, empty before its first call
 }
@@ -238,12 +244,42 @@ func (r *Record) Encode() []byte {
 	return data
 }
 
+// pack returns the record as it is stored and sent.
+func (r *Record) pack() []byte { return pack(r.Encode()) }
+
+// checkBytes returns an error for a record that is too large. There is room for
+// the outcomes of later commands, which are not checked.
+func (r *Record) checkBytes() error {
+	form := r.Encode()
+	size := len(form)
+	if size > maxRecordJSON-maxOutcomeBytes {
+		return fmt.Errorf("the record would have %d bytes in JSON: want at most %d", size, maxRecordJSON-maxOutcomeBytes)
+	}
+	if size > MaxRecordBytes-maxOutcomeBytes { // packed data is never larger
+		size = len(pack(form))
+	}
+	if size > MaxRecordBytes-maxOutcomeBytes {
+		return fmt.Errorf("the record would have %d bytes compressed: want at most %d", size, MaxRecordBytes-maxOutcomeBytes)
+	}
+	return nil
+}
+
+// unpackRecord reads a record as it is stored and sent.
+func unpackRecord(data []byte) (*Record, error) {
+	form, err := unpack(data, maxRecordJSON)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	return DecodeRecord(form)
+}
+
 // Hash returns a hash of everything but the version. Its first call is not safe
 // for concurrent use; a Node makes it before others get the record.
 func (r *Record) Hash() string {
 	if r.hash == "" {
 		c := *r
 		c.Version = Version{}
+		c.Limits.Sets = r.Limits.hashed()
 		sum := sha256.Sum256(c.Encode())
 		r.hash = hex.EncodeToString(sum[:16])
 	}
@@ -253,8 +289,8 @@ func (r *Record) Hash() string {
 // DecodeRecord reads the JSON form of a record. It refuses a record of a newer
 // format, and one that breaks an invariant.
 func DecodeRecord(data []byte) (*Record, error) {
-	if len(data) > MaxRecordBytes {
-		return nil, fmt.Errorf("record of %d bytes: want at most %d", len(data), MaxRecordBytes)
+	if len(data) > maxRecordJSON {
+		return nil, fmt.Errorf("record of %d bytes: want at most %d", len(data), maxRecordJSON)
 	}
 	var head struct{ Format int }
 	if err := json.Unmarshal(data, &head); err != nil {
@@ -270,6 +306,9 @@ func DecodeRecord(data []byte) (*Record, error) {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	if err := r.validate(); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if err := r.Limits.verify(); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	if !bytes.Equal(r.Encode(), data) {
@@ -319,5 +358,5 @@ func (r *Record) validate() error {
 	if len(r.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)
 	}
-	return nil
+	return r.Limits.validate()
 }

@@ -42,6 +42,7 @@ func (n *Node) Recover(q RecoverRequest) error {
 	}
 	r.remember(c)
 	r.conclude(Outcome{Request: c.Request, Version: c.Version})
+	r.Limits.Recovered = &RecoveredLimits{Version: r.Version}
 	n.queue(stored{Base: r.Encode()})
 	n.recovering = r
 	n.afterStore(func() {
@@ -96,5 +97,6 @@ func (n *Node) dropTail(r *Record, peer string) {
 		n.events.Add(TailDropped, peer, fmt.Sprintf(
 			"recovery %d begins before version %v, which has %d commands more", r.Version.Recovery.Number, here.Version, len(lost)))
 		n.dropped.add(lost)
+		n.limits.keep(&here.Limits)
 	}
 }

@@ -59,6 +59,9 @@ func (n *Node) Submit(r Request) (Number, error) {
 	if err := checkTexts(r.Author, r.Reason, r.describe()); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
+	if err := n.checkLimits(r.Limits); err != nil {
+		return 0, fmt.Errorf("control: %w", err)
+	}
 	if err := checkSize(n.record.entry(&r).Encode()); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
@@ -165,7 +168,10 @@ func (v *raftNode) proposeNext() {
 		}
 		e := n.record.entry(&r)
 		e.Command.At = n.wall
-		text, err := n.record.check(e)
+		text, err := "", n.lookUpLimits(e)
+		if err == nil {
+			text, err = n.record.check(e)
+		}
 		if e.Command.Text = text; err == nil {
 			err = checkSize(e.Encode())
 		}

@@ -24,7 +24,8 @@ import (
 //	lead NAME                 makes a voter the leader
 //	run D                     time passes; prints the events
 //	until COND... [most=D]    time passes until conditions hold: begun, leader,
-//	                          equal, confirmed, voters=(NAME...), learner=NAME
+//	                          equal, confirmed, in-force, voters=(NAME...),
+//	                          learner=NAME
 //	cut from=(...) to=(...) [both]
 //	                          messages are lost, in one direction or in both;
 //	                          names, regions, or all
@@ -45,6 +46,8 @@ import (
 //	                          daemons submit commands all the time; prints
 //	                          whether the leader changed more often, or longer
 //	                          passed between two entries
+//	apply NAME [if=V], rollback NAME V [if=V], set, unset, block, unblock, reset,
+//	  supplier, emergency, limits: see limitsCommand
 //	recover NAME [behind] [stopped]: begins the next recovery
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
@@ -129,6 +132,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		out = s.submit(d, args)
 	case "load":
 		out = s.load(d)
+	case "apply", "rollback", "set", "unset", "block", "unblock", "reset", "supplier":
+		out = s.await(d, s.w.find(args[0]), Request{Author: "operator", Change: Change{Limits: s.limitsChange(d, args)}})
+	case "emergency":
+		out = s.emergency(d, args)
+	case "limits":
+		return s.limits(s.w.find(args[0]))
 	case "recover":
 		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped")}
 		out = result(s.w.find(args[0]).node.Recover(q))
@@ -281,6 +290,10 @@ func (s *script) holds(d *datadriven.TestData) string {
 		case "most":
 		case "begun":
 			ok = s.all(func(m *machine) bool { return m.node.Record() != nil })
+		case "in-force":
+			ok = s.all(func(m *machine) bool {
+				return m.node.Record() != nil && m.node.Record().Limits.Pending() == (Version{})
+			})
 		case "leader":
 			ok = s.w.leader() != nil
 		case "equal":
@@ -326,7 +339,7 @@ func (s *script) voters(r *Record) []string {
 	return out
 }
 
-// submit submits a command and waits for its result.
+// submit submits a command of submit.
 func (s *script) submit(d *datadriven.TestData, args []string) string {
 	m, what := s.w.find(args[0]), args[1:]
 	r := Request{Author: "operator"}
@@ -342,6 +355,11 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 			r.Region.Weight = uint32(weight)
 		}
 	}
+	return s.await(d, m, r)
+}
+
+// await submits a command and waits for its result.
+func (s *script) await(d *datadriven.TestData, m *machine, r Request) string {
 	name := values(d, "id")
 	if name != nil {
 		r.ID = s.commands[name[0]]
@@ -353,7 +371,11 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 	if name != nil {
 		s.commands[name[0]] = id
 	}
-	most := s.duration(d, "for", 30*time.Second)
+	wait := "wait"
+	if d.Cmd == "submit" {
+		wait = "for"
+	}
+	most := s.duration(d, wait, 30*time.Second)
 	for end := s.w.now + most; s.w.now < end; s.run(tick) {
 		i := slices.IndexFunc(m.results, func(r Result) bool { return r.ID == id })
 		if i < 0 {

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/raft/v3"
@@ -34,6 +35,10 @@ type stored struct {
 	Written []Written `json:"written,omitempty"`
 	// Dropped are the dropped commands to report.
 	Dropped *[]Command `json:"dropped,omitempty"`
+	// Emergencies are the emergency overrides.
+	Emergencies *[]heldEmergency `json:"emergencies,omitempty"`
+	// Former are limits of records whose end a recovery dropped.
+	Former *[]Limits `json:"former,omitempty"`
 }
 
 // ofVoter reports whether the item is of a voter.
@@ -69,13 +74,17 @@ type hard struct {
 	Commit uint64 `json:"commit"`
 }
 
+// maxItem bounds the JSON form of an item on disk: a record, or an entry in
+// base64.
+const maxItem = maxRecordJSON + 1<<20
+
 // encode returns the bytes of an item.
 func (s *stored) encode() []byte {
 	data, err := json.Marshal(s)
 	if err != nil {
 		panic(fmt.Sprintf("control: an item has no JSON form: %v", err)) // all its types have one
 	}
-	return data
+	return pack(data)
 }
 
 // Start is the state of a node before it starts, from its disk.
@@ -89,6 +98,9 @@ type Start struct {
 	founding promise
 	written  []Written
 	dropped  []Command
+
+	emergencies []heldEmergency
+	former      []Limits
 }
 
 // Recover returns the state that stored items add up to.
@@ -103,6 +115,10 @@ func Recover(items [][]byte) (*Start, error) {
 }
 
 func (s *Start) apply(data []byte) error {
+	data, err := unpack(data, maxItem)
+	if err != nil {
+		return err
+	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	var in stored
@@ -129,10 +145,25 @@ func (s *Start) apply(data []byte) error {
 		s.founding = *in.Founding
 	case in.Dropped != nil:
 		s.dropped = (*in.Dropped)[:min(len(*in.Dropped), maxDropped)]
+	case in.Emergencies != nil:
+		s.emergencies = (*in.Emergencies)[:min(len(*in.Emergencies), MaxEmergencies)]
+	case in.Former != nil:
+		return s.applyFormer(*in.Former)
 	case in.Written != nil:
 		s.written = in.Written[:min(len(in.Written), maxWritten)]
 	default:
 		return s.applyRaft(&in)
+	}
+	return nil
+}
+
+// applyFormer takes limits that a recovery dropped.
+func (s *Start) applyFormer(all []Limits) error {
+	s.former = all[:min(len(all), maxFormer)]
+	for i := range s.former {
+		if err := errors.Join(s.former[i].validate(), s.former[i].verify()); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -218,7 +249,7 @@ func (s *Start) resumes() bool {
 }
 
 func (s *snapshot) raft() *raftpb.Snapshot {
-	return &raftpb.Snapshot{Data: s.Record, Metadata: &raftpb.SnapshotMetadata{
+	return &raftpb.Snapshot{Data: pack(s.Record), Metadata: &raftpb.SnapshotMetadata{
 		Index: &s.Index, Term: &s.Term, ConfState: &raftpb.ConfState{Voters: s.Voters, Learners: s.Learners},
 	}}
 }
@@ -227,12 +258,16 @@ func (a *appended) raft() *raftpb.Entry {
 	return &raftpb.Entry{Index: &a.Index, Term: &a.Term, Type: &a.Type, Data: a.Data}
 }
 
-// snapshotOf returns the item of a snapshot of a voter.
+// snapshotOf returns the item of a snapshot of a voter, which was checked.
 func snapshotOf(of Number, s *raftpb.Snapshot) stored {
 	m := s.GetMetadata()
+	form, err := unpack(s.GetData(), maxRecordJSON)
+	if err != nil {
+		panic(fmt.Sprintf("control: a snapshot of raft: %v", err))
+	}
 	return stored{Of: of, Snapshot: &snapshot{
 		Index: m.GetIndex(), Term: m.GetTerm(), Voters: m.GetConfState().GetVoters(),
-		Learners: m.GetConfState().GetLearners(), Record: s.GetData(),
+		Learners: m.GetConfState().GetLearners(), Record: form,
 	}}
 }
 

@@ -44,8 +44,12 @@ type machine struct {
 	failing      bool
 	results      []Result
 	seen         Version
-	corrupt      bool // a test changed its record
+	corrupt      bool          // a test changed its record
+	skew         time.Duration // of its clock
 }
+
+// wall returns the clock of a machine in Unix milliseconds.
+func (m *machine) wall(w *world) int64 { return (w.now + m.skew).Milliseconds() }
 
 type flight struct {
 	at   time.Duration
@@ -80,6 +84,7 @@ func (w *world) find(name string) *machine {
 func (w *world) config(m *machine) Config {
 	return Config{
 		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
+		Language: language(), Horizon: 3 * time.Second,
 		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Entries: 16,
 	}
 }
@@ -146,7 +151,7 @@ func (w *world) run(d time.Duration) {
 				w.flights = append(w.flights, f)
 				continue
 			}
-			_ = to.node.Receive(w.now, w.now.Milliseconds(), &f.m)
+			_ = to.node.Receive(w.now, to.wall(w), &f.m)
 			w.serve(to)
 		}
 		for _, m := range w.machines {
@@ -163,7 +168,7 @@ func (w *world) run(d time.Duration) {
 				}
 				w.serve(m)
 			}
-			m.node.Tick(w.now, w.now.Milliseconds())
+			m.node.Tick(w.now, m.wall(w))
 			w.serve(m)
 		}
 	}

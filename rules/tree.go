@@ -30,6 +30,7 @@ type Set struct {
 	rules   []*Rule
 	byID    map[ID]*Rule
 	shared  map[uint64]*Rule // that count, by shared name
+	nodes   []DomainNode     // that it was compiled from
 	hash    uint64
 }
 
@@ -61,11 +62,11 @@ type branch struct {
 	next level
 }
 
-// NewSet compiles domains. It returns an error for an empty or repeated domain,
-// an empty key, or two equal entries on one level. Package limits finds these
-// faults first, with their positions.
+// NewSet compiles domains, which must not be modified afterwards. It returns an
+// error for an empty or repeated domain, an empty key, or two equal entries on
+// one level. Package limits finds these faults first, with their positions.
 func NewSet(domains []DomainNode) (*Set, error) {
-	s := &Set{byID: make(map[ID]*Rule), shared: make(map[uint64]*Rule)}
+	s := &Set{byID: make(map[ID]*Rule), shared: make(map[uint64]*Rule), nodes: domains}
 	for _, d := range domains {
 		if d.Name == "" {
 			return nil, fmt.Errorf("a domain without a name")

@@ -30,6 +30,7 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	out := *c.Control
 	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
 	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
+	out.Language = ControlLanguage(d.Region)
 	return out
 }
 
@@ -247,25 +248,18 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 		_ = d.control.Recover(control.RecoverRequest{Author: "operator", Behind: true, Stopped: true}) // not by a diskless daemon
 		return
 	}
+	if a.rng.IntN(8) == 0 {
+		_, _ = d.control.SubmitEmergency(a.emergency(d.Instant(w.now).Wall)) // refused while a leader is there
+	}
 	if a.rng.IntN(4) > 0 || a.latest.ID == 0 {
-		a.latest = control.Request{Author: "operator", Change: a.change(w)}
+		a.latest = control.Request{Author: "operator", Change: a.change(d)}
+		if a.latest.Limits == nil {
+			a.latest.Change = a.changeRegion(w)
+		}
 	}
 	if id, err := d.control.Submit(a.latest); err == nil { // before the founding it is refused
 		a.latest.ID = id
 	}
-}
-
-// change draws a change of the control log.
-func (a *faults) change(w *World) control.Change {
-	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", a.rng.IntN(100))}}
-	if a.rng.IntN(2) == 0 {
-		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
-		names := append(slices.Clone(w.regions), "new-1", "new-2")
-		change = control.Change{Region: &control.RegionChange{
-			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
-		}}
-	}
-	return change
 }
 
 // recoverAgain is the time after which the operator recovers the control log

@@ -129,6 +129,7 @@ func checkControl(m *control.Message) error {
 	var c checker
 	c.atMost("entries", len(m.Entries), control.MaxEntries)
 	c.atMost("requests", len(m.Requests), control.MaxRequests)
+	c.atMost("emergency overrides", len(m.Emergencies), control.MaxEmergencies)
 	c.atMost("raft messages", len(m.Raft), control.MaxRaft)
 	if g := m.Founding; g != nil {
 		c.atMost("names of founders", len(g.Founders), control.MaxFounders)

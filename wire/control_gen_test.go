@@ -54,7 +54,16 @@ func genControlVersion(t *rapid.T, what string) control.Version {
 }
 
 func genControlChange(t *rapid.T) control.Change {
-	switch rapid.IntRange(0, 2).Draw(t, "change") {
+	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	case 3:
+		v := genControlVersion(t, "if")
+		return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{
+			Set: &control.RuleSet{Hash: rapid.String().Draw(t, "hash"), Bytes: 3, Data: rapid.SliceOfN(rapid.Byte(), 1, 9).Draw(t, "data")}, If: &v,
+		}}}
+	case 4:
+		o := &control.OverrideChange{Unset: rapid.Bool().Draw(t, "unset")}
+		o.Target, o.Setting = genTarget(t), control.Setting{Requests: new(rapid.Uint32().Draw(t, "requests"))}
+		return control.Change{Limits: &control.LimitsChange{Override: o}}
 	case 0:
 		return control.Change{Dropped: &control.Command{
 			Request: genControlNumber(t, "request"), Version: genControlVersion(t, "version"), At: rapid.Int64().Draw(t, "at"),
@@ -66,6 +75,10 @@ func genControlChange(t *rapid.T) control.Change {
 	return control.Change{Region: &control.RegionChange{
 		Op: control.WeighRegion, Name: rapid.String().Draw(t, "region"), Weight: rapid.Uint32().Draw(t, "weight"),
 	}}
+}
+
+func genTarget(t *rapid.T) control.Target {
+	return control.Target{Domain: "d", Rule: rapid.String().Draw(t, "rule"), RuleID: genControlNumber(t, "rule id"), Window: rapid.Int64().Draw(t, "window")}
 }
 
 func genControlItem(t *rapid.T) control.Item {
@@ -138,6 +151,13 @@ func genControl(t *rapid.T) *control.Message {
 		},
 		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.String().Draw(t, "hash"),
 		Want: rapid.Bool().Draw(t, "want"), Ask: genControlNumber(t, "ask"),
+	}
+	if rapid.Bool().Draw(t, "limits") {
+		m.Sender.Stored, m.Sender.Region, m.Sender.Emergencies = genControlVersion(t, "stored"), genControlVersion(t, "of the region"), genControlNumber(t, "emergencies")
+		m.Emergencies = []control.Emergency{{
+			ID: genControlNumber(t, "emergency"), Target: genTarget(t), Setting: control.Setting{Mode: control.ModeEnforce, Block: true},
+			Until: rapid.Int64().Draw(t, "until"), Author: rapid.String().Draw(t, "author"), Signature: []byte{1},
+		}}
 	}
 	some := func(what string) int { return max(0, rapid.IntRange(-2, 3).Draw(t, what)) }
 	for range some("entries") {

@@ -317,6 +317,8 @@ func TestControlBounds(t *testing.T) {
 		{"entries", controlWith(func(m *message) { m.Entries = make([]control.Item, control.MaxEntries+1) }), "frame of 257 entries, want at most 256"},
 		{"most requests", controlWith(func(m *message) { m.Requests = make([]control.Request, control.MaxRequests) }), ""},
 		{"requests", controlWith(func(m *message) { m.Requests = make([]control.Request, control.MaxRequests+1) }), "frame of 65 requests, want at most 64"},
+		{"most emergency overrides", controlWith(func(m *message) { m.Emergencies = make([]control.Emergency, control.MaxEmergencies) }), ""},
+		{"emergency overrides", controlWith(func(m *message) { m.Emergencies = make([]control.Emergency, control.MaxEmergencies+1) }), "frame of 65 emergency overrides, want at most 64"},
 		{"most raft messages", controlWith(func(m *message) { m.Raft = slices.Repeat(exampleHeartbeat().Raft, control.MaxRaft) }), ""},
 		{"raft messages", controlWith(func(m *message) { m.Raft = slices.Repeat(exampleHeartbeat().Raft, control.MaxRaft+1) }), "frame of 257 raft messages, want at most 256"},
 		{"most founders", founding(func(g *control.FoundingMessage) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
 
@@ -23,6 +24,7 @@ type controlAuditor struct {
 	began    map[control.Recovery]control.Version // Record.From of each recovery
 	dropped  map[control.Number]control.Command   // that a daemon with a sound disk knew of
 	latest   *control.Record
+	limits   controlLimits
 }
 
 // controlVersion is the latest version of a process.
@@ -37,7 +39,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}),
-		dropped: make(map[control.Number]control.Command),
+		dropped: make(map[control.Number]control.Command), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set), make(map[rules.ID]uint32)},
 	}
 	for _, d := range t.world.Daemons() { // before any of them has another name
 		if slices.Contains(t.world.Config().Founders(), d.Name) {
@@ -74,6 +76,7 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	a.check(r.Version.Compare(is.version) > 0, "%s goes from version %v to %v", d.Name, is.version, r.Version)
 	a.drops(d, is.record, r)
 	is.version, is.record = r.Version, r
+	a.limits.changed(d, r)
 	if a.cluster == 0 {
 		a.cluster = r.Cluster.ID
 	}

@@ -47,6 +47,8 @@ func (p *promises) raft(d *sim.Daemon, log control.Recovery, of term, to uint64,
 	switch kind {
 	case "MsgPreVote", "MsgPreVoteResp":
 		return // of a term that may never be
+	case "MsgAppResp":
+		return // raft sends it behind messages of a later term
 	case "MsgVote":
 		p.vote(d, of, of.voter)
 	case "MsgVoteResp":

@@ -1,0 +1,255 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/georld/rld/rules"
+)
+
+// limitsAgent is the part of a daemon in the acknowledgement of limits: it
+// states which version it has stored, and which one its region has. At the
+// leader it brings limits into force that all regions have stored.
+//
+// A daemon that was not counted must store the version before it holds rights.
+// Whoever lets it hold some, acknowledges the epoch with it by a message that
+// states the version it has stored itself (Sender.Stored). The daemon stores
+// the greatest of these versions, and holds nothing before. So it has stored
+// what its region stated before it belonged to it.
+type limitsAgent struct {
+	node   *Node
+	none   *rules.Set
+	parsed map[string]*rules.Set // by hash and sizes
+	// stored is the version of the record on disk.
+	stored Version
+	// former are the limits of records whose end a recovery dropped, the oldest
+	// first. They count until all daemons have acknowledged the limits of the
+	// recovery. over is true when that is in force for all windows.
+	former []Limits
+	over   bool
+	// holders are the daemons of the region that may hold rights, nil for those
+	// of the membership.
+	holders []ID
+	// reported is what the leader and a regional peer were sent, again when it
+	// is sent again, and wait the time after that.
+	reported    [2]Version
+	again, wait time.Duration
+	proposed    Number // the command that brings limits into force
+}
+
+// maxParsed bounds the rule sets that are kept as rules.
+const maxParsed = 2 * maxSteps
+
+// maxFormer bounds the limits that recoveries dropped. Of more recoveries in a
+// row, the latest one before the last is forgotten.
+const maxFormer = 4
+
+// begin prepares the agent of a node that starts with a record from its disk.
+func (a *limitsAgent) begin(n *Node, former []Limits) {
+	none, err := rules.NewSet(nil)
+	if err != nil {
+		panic(fmt.Sprintf("control: no rules: %v", err)) // they have no fault
+	}
+	*a = limitsAgent{node: n, none: none, parsed: map[string]*rules.Set{}, former: former}
+	if n.record != nil {
+		a.stored = n.record.Version
+	}
+}
+
+// Holders sets the daemons of the own region that may hold rights: the members
+// of its settled daemon epoch and of all later ones that this daemon has
+// acknowledged, but for those whose horizon has passed. Limits come into force
+// when all of them have stored them. Until the first call they are the live
+// daemons of the region.
+func (n *Node) Holders(ids []ID) { n.limits.holders = slices.Clone(ids) }
+
+// keep keeps the limits of a record whose end a recovery dropped. They survive
+// a restart.
+func (a *limitsAgent) keep(l *Limits) {
+	if len(l.Steps)+len(l.Overrides) == 0 {
+		return
+	}
+	a.former = append(slices.Clone(a.former[:min(len(a.former), maxFormer-1)]), *l)
+	a.over = false
+	a.node.queue(stored{Former: &a.former})
+}
+
+// store notes the version of the record once it is stored.
+func (a *limitsAgent) store() {
+	v := a.node.record.Version
+	a.node.afterStore(func() {
+		a.stored = v
+		a.turn()
+	})
+}
+
+// ofRegion returns the version that all daemons of the region have stored that
+// may hold rights, zero if one of them is not known to.
+func (a *limitsAgent) ofRegion() Version {
+	n, least := a.node, a.stored
+	note := func(p *peer) {
+		switch v := p.sender.Stored; {
+		case p.heardAt < 0 || v.Recovery != least.Recovery:
+			least = Version{}
+		case v.Compare(least) < 0:
+			least = v
+		}
+	}
+	if a.holders == nil {
+		for _, p := range n.peers {
+			if p.Region == n.cfg.Region {
+				note(p)
+			}
+		}
+		return least
+	}
+	for _, id := range a.holders {
+		if id == n.self.ID {
+			continue
+		}
+		p := n.byID(id)
+		if p == nil {
+			return Version{}
+		}
+		note(p)
+	}
+	return least
+}
+
+// waits returns what the leader waits for before a version of the limits can be
+// in force: regions, and their daemons as far as it knows them.
+func (a *limitsAgent) waits(v Version) []string {
+	n := a.node
+	has := func(o Version) bool { return o.Recovery == v.Recovery && o.Index >= v.Index }
+	var out []string
+	for _, g := range n.record.Regions {
+		acknowledged := g.Name == n.cfg.Region && has(a.ofRegion())
+		live := g.Name == n.cfg.Region
+		var late []string
+		if live && !has(a.stored) {
+			late = append(late, n.cfg.Name)
+		}
+		for _, p := range n.peers {
+			if p.Region != g.Name {
+				continue
+			}
+			live = true
+			acknowledged = acknowledged || has(p.sender.Region)
+			if !has(p.sender.Stored) {
+				late = append(late, p.Name)
+			}
+		}
+		switch {
+		case acknowledged:
+		case !live:
+			out = append(out, fmt.Sprintf("region %s, of which no daemon is reached", g.Name))
+		case len(late) > 0:
+			slices.Sort(late)
+			out = append(out, fmt.Sprintf("region %s: %s", g.Name, strings.Join(late, ", ")))
+		default:
+			out = append(out, fmt.Sprintf("region %s", g.Name))
+		}
+	}
+	return out
+}
+
+// turn reports what is stored, and brings pending limits into force.
+func (a *limitsAgent) turn() {
+	n := a.node
+	if n.record == nil {
+		return
+	}
+	if a.over {
+		a.former, a.over = nil, false
+		n.queue(stored{Former: &[]Limits{}})
+	}
+	v := n.record.Limits.Pending()
+	if v == (Version{}) {
+		a.reported, a.wait = [2]Version{}, 0
+		return
+	}
+	if n.leads() {
+		a.propose(v)
+	} else {
+		a.report(v)
+	}
+}
+
+// report sends the versions that are stored to the leader, and to the daemon of
+// the region that collects them: at each change, and then less and less often.
+func (a *limitsAgent) report(v Version) {
+	n, is := a.node, [2]Version{a.stored, a.ofRegion()}
+	if is[0].Compare(v) < 0 || is == a.reported && n.at < a.again {
+		return
+	}
+	if is != a.reported {
+		a.wait = n.cfg.Retry
+	} else {
+		a.wait = min(2*a.wait, 32*n.cfg.Retry)
+	}
+	a.reported, a.again = is, n.at+a.wait
+	leader := n.byID(n.leader())
+	if leader != nil {
+		n.send(leader, Message{})
+	}
+	for _, p := range n.peers { // ascending
+		if p.Region == n.cfg.Region {
+			if p != leader && p.Address < n.address {
+				n.send(p, Message{})
+			}
+			break
+		}
+	}
+}
+
+// propose brings a version into force that all regions have stored.
+func (a *limitsAgent) propose(v Version) {
+	n := a.node
+	if !n.raft.complete() || n.requests.index(a.proposed) >= 0 || len(a.waits(v)) > 0 {
+		return
+	}
+	a.proposed = n.number()
+	r := Request{ID: a.proposed, Author: "control", Change: Change{Limits: &LimitsChange{InForce: &InForce{Version: v}}}}
+	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
+	n.sendRequests()
+}
+
+// Waits returns what pending limits wait for, at the leader of the log. It is
+// empty if no limits are pending, and at other daemons.
+func (n *Node) Waits() []string {
+	if n.record == nil || !n.leads() {
+		return nil
+	}
+	v := n.record.Limits.Pending()
+	if v == (Version{}) {
+		return nil
+	}
+	return n.limits.waits(v)
+}
+
+// parse returns the rules of a set.
+func (n *Node) parse(s *RuleSet, sizes []RegionSize) (*rules.Set, error) {
+	if n.cfg.Language.Parse == nil {
+		return nil, errors.New("this daemon reads no rules: want one with limits")
+	}
+	name := fmt.Sprint(s.Hash, sizes)
+	if is := n.limits.parsed[name]; is != nil {
+		return is, nil
+	}
+	files, err := s.Files()
+	if err != nil {
+		return nil, err
+	}
+	is, err := n.cfg.Language.Parse(files, sizes)
+	if err != nil {
+		return nil, err
+	}
+	if len(n.limits.parsed) >= maxParsed {
+		clear(n.limits.parsed)
+	}
+	n.limits.parsed[name] = is
+	return is, nil
+}
