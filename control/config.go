@@ -35,6 +35,10 @@ type Config struct {
 	// ReplaceAfter is how long a voter may be away before another daemon of its
 	// region takes its place, default 10 minutes.
 	ReplaceAfter time.Duration
+	// Longest is the longest window of the limits, default 24 hours, and
+	// MaxOffset the greatest difference between two clocks, default 500 ms: a
+	// dead id is dropped from the record when its last window is over.
+	Longest, MaxOffset time.Duration
 	// Entries is how many entries are kept in memory for those that lag,
 	// default 1,024. Others receive the whole record.
 	Entries int
@@ -47,6 +51,8 @@ func (c Config) withDefaults() Config {
 	c.Retry = cmp.Or(c.Retry, time.Second)
 	c.Stable = cmp.Or(c.Stable, 10*time.Second)
 	c.ReplaceAfter = cmp.Or(c.ReplaceAfter, 10*time.Minute)
+	c.Longest = cmp.Or(c.Longest, 24*time.Hour)
+	c.MaxOffset = cmp.Or(c.MaxOffset, 500*time.Millisecond)
 	c.Entries = cmp.Or(c.Entries, 1_024)
 	c.Founders = slices.Sorted(slices.Values(c.Founders))
 	return c
@@ -64,7 +70,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):
 		return fmt.Errorf("control: founders %v: want each once", c.Founders)
-	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter) < 0 || c.Entries < 0:
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.Longest, c.MaxOffset) < 0 || c.Entries < 0:
 		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
 	}
 	return nil

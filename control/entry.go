@@ -174,6 +174,12 @@ func (r *Record) change(e *Entry) error {
 			return err
 		}
 	}
+	r.dropDead(e.Command.At)
+	if e.Dead != nil {
+		if err := r.end(e.Dead); err != nil {
+			return err
+		}
+	}
 	c := e.Command
 	c.Version = r.Version
 	r.remember(c)
@@ -183,7 +189,7 @@ func (r *Record) change(e *Entry) error {
 // changes returns how many fields are set.
 func (c *Change) changes() int {
 	n := 0
-	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil} {
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil} {
 		if set {
 			n++
 		}
@@ -196,6 +202,8 @@ func (c *Change) describe() string {
 	switch {
 	case c.Note != nil:
 		return c.Note.Text
+	case c.Dead != nil:
+		return c.Dead.describe()
 	case c.Dropped != nil:
 		return shorten(fmt.Sprintf("a recovery dropped version %v: %s", c.Dropped.Version, c.Dropped.Text), maxText)
 	}

@@ -109,6 +109,7 @@ func (n *Node) adopt(r *Record) {
 	r.Hash()
 	n.record, n.log, n.diverged = r, nil, false
 	n.queue(stored{Base: n.encoded()})
+	n.runs.checkSelf()
 	n.resolve()
 	n.followVoters()
 }
@@ -137,6 +138,7 @@ func (n *Node) apply(it *Item) {
 	}
 	next.Hash()
 	n.record = next
+	n.runs.checkSelf()
 	n.queue(stored{Log: next.Version.Recovery, Item: it})
 	n.log = append(n.log, *it)
 	if len(n.log) >= 2*n.cfg.Entries {

@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -338,7 +337,7 @@ func FuzzStored(f *testing.F) {
 		if err != nil {
 			return
 		}
-		n, err := New(Config{Name: "a-0", Region: "a", Durable: true, Founders: []string{"a-0"}}, start, rand.New(rand.NewPCG(1, 1)))
+		n, err := open(Config{Name: "a-0", Region: "a", Durable: true, Founders: []string{"a-0"}}, start)
 		if err != nil {
 			return
 		}

@@ -60,6 +60,8 @@ type Record struct {
 	// Dropped are the latest commands that a recovery dropped, as far as a
 	// daemon was left that knew of them.
 	Dropped []Command `json:"dropped,omitempty"`
+	// Dead are the ids that ended, ordered.
+	Dead []DeadID `json:"dead,omitempty"`
 
 	hash string // of Hash, empty before its first call
 }
@@ -319,5 +321,5 @@ func (r *Record) validate() error {
 	if len(r.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)
 	}
-	return nil
+	return r.validateDead()
 }

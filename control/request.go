@@ -165,6 +165,9 @@ func (v *raftNode) proposeNext() {
 		}
 		e := n.record.entry(&r)
 		e.Command.At = n.wall
+		if e.Dead != nil {
+			e.Dead = e.Dead.stamp(&n.cfg, n.wall)
+		}
 		text, err := n.record.check(e)
 		if e.Command.Text = text; err == nil {
 			err = checkSize(e.Encode())

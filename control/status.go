@@ -23,7 +23,7 @@ type Status struct {
 
 // Status returns the current state.
 func (n *Node) Status() Status {
-	s := Status{ID: n.self.ID, Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
+	s := Status{ID: n.self.id(), Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
 	if n.disk.failing != nil {
 		s.Failing = n.disk.failing.Error()
 	}

@@ -93,7 +93,8 @@ func (w *world) start(m *machine) {
 	if err != nil {
 		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
 	}
-	n, err := New(w.config(m), start, rand.New(rand.NewPCG(w.rng.Uint64(), 2)))
+	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 2))
+	n, err := New(w.config(m), start, InsecureSeed(rng), rng)
 	if err != nil {
 		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
 	}
@@ -337,4 +338,10 @@ func (w *world) load(d time.Duration, run func()) (elected int, gap time.Duratio
 		}
 	}
 	return elected, gap
+}
+
+// open returns a node with a state, and randomness that is the same each time.
+func open(cfg Config, start *Start) (*Node, error) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	return New(cfg, start, InsecureSeed(rng), rng)
 }

@@ -64,7 +64,7 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 		return nil
 	}
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, streamControl+uint64(d.Index)<<32+stream))
-	n, log, found, err := d.storage.OpenControl(w.cfg.controlOf(d), rng)
+	n, log, found, err := d.storage.OpenControl(w.cfg.controlOf(d), control.InsecureSeed(rng), rng)
 	if err != nil {
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
