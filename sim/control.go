@@ -168,7 +168,22 @@ func (d *Daemon) postControl(w *World, m *control.Message) {
 		w.network.traffic.Control++
 		w.network.traffic.ControlBytes += uint64(len(frame))
 		w.network.send(w, d.Index, is.daemon, is.name, frame)
+		if d.breaksProtocol(w) {
+			sendBadControl(w, d, m, is)
+		}
 	}
+}
+
+// originOf returns what the streams of a process prove: here they are trusted.
+func originOf(d *Daemon) replica.Origin {
+	o := replica.Origin{}
+	if len(d.incarnations) > 0 {
+		o.Incarnation = d.incarnations[0]
+	}
+	if d.control != nil {
+		o.Daemon, o.Run = d.control.ID(), d.control.Identity().Run
+	}
+	return o
 }
 
 // StepControl implements replica.Receiver.
