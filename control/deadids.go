@@ -120,6 +120,7 @@ func (r *runs) giveUp(why string) {
 		n.former = n.self.id()
 	}
 	n.raft, n.stopped = nil, nil
+	clear(r.doubts) // the proofs are for the former id
 	n.self, n.disk.number, n.disk.began = storedSelf{Key: n.keys.next(), Run: n.self.Run}, 0, 0
 	promises := func(m Message) bool { return m.Raft != nil || m.Founding != nil }
 	n.out = slices.DeleteFunc(n.out, promises)

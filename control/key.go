@@ -12,16 +12,17 @@ import (
 )
 
 // Seed is the secret that the keys and the run of one start of a daemon are
-// derived from. Its zero value is none: New refuses it. It is not printed.
-type Seed struct{ secret [ed25519.SeedSize]byte }
+// derived from. Its zero value is none: New refuses it. It is not printed: a
+// pointer hides it also inside of other values.
+type Seed struct{ secret *[ed25519.SeedSize]byte }
 
 // NewSeed reads a seed from a source of secure randomness: crypto/rand.Reader.
 func NewSeed(random io.Reader) (Seed, error) {
-	var s Seed
+	s := Seed{new([ed25519.SeedSize]byte)}
 	if _, err := io.ReadFull(random, s.secret[:]); err != nil {
 		return Seed{}, fmt.Errorf("control: a seed for the key of this daemon: %w", err)
 	}
-	if s == (Seed{}) {
+	if *s.secret == ([ed25519.SeedSize]byte{}) {
 		return Seed{}, errors.New("control: a seed of zeros: want secure randomness")
 	}
 	return s, nil
@@ -30,9 +31,9 @@ func NewSeed(random io.Reader) (Seed, error) {
 // InsecureSeed draws a seed that can be guessed, for simulations and tests:
 // internal/lint allows it nowhere else.
 func InsecureSeed(rng *rand.Rand) Seed {
-	var s Seed
+	s := Seed{new([ed25519.SeedSize]byte)}
 	for i := 0; i < len(s.secret); i += 8 {
-		binary.BigEndian.PutUint64(s.secret[i:], rng.Uint64()|1)
+		binary.BigEndian.PutUint64(s.secret[i:], rng.Uint64())
 	}
 	return s
 }

@@ -29,6 +29,7 @@ type world struct {
 	// committed is the history by recovery and index, as the first daemon that
 	// applied an entry has it.
 	committed map[Recovery]map[uint64]string
+	ledger    ledger
 }
 
 // machine is a daemon with its disk.
@@ -58,7 +59,7 @@ const tick = 20 * time.Millisecond
 func newWorld(t testing.TB, seed uint64, founders ...string) *world {
 	return &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), founders: founders, delay: 60 * time.Millisecond,
-		cut: func(_, _ *machine) bool { return false }, committed: map[Recovery]map[uint64]string{},
+		cut: func(_, _ *machine) bool { return false }, committed: map[Recovery]map[uint64]string{}, ledger: newLedger(),
 	}
 }
 
@@ -80,7 +81,7 @@ func (w *world) find(name string) *machine {
 func (w *world) config(m *machine) Config {
 	return Config{
 		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
-		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Entries: 16,
+		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Longest: 20 * time.Second, Entries: 16,
 	}
 }
 
@@ -147,7 +148,7 @@ func (w *world) run(d time.Duration) {
 				w.flights = append(w.flights, f)
 				continue
 			}
-			_ = to.node.Receive(w.now, w.now.Milliseconds(), &f.m)
+			w.receives(to, &f.m)
 			w.serve(to)
 		}
 		for _, m := range w.machines {
@@ -188,6 +189,7 @@ func (w *world) serve(m *machine) {
 			w.events = append(w.events, fmt.Sprintf("%s: %v: %s", m.name, e.Kind, e.Text))
 		}
 		for _, out := range r.Messages {
+			w.ledger.sent(&out.Sender)
 			if w.rng.Float64() >= w.loss {
 				w.flights = append(w.flights, flight{w.now + time.Duration(w.rng.Int64N(int64(w.delay)+1)), m, out})
 			}
@@ -204,7 +206,7 @@ func (w *world) serve(m *machine) {
 // one recovery and index are equal.
 func (w *world) check(m *machine) {
 	r := m.node.Record()
-	if r == nil || r.Version == m.seen || m.corrupt {
+	if r == nil || r.Version == m.seen || m.corrupt || w.ledger.unseen {
 		return
 	}
 	m.seen = r.Version
