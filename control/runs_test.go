@@ -211,28 +211,28 @@ func TestFalseProofs(t *testing.T) {
 		}
 	}
 	k, me := w.identity[0].Key, w.node.ID()
-	stranger := InsecureSeed(rand.New(rand.NewPCG(3, 3))).Key(1)
+	third := InsecureSeed(rand.New(rand.NewPCG(3, 3))).Key(1)
 	other := *nonce
 	other.Run = w.identity[1].Run
 	former := *nonce
 	former.Number++
 	for name, proof := range map[string]*Proof{
-		"another key":     {*nonce, stranger.Sign(ForNonce, nonce.message(me))},
+		"another key":     {*nonce, third.Sign(ForNonce, nonce.message(me))},
 		"another purpose": {*nonce, k.Sign(ForVote, nonce.message(me))},
 		"another asker":   {*nonce, k.Sign(ForNonce, nonce.message(ID{9}))},
 		"another run":     {other, k.Sign(ForNonce, nonce.message(me))},
 		"another nonce":   {former, k.Sign(ForNonce, former.message(me))},
 		"nothing":         {Nonce: *nonce},
 	} {
-		_ = w.node.Receive(w.at, 1, &Message{From: 4, To: 1, Sender: Sender{ID: stranger.ID(), Run: Run{9}}, Proof: proof})
+		_ = w.node.Receive(w.at, 1, &Message{From: 4, To: 1, Sender: Sender{ID: third.ID(), Run: Run{9}}, Proof: proof})
 		if q := w.node.runs.doubts[k.ID()]; q == nil || q.earlierAnswered || q.laterAnswered {
 			t.Errorf("%s is taken for an answer", name)
 		}
 	}
 }
 
-// Another process with the id of this daemon ends the id, and the daemon goes on
-// under another one and reports the former.
+// Another process with the id of this daemon ends the id, and the daemon goes
+// on under another one and reports the former.
 func TestOwnClone(t *testing.T) {
 	w := newWitness(t)
 	w.identity[0].Key, w.identity[1].Key = w.node.Identity().Key, w.node.Identity().Key

@@ -8,8 +8,8 @@ type ledger struct {
 	runs map[ID][]*runTruth // in the order of their first messages
 	// counted are the runs that a node counted, of each id, the latest last.
 	counted map[*Node]map[ID][]Run
-	// unseen reports that a message of an old disk counted: nobody who received
-	// it remembered the later writes. The promises of the log end there.
+	// unseen reports that a message of an old disk counted: its receiver did
+	// not know of the later writes. The promises of the log end there.
 	unseen bool
 }
 
@@ -48,9 +48,9 @@ func (l *ledger) old(s *Sender) bool {
 	return false
 }
 
-// receives hands a message to a daemon, and checks what it counts: nothing of an
-// id that its record declares dead, and of each id one run after the other. A
-// run that was displaced never counts again.
+// receives hands a message to a daemon, and checks what it counts: nothing of
+// an id that its record declares dead, and of each id one run after the other.
+// A run that was displaced never counts again.
 func (w *world) receives(to *machine, m *Message) {
 	n, s := to.node, &m.Sender
 	dead := n.Record() != nil && n.Record().DeadID(s.ID) != nil

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -64,7 +65,9 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 		return nil
 	}
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, streamControl+uint64(d.Index)<<32+stream))
-	n, log, found, err := d.storage.OpenControl(w.cfg.controlOf(d), control.InsecureSeed(rng), rng)
+	disk := d.storage
+	disk.Owner.Name = cmp.Or(d.journalOf, disk.Owner.Name)
+	n, log, found, err := disk.OpenControl(w.cfg.controlOf(d), control.InsecureSeed(rng), rng)
 	if err != nil {
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
@@ -194,6 +197,7 @@ func (r *receiver) StepControl(m *control.Message) error {
 	}
 	at := d.Instant(w.now)
 	err := d.control.Receive(at.Mono, at.Wall/int64(time.Millisecond), m)
+	w.auditors.counted(d, m, err)
 	d.serveControl(w)
 	return err
 }
@@ -399,8 +403,13 @@ func uncontrolled(w *World) string {
 	}
 	var same *Daemon
 	leader := false
+	ids := map[control.ID]*Daemon{}
 	for _, d := range slices.Concat(w.Core()...) {
 		s := d.control.Status()
+		if o := ids[s.ID]; o != nil {
+			return fmt.Sprintf("%s and %s have the id %v", o.Name, d.Name, s.ID)
+		}
+		ids[s.ID] = d
 		leader = leader || s.Leads
 		switch {
 		case s.Hash == "":
