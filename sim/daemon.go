@@ -135,9 +135,9 @@ func (d *Daemon) Acceptor() *quorum.Acceptor {
 // Auditors read its record.
 func (d *Daemon) ControlLog() *control.Node { return d.control }
 
-// LostDisk reports whether the machine may have forgotten what it stored: a disk
-// of it was lost, a file damaged, or its control log replaced by that of another
-// time or daemon. shared reports whether another daemon got a copy of it.
+// LostDisk reports whether the machine may have forgotten what it stored: a
+// disk of it was lost, a file damaged, or its control log replaced by that of
+// another time or daemon. shared reports whether another daemon got a copy.
 func (d *Daemon) LostDisk() (lost, shared bool) {
 	return d.disks > 1 || d.damaged || d.stale, d.copied
 }
