@@ -107,7 +107,7 @@ func (a *limitsAgent) ofRegion() Version {
 		return least
 	}
 	for _, id := range a.holders {
-		if id == n.self.ID {
+		if id == n.self.id() {
 			continue
 		}
 		p := n.byID(id)

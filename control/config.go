@@ -47,6 +47,10 @@ type Config struct {
 	// VerifyEmergency returns an error for the signature of an emergency
 	// override that does not count. If it is nil, all count.
 	VerifyEmergency func(*Emergency) error
+	// Longest is the longest window of the limits, default 24 hours, and
+	// MaxOffset the greatest difference between two clocks, default 500 ms: a
+	// dead id is dropped from the record when its last window is over.
+	Longest, MaxOffset time.Duration
 	// Entries is how many entries are kept in memory for those that lag,
 	// default 1,024. Others receive the whole record.
 	Entries int
@@ -59,6 +63,8 @@ func (c Config) withDefaults() Config {
 	c.Retry = cmp.Or(c.Retry, time.Second)
 	c.Stable = cmp.Or(c.Stable, 10*time.Second)
 	c.ReplaceAfter = cmp.Or(c.ReplaceAfter, 10*time.Minute)
+	c.Longest = cmp.Or(c.Longest, 24*time.Hour)
+	c.MaxOffset = cmp.Or(c.MaxOffset, 500*time.Millisecond)
 	c.Entries = cmp.Or(c.Entries, 1_024)
 	c.InForce = cmp.Or(c.InForce, time.Second)
 	c.Horizon = cmp.Or(c.Horizon, 10*time.Second)
@@ -78,7 +84,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):
 		return fmt.Errorf("control: founders %v: want each once", c.Founders)
-	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon) < 0 || c.Entries < 0:
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset) < 0 || c.Entries < 0:
 		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
 	}
 	return nil

@@ -67,7 +67,7 @@ func (n *Node) state() []stored {
 	if all := n.limits.former; len(all) > 0 {
 		items = append(items, stored{Former: &all})
 	}
-	if all := n.writes.ofVoters(); all != nil {
+	if all := n.runs.ofVoters(); all != nil {
 		items = append(items, stored{Written: all})
 	}
 	return items
@@ -105,7 +105,7 @@ func (n *Node) toStore() [][]byte {
 	n.self.Store++
 	self := n.self
 	n.queue(stored{Self: &self})
-	if all := n.writes.changed(); all != nil {
+	if all := n.runs.changed(); all != nil {
 		n.queue(stored{Written: all})
 	}
 	b := d.next

@@ -20,6 +20,14 @@
 //   - A recovery replaces a log whose majority is lost. It begins with the
 //     record of one survivor, and the higher recovery wins everywhere.
 //
+// # Ids
+//
+// The id of a daemon is the hash of its public key. Streams prove it, so that a
+// message belongs to the id of its stream. Each start is a run, and each
+// durable write has a store number. If two runs of an id are live, or one whose
+// disk lacks a write, the id is dead: nobody counts its messages, and an entry
+// names it until its last window is over.
+//
 // # Duties of the caller
 //
 // A Node is a state machine: time and received messages are arguments, items to

@@ -173,6 +173,12 @@ func (r *Record) change(e *Entry) error {
 	if err := r.Limits.change(e, r.Version); err != nil {
 		return err
 	}
+	r.dropDead(e.Command.At)
+	if e.Dead != nil {
+		if err := r.end(e.Dead); err != nil {
+			return err
+		}
+	}
 	c := e.Command
 	c.Version = r.Version
 	if e.Limits == nil || e.Limits.InForce == nil { // which no person asked for
@@ -184,7 +190,7 @@ func (r *Record) change(e *Entry) error {
 // changes returns how many fields are set.
 func (c *Change) changes() int {
 	n := 0
-	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil} {
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil} {
 		if set {
 			n++
 		}
@@ -199,6 +205,8 @@ func (c *Change) describe() string {
 		return c.Note.Text
 	case c.Limits != nil:
 		return shorten(c.Limits.describe(), maxText)
+	case c.Dead != nil:
+		return c.Dead.describe()
 	case c.Dropped != nil:
 		return shorten(fmt.Sprintf("a recovery dropped version %v: %s", c.Dropped.Version, c.Dropped.Text), maxText)
 	}

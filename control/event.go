@@ -33,9 +33,12 @@ const (
 	ForeignCluster
 	// FoundersDiffer: Peer has other founders in its settings.
 	FoundersDiffer
-	// OldDisk: the state of this daemon is older than what it has sent. It goes
-	// on under a new id.
+	// OldDisk: the state of this daemon is older than what it has sent, or
+	// another daemon has a copy. It goes on under a new id. Text is the reason.
 	OldDisk
+	// IDEnded: an id, that of Peer, does not count any more. Text names it and
+	// the reason.
+	IDEnded
 	// Rejected: a message or an item of Peer is invalid. Text is the reason.
 	Rejected
 	// Abstains: the voter of this daemon stopped until the next start. Text is
@@ -60,7 +63,7 @@ func (k EventKind) String() string {
 	return enum.Name(k,
 		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
 		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
-		"old disk", "rejected", "abstains", "store failed", "store mended", "limits in force", "emergency taken",
+		"old disk", "id ended", "rejected", "abstains", "store failed", "store mended", "limits in force", "emergency taken",
 	)
 }
 

@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -71,7 +70,7 @@ func TestFailingDiskIsBounded(t *testing.T) {
 	for n := range len(b.writing) + 1 {
 		start, err := Recover(append(slices.Clone(b.disk), b.writing[:n]...))
 		if err == nil {
-			_, err = New(w.config(b), start, rand.New(rand.NewPCG(1, 1)))
+			_, err = open(w.config(b), start)
 		}
 		if err != nil {
 			t.Errorf("with %d of %d items, the last of them %.60s: %v", n, len(b.writing), b.writing[max(0, n-1)], err)

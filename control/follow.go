@@ -110,6 +110,7 @@ func (n *Node) adopt(r *Record) {
 	n.record, n.log, n.diverged = r, nil, false
 	n.queue(stored{Base: n.encoded()})
 	n.limits.store()
+	n.runs.checkSelf()
 	n.resolve()
 	n.followVoters()
 }
@@ -150,6 +151,7 @@ func (n *Node) apply(it *Item) {
 	}
 	next.Hash()
 	n.record = next
+	n.runs.checkSelf()
 	n.queue(stored{Log: next.Version.Recovery, Item: it})
 	n.limits.store()
 	n.log = append(n.log, *it)

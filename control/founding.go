@@ -28,7 +28,7 @@ type Founder struct {
 	Name   string `json:"name"`
 	Region string `json:"region"`
 	Daemon ID     `json:"daemon"`
-	Run    Number `json:"run"`
+	Run    Run    `json:"run"`
 	Raft   Number `json:"raft"`
 }
 
@@ -195,7 +195,7 @@ func (n *Node) found() {
 	}
 	if f.ballot == (Ballot{}) && (f.asked != nil || f.Value != nil) && f.again != 0 && n.at >= f.again {
 		f.round = max(f.round, f.Promised.Round) + 1
-		f.ballot, f.step, f.answers = Ballot{f.round, n.self.ID}, stepPrepare, map[string]reply{}
+		f.ballot, f.step, f.answers = Ballot{f.round, n.self.id()}, stepPrepare, map[string]reply{}
 		f.best, f.until, f.settled = promise{}, n.at+2*n.cfg.election(), n.at+n.cfg.election()/2
 		f.toFounders(FoundingMessage{Step: stepPrepare, Ballot: f.ballot})
 	}
@@ -259,7 +259,7 @@ func (f *founding) acceptor(from *peer, m *FoundingMessage) {
 		reply.Step, reply.Promised = stepRejected, f.Promised
 	case m.Step == stepPrepare:
 		f.Promised = m.Ballot
-		if m.Ballot.Proposer != n.self.ID { // let it finish
+		if m.Ballot.Proposer != n.self.id() { // let it finish
 			f.again = n.at + n.between(2*n.cfg.election(), 4*n.cfg.election())
 		}
 		reply.Step, reply.Accepted, reply.Value = stepPromise, f.Accepted, f.Value
@@ -278,7 +278,7 @@ func (f *founding) acceptor(from *peer, m *FoundingMessage) {
 		return
 	}
 	n.afterStore(func() {
-		f.answered(n.cfg.Name, Founder{Name: n.cfg.Name, Region: n.cfg.Region, Daemon: n.self.ID, Run: n.self.Run}, &reply)
+		f.answered(n.cfg.Name, Founder{Name: n.cfg.Name, Region: n.cfg.Region, Daemon: n.self.id(), Run: n.self.Run}, &reply)
 	})
 }
 

@@ -3,7 +3,6 @@ package control
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -64,6 +63,10 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 			Request: drawNumber(t), Version: Version{Recovery{rapid.Uint32().Draw(t, "recovery"), 7}, 1}, Author: drawText(t), Text: drawText(t),
 		}
 	}
+	if kind == 2 {
+		e.Dead = drawDead(t, r)
+		return e
+	}
 	if kind > 0 {
 		e.Region = drawChange(t, r)
 	}
@@ -71,6 +74,19 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 		e.Note = &Note{drawText(t)}
 	}
 	return e
+}
+
+// drawDead draws an id that ended, now and then one that has ended before, or
+// with impossible times.
+func drawDead(t *rapid.T, r *Record) *DeadID {
+	d := DeadID{ID: drawID(t), From: rapid.Int64().Draw(t, "from"), Until: rapid.Int64().Draw(t, "until")}
+	if d.Until < d.From && rapid.IntRange(0, 9).Draw(t, "order") > 0 {
+		d.From, d.Until = d.Until, d.From
+	}
+	if len(r.Dead) > 0 && rapid.IntRange(0, 5).Draw(t, "again") == 0 {
+		d.ID = rapid.SampledFrom(r.Dead).Draw(t, "dead").ID
+	}
+	return &d
 }
 
 // drawChange draws a change of the regions. Most of them are possible.
@@ -347,7 +363,7 @@ func FuzzStored(f *testing.F) {
 		if err != nil {
 			return
 		}
-		n, err := New(Config{Name: "a-0", Region: "a", Durable: true, Founders: []string{"a-0"}}, start, rand.New(rand.NewPCG(1, 1)))
+		n, err := open(Config{Name: "a-0", Region: "a", Durable: true, Founders: []string{"a-0"}}, start)
 		if err != nil {
 			return
 		}

@@ -14,8 +14,8 @@ type Peer struct {
 
 // Sender describes the daemon that sent a message.
 type Sender struct {
-	ID  ID     `json:"id"`
-	Run Number `json:"run"`
+	ID  ID  `json:"id"`
+	Run Run `json:"run"`
 	// Store is the number of its latest durable write, Began that of the latest
 	// one before this run.
 	Store   uint64 `json:"store,omitempty"`
@@ -68,8 +68,11 @@ type Message struct {
 	Ask    Number  `json:"ask,omitempty"`
 	Answer *Answer `json:"answer,omitempty"`
 
-	// Written is a later write of the receiver than its disk holds.
-	Written *Written `json:"written,omitempty"`
+	// Nonce asks the receiver to prove that it is live, and Proof does.
+	Nonce *Nonce `json:"nonce,omitempty"`
+	Proof *Proof `json:"proof,omitempty"`
+	// Ended is a notice that the id of the receiver is dead.
+	Ended *Ended `json:"ended,omitempty"`
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
 
@@ -103,6 +106,8 @@ type Change struct {
 	Dropped *Command `json:"dropped,omitempty"`
 
 	Limits *LimitsChange `json:"limits,omitempty"`
+	// Dead declares an id dead. The leader sets its times.
+	Dead *DeadID `json:"dead,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

@@ -21,7 +21,9 @@ type Node struct {
 	// wall is the clock in Unix milliseconds.
 	wall int64
 
-	self    identity
+	self    storedSelf
+	keys    keys
+	former  ID // that was given up since Ready, zero for none
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -39,7 +41,7 @@ type Node struct {
 	raft       *raftNode // nil for a daemon that does not vote
 	founding   founding
 	requests   requests
-	writes     writes
+	runs       runs
 	dropped    dropped
 	limits     limitsAgent
 
@@ -72,12 +74,16 @@ type peer struct {
 	baseAt  time.Duration // when it got the whole record
 }
 
-// New returns a node. A node without a state draws its id.
-func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
+// New returns a node. The seed must be another one at each start: its run comes
+// from it, and its key if it has no state. The timers are drawn from rng.
+func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Node{cfg: cfg.withDefaults(), rng: rng, missing: map[Number]time.Duration{}}
+	if seed == (Seed{}) {
+		return nil, errors.New("control: no seed: want one of NewSeed")
+	}
+	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}}
 	if start == nil {
 		start = &Start{}
 	}
@@ -86,36 +92,28 @@ func New(cfg Config, start *Start, rng *rand.Rand) (*Node, error) {
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
 	n.emergencies = emergencies{node: n, all: start.emergencies, digest: digestOf(start.emergencies), sent: map[*peer]time.Duration{}}
-	n.writes = writes{node: n, latest: map[ID]Written{}}
+	n.runs = runs{node: n, latest: map[ID]countedRun{}, doubts: map[ID]*doubt{}, dead: map[ID]string{}}
 	for _, h := range start.written {
-		n.writes.latest[h.ID] = h
+		n.runs.latest[h.ID] = countedRun{Written: h}
 	}
 	n.founding.node = n
 	n.founding.promise, n.founding.stored = start.founding, start.founding
-	if n.self.ID == (ID{}) {
-		n.self.ID = n.newID()
+	if n.self.Key.Key == nil {
+		n.self.Key = n.keys.next()
 	}
-	n.self.Run = n.number()
+	n.self.Run = seed.Run()
 	n.disk.number, n.disk.began = n.self.Store, n.self.Store
 	self := n.self
 	n.queue(stored{Self: &self})
 	n.confirmation.node = n
 	n.confirmation.begin()
-	if start.resumes() {
+	n.runs.checkSelf()
+	if n.former == (ID{}) && start.resumes() {
 		if err := n.resumeRaft(start); err != nil {
 			return nil, err
 		}
 	}
 	return n, nil
-}
-
-// newID draws an id.
-func (n *Node) newID() ID {
-	var d ID
-	for i := range d {
-		d[i] = byte(n.rng.Uint32())
-	}
-	return d
 }
 
 // number draws a number other than 0.
@@ -126,8 +124,12 @@ func (n *Node) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(n.rng.Int64N(int64(max(1, most-least))))
 }
 
-// ID returns the id of the daemon.
-func (n *Node) ID() ID { return n.self.ID }
+// ID returns the id of the daemon. It changes when Ready returns a Former.
+func (n *Node) ID() ID { return n.self.id() }
+
+// Identity returns the key of the daemon, which changes as ID does, and its
+// run.
+func (n *Node) Identity() Identity { return Identity{n.self.Key.Key, n.self.Run} }
 
 // Record returns the record, nil before the founding.
 func (n *Node) Record() *Record { return n.record }
@@ -197,11 +199,16 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.dropped.turn()
 	n.emergencies.turn()
 	n.limits.turn()
+	n.runs.turn()
 	n.sendRequests()
 	n.compare()
 	n.confirmation.turn()
 	n.place()
 }
+
+// ErrUncounted is the error of Receive for a message of an id that is dead, or
+// of a run that may not be the only one of its id.
+var ErrUncounted = errors.New("control: message of a daemon that does not count")
 
 // ErrUnknownSender is the error of Receive for a message of no live daemon.
 var ErrUnknownSender = errors.New("control: message of a daemon that is no member")
@@ -220,9 +227,9 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return nil
 	}
 	p.foreign = 0
-	n.writes.check(p, m.Written)
-	if !n.writes.note(p, &m.Sender) {
-		return nil
+	n.runs.receive(p, m)
+	if !n.runs.note(p, &m.Sender) {
+		return ErrUncounted
 	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
 	if m.Founding != nil {
@@ -246,6 +253,12 @@ type Ready struct {
 	Messages []Message
 	Results  []Result
 	Events   []Event
+	// Former is an id that this daemon gave up, zero for none: its disk is
+	// older than it was, or in use twice. Before anything else of Ready, the
+	// driver moves all other files of the daemon aside, to state.former, gives
+	// its streams the new key (link.Host.Renew), and logs that loudly. It goes
+	// on under ID. What the control log stored stays.
+	Former ID
 	// Wake is the latest time of the next Tick.
 	Wake time.Duration
 }
@@ -268,6 +281,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 	}
 	r.Results, n.requests.results = n.requests.results, nil
 	r.Events = n.events.Take()
+	r.Former, n.former = n.former, ID{}
 	r.Wake = at + n.cfg.Heartbeat
 	return r
 }
@@ -275,7 +289,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 // sender describes this daemon.
 func (n *Node) sender() Sender {
 	s := Sender{
-		ID: n.self.ID, Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
+		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
 		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {

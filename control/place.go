@@ -102,11 +102,15 @@ func (c *Config) patience(peers int) time.Duration {
 	return min(c.Compare*time.Duration(8+4*peers), max(c.ReplaceAfter, 12*c.Compare))
 }
 
-// away reports whether the daemon of a voter is away for too long, or leaves.
+// away reports whether the daemon of a voter is away for too long, leaves, or
+// has given its id up.
 func (p *placement) away(o Voter) bool {
 	n := p.node
-	if o.Daemon == n.self.ID {
+	if o.Daemon == n.self.id() {
 		return n.leaving
+	}
+	if n.Dead(o.Daemon) { // at once
+		return true
 	}
 	d := n.byID(o.Daemon)
 	if d != nil && n.at-d.heardAt < n.cfg.ReplaceAfter {
@@ -126,7 +130,7 @@ func handsOver(n *Node) bool {
 	if !n.leaving || n.record == nil || n.leader() == (ID{}) {
 		return false
 	}
-	is := n.record.VoterOf(n.self.ID)
+	is := n.record.VoterOf(n.self.id())
 	if is == nil || is.Learner {
 		return false
 	}
@@ -229,7 +233,7 @@ func (p *placement) surplus() Voter {
 	n := p.node
 	order := slices.Clone(p.gone)
 	for _, o := range n.record.Voters {
-		if o.Daemon != n.self.ID && !slices.Contains(p.gone, o) {
+		if o.Daemon != n.self.id() && !slices.Contains(p.gone, o) {
 			order = append(order, o)
 		}
 	}

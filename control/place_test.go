@@ -65,7 +65,7 @@ func TestLearnerFails(t *testing.T) {
 // a vote: it does.
 func TestSecondVoterAway(t *testing.T) {
 	w := begin(t, "a-1", "b-1")
-	w.until("five voters", time.Minute, func() bool { return w.leader().node.Record().Voting() == 5 })
+	w.until("five voters", time.Minute, func() bool { return w.leader().node.Record().Voting() == 5 && w.equal() })
 	r := w.leader().node.Record()
 	var away []string // in the order of the record
 	for _, v := range r.Voters {
@@ -211,7 +211,7 @@ func TestSnapshotBeforeItems(t *testing.T) {
 	w.until("a write of the log", 20*time.Second, func() bool {
 		return slices.ContainsFunc(m.writing, func(item []byte) bool { return bytes.Contains(item, []byte(`"append"`)) })
 	})
-	m.node.oldDisk("a test")
+	m.node.runs.giveUp("a test")
 	if _, err := Recover(append(m.node.Snapshot(), m.writing...)); err != nil {
 		t.Error(err)
 	}

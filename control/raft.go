@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3"
@@ -134,7 +133,7 @@ func (n *Node) followVoters() {
 	if n.record == nil {
 		return
 	}
-	is := n.record.VoterOf(n.self.ID)
+	is := n.record.VoterOf(n.self.id())
 	if v := n.raft; v != nil && (v.log != n.record.Version.Recovery || (is == nil || is.Raft != v.id) && v.released()) {
 		if v.leading {
 			v.lead(false)
@@ -175,7 +174,7 @@ func (v *raftNode) released() bool {
 	}
 	for _, o := range n.record.Voters {
 		p := n.byID(o.Daemon)
-		if !o.Learner && (o.Daemon == n.self.ID || p != nil && p.version.Recovery == v.log && p.sender.Applied >= v.removed) {
+		if !o.Learner && (o.Daemon == n.self.id() || p != nil && p.version.Recovery == v.log && p.sender.Applied >= v.removed) {
 			know++
 		}
 	}
@@ -427,7 +426,7 @@ func (v *raftNode) guard(step func() error) {
 	switch old, err := guard(step); {
 	case v.node.raft != v || err == nil:
 	case old:
-		v.node.oldDisk(err.Error())
+		v.node.runs.end(v.node.self.id(), err.Error())
 	default:
 		v.node.abstain(err.Error())
 	}
@@ -455,23 +454,6 @@ func (n *Node) abstain(why string) {
 		n.raft, n.stopped = nil, n.raft
 	}
 	n.events.AddOnce(Abstains, "", why, why)
-}
-
-// oldDisk gives the daemon a new id: its disk is older than its messages. It
-// drops the items and messages of its voter that are not stored or sent yet.
-func (n *Node) oldDisk(why string) {
-	n.events.Add(OldDisk, "", why)
-	n.raft, n.stopped = nil, nil
-	n.self, n.disk.number, n.disk.began = identity{ID: n.newID(), Run: n.self.Run}, 0, 0
-	for _, b := range []*batch{n.disk.flight, &n.disk.next} {
-		if b != nil {
-			b.items = slices.DeleteFunc(b.items, func(s stored) bool { return s.ofVoter() || s.Self != nil })
-			b.messages = slices.DeleteFunc(b.messages, func(m Message) bool { return m.Raft != nil })
-		}
-	}
-	self := n.self
-	n.queue(stored{Self: &self}) // which ends the voter
-	n.confirmation.begin()
 }
 
 // silent is a logger of raft. It panics where raft does.

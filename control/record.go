@@ -63,6 +63,8 @@ type Record struct {
 	// Dropped are the latest commands that a recovery dropped, as far as a
 	// daemon was left that knew of them.
 	Dropped []Command `json:"dropped,omitempty"`
+	// Dead are the ids that ended, ordered.
+	Dead []DeadID `json:"dead,omitempty"`
 
 	// Limits are the limits of the cluster.
 	Limits Limits `json:"limits,omitzero"`
@@ -357,6 +359,9 @@ func (r *Record) validate() error {
 	}
 	if len(r.Outcomes) > maxOutcomes {
 		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)
+	}
+	if err := r.validateDead(); err != nil {
+		return err
 	}
 	return r.Limits.validate()
 }

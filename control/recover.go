@@ -35,7 +35,7 @@ func (n *Node) Recover(q RecoverRequest) error {
 		r.Earlier = all[max(0, len(all)-maxEarlier):]
 	}
 	r.From, r.First = from, r.Version.Index
-	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.ID, Region: n.cfg.Region}}
+	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.id(), Region: n.cfg.Region}}
 	c := Command{
 		Request: r.Version.Recovery.Random, Version: r.Version, At: n.wall, Author: cmp.Or(q.Author, "cluster recover"),
 		Reason: q.Reason, Text: fmt.Sprintf("recovery %d began at version %v of %s", r.Version.Recovery.Number, r.From, n.cfg.Name),
@@ -72,7 +72,7 @@ func (q *RecoverRequest) check(n *Node) error {
 	}
 	live := 0
 	for _, s := range n.record.Voters {
-		if p := n.byID(s.Daemon); !s.Learner && (s.Daemon == n.self.ID || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
+		if p := n.byID(s.Daemon); !s.Learner && (s.Daemon == n.self.id() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
 			live++
 		}
 	}

@@ -168,6 +168,9 @@ func (v *raftNode) proposeNext() {
 		}
 		e := n.record.entry(&r)
 		e.Command.At = n.wall
+		if e.Dead != nil {
+			e.Dead = e.Dead.stamp(&n.cfg, n.wall)
+		}
 		text, err := "", n.lookUpLimits(e)
 		if err == nil {
 			text, err = n.record.check(e)

@@ -35,6 +35,8 @@ import (
 //	copy-disk NAME            copies what the disk holds
 //	old-disk NAME             puts the copy back at a daemon that is down
 //	clone-disk NAME NAME      gives the second a copy of the disk of the first
+//	pause NAME..., resume NAME...
+//	                          a process stops, and goes on
 //	compact-disk NAME         replaces what the disk holds by a snapshot
 //	fail-disk NAME, mend-disk NAME
 //	                          writes fail, and succeed again
@@ -227,6 +229,8 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 		m.node.record, m.corrupt = r, true
 	case "leave":
 		m.node.Leave()
+	case "pause", "resume":
+		m.paused = d.Cmd == "pause"
 	default:
 		d.Fatalf(s.t, "no command %s", d.Cmd)
 	}

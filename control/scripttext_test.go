@@ -66,6 +66,9 @@ func (s *script) record(r *Record) string {
 	for _, c := range r.History {
 		out += fmt.Sprintf("%s: %s\n", c.Author, c.Text)
 	}
+	for _, d := range r.Dead {
+		out += fmt.Sprintf("dead: %v until %s\n", d.ID, stamped(d.Until))
+	}
 	for _, c := range r.Dropped {
 		out += fmt.Sprintf("dropped: %s: %s\n", c.Author, c.Text)
 	}

@@ -34,7 +34,7 @@ type Status struct {
 
 // Status returns the current state.
 func (n *Node) Status() Status {
-	s := Status{ID: n.self.ID, Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
+	s := Status{ID: n.self.id(), Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
 	s.Diverged, s.Founding = n.diverged, n.record == nil && n.founding.asked != nil
 	s.HandsOver, s.Peers = handsOver(n), peerStatus(n)
 	if n.disk.failing != nil {

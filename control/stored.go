@@ -13,7 +13,7 @@ import (
 // stored is one item on disk. Items are applied in their order. Exactly one
 // field is there.
 type stored struct {
-	Self *identity `json:"self,omitempty"`
+	Self *storedSelf `json:"self,omitempty"`
 	// Base replaces the record. Item is a committed entry of the recovery Log.
 	// A journal that was rewritten may hold entries of an earlier recovery, or
 	// that the record has.
@@ -44,11 +44,19 @@ type stored struct {
 // ofVoter reports whether the item is of a voter.
 func (s *stored) ofVoter() bool { return s.Voter != nil || s.Of != 0 }
 
-// identity is the daemon as its own disk knows it.
-type identity struct {
-	ID    ID     `json:"id"`
-	Run   Number `json:"run"`
-	Store uint64 `json:"store"`
+// storedSelf is the daemon as its own disk knows it.
+type storedSelf struct {
+	Key   storedKey `json:"key"`
+	Run   Run       `json:"run"`
+	Store uint64    `json:"store"`
+}
+
+// id returns the id, zero for a daemon without a key.
+func (i *storedSelf) id() ID {
+	if i.Key.Key == nil {
+		return ID{}
+	}
+	return i.Key.ID()
 }
 
 // snapshot is the beginning of the log of a voter.
@@ -89,7 +97,7 @@ func (s *stored) encode() []byte {
 
 // Start is the state of a node before it starts, from its disk.
 type Start struct {
-	self     identity
+	self     storedSelf
 	record   *Record
 	log      []Item
 	voter    Number
@@ -127,7 +135,10 @@ func (s *Start) apply(data []byte) error {
 	}
 	switch {
 	case in.Self != nil:
-		if in.Self.ID != s.self.ID { // a voter of another id has ended
+		if in.Self.Key.Key == nil {
+			return errors.New("a daemon without a key")
+		}
+		if in.Self.id() != s.self.id() { // a voter of another id has ended
 			s.voter, s.storage = 0, raft.NewMemoryStorage()
 		}
 		s.self = *in.Self

@@ -2,7 +2,6 @@ package control
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -33,7 +32,7 @@ func TestTornWrites(t *testing.T) {
 		for n := range m.disk {
 			start, err := Recover(m.disk[:n])
 			if err == nil {
-				_, err = New(w.config(m), start, rand.New(rand.NewPCG(1, 1)))
+				_, err = open(w.config(m), start)
 			}
 			if err != nil {
 				t.Fatalf("%s with %d of %d items, the last of them %.100s: %v", m.name, n, len(m.disk), m.disk[n-1], err)

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// ID is the id of a daemon. A daemon draws it at its first start and keeps it
-// for as long as its state folder is intact.
+// ID is the id of a daemon: the hash of its public key, which it makes at its
+// first start and keeps for as long as its state folder is intact.
 type ID [16]byte
 
 // String returns the 32 hexadecimal digits of the id.
@@ -19,17 +19,36 @@ func (d ID) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), 
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *ID) UnmarshalText(text []byte) error {
-	if len(text) != hex.EncodedLen(len(d)) {
-		return fmt.Errorf("id %q: want %d hexadecimal digits", text, hex.EncodedLen(len(d)))
+	return readHex("id", d[:], text)
+}
+
+// readHex reads the hexadecimal digits of a value of a kind. The error does not
+// repeat them: some are secret.
+func readHex(kind string, into, text []byte) error {
+	if len(text) != hex.EncodedLen(len(into)) {
+		return fmt.Errorf("%s of %d digits: want %d hexadecimal ones", kind, len(text), hex.EncodedLen(len(into)))
 	}
-	if _, err := hex.Decode(d[:], text); err != nil {
-		return fmt.Errorf("id %q: %w", text, err)
+	if _, err := hex.Decode(into, text); err != nil {
+		return fmt.Errorf("%s: want %d hexadecimal digits", kind, len(text))
 	}
 	return nil
 }
 
 // Compare orders ids.
 func (d ID) Compare(o ID) int { return cmp.Compare(string(d[:]), string(o[:])) }
+
+// Run names one start of a daemon. Two runs of one id at a time are two daemons
+// with copies of one disk.
+type Run [16]byte
+
+// String returns the 32 hexadecimal digits of the run.
+func (r Run) String() string { return hex.EncodeToString(r[:]) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (r Run) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, r[:]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (r *Run) UnmarshalText(text []byte) error { return readHex("run", r[:], text) }
 
 // Number is a random number that names something for ever: a cluster, a
 // recovery, a voter. It is text in JSON, where numbers are not exact.

@@ -29,6 +29,7 @@ type world struct {
 	// committed is the history by recovery and index, as the first daemon that
 	// applied an entry has it.
 	committed map[Recovery]map[uint64]string
+	ledger    ledger
 }
 
 // machine is a daemon with its disk.
@@ -62,7 +63,7 @@ const tick = 20 * time.Millisecond
 func newWorld(t testing.TB, seed uint64, founders ...string) *world {
 	return &world{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), founders: founders, delay: 60 * time.Millisecond,
-		cut: func(_, _ *machine) bool { return false }, committed: map[Recovery]map[uint64]string{},
+		cut: func(_, _ *machine) bool { return false }, committed: map[Recovery]map[uint64]string{}, ledger: newLedger(),
 	}
 }
 
@@ -85,7 +86,7 @@ func (w *world) config(m *machine) Config {
 	return Config{
 		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
 		Language: language(), Horizon: 3 * time.Second,
-		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Entries: 16,
+		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Longest: 20 * time.Second, Entries: 16,
 	}
 }
 
@@ -98,7 +99,8 @@ func (w *world) start(m *machine) {
 	if err != nil {
 		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
 	}
-	n, err := New(w.config(m), start, rand.New(rand.NewPCG(w.rng.Uint64(), 2)))
+	rng := rand.New(rand.NewPCG(w.rng.Uint64(), 2))
+	n, err := New(w.config(m), start, InsecureSeed(rng), rng)
 	if err != nil {
 		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
 	}
@@ -151,7 +153,7 @@ func (w *world) run(d time.Duration) {
 				w.flights = append(w.flights, f)
 				continue
 			}
-			_ = to.node.Receive(w.now, to.wall(w), &f.m)
+			w.receives(to, &f.m)
 			w.serve(to)
 		}
 		for _, m := range w.machines {
@@ -192,6 +194,7 @@ func (w *world) serve(m *machine) {
 			w.events = append(w.events, fmt.Sprintf("%s: %v: %s", m.name, e.Kind, e.Text))
 		}
 		for _, out := range r.Messages {
+			w.ledger.sent(&out.Sender)
 			if w.rng.Float64() >= w.loss {
 				w.flights = append(w.flights, flight{w.now + time.Duration(w.rng.Int64N(int64(w.delay)+1)), m, out})
 			}
@@ -208,7 +211,7 @@ func (w *world) serve(m *machine) {
 // one recovery and index are equal.
 func (w *world) check(m *machine) {
 	r := m.node.Record()
-	if r == nil || r.Version == m.seen || m.corrupt {
+	if r == nil || r.Version == m.seen || m.corrupt || w.ledger.unseen {
 		return
 	}
 	m.seen = r.Version
@@ -342,4 +345,10 @@ func (w *world) load(d time.Duration, run func()) (elected int, gap time.Duratio
 		}
 	}
 	return elected, gap
+}
+
+// open returns a node with a state, and randomness that is the same each time.
+func open(cfg Config, start *Start) (*Node, error) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	return New(cfg, start, InsecureSeed(rng), rng)
 }

@@ -77,6 +77,9 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		c.regions = append(c.regions, c.self.Region)
 	}
 	cc.streams.Self, cc.streams.Handler, cc.streams.Log = c.hello, c, cc.log
+	if c.control != nil {
+		cc.streams.Identity = func() control.Identity { return *c.control.identity.Load() }
+	}
 	c.host = link.New(cc.streams)
 
 	cc.membership.Self, cc.membership.Changed, cc.membership.Log = cc.self, c.changed, cc.log
@@ -104,7 +107,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		c.background.Go(func() { c.strict.run(ctx) })
 	}
 	if c.control != nil {
-		c.background.Go(func() { c.control.run(ctx, c.engine, c.host.Send) })
+		c.background.Go(func() { c.control.run(ctx, c.engine, c.host) })
 	}
 	c.background.Go(func() { c.begin(ctx) })
 	c.background.Go(func() { c.settle(ctx) })
@@ -341,7 +344,7 @@ var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	decoder := decoders.Get().(*wire.Decoder)
 	defer decoders.Put(decoder)
-	in, err := replica.Decode(decoder, from.Member.ID, frame)
+	in, err := replica.Decode(decoder, replica.Origin{Incarnation: from.Member.ID, Daemon: from.Daemon, Run: from.Run}, frame)
 	if bad, ok := errors.AsType[*replica.FrameError](err); ok {
 		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
 	}

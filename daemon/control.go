@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -30,8 +31,13 @@ type controlLoop struct {
 	news    chan struct{} // holds a token when a turn is due
 	faulty  loglimit.Limiter
 
+	// identity is what streams prove, not nil after open.
+	identity atomic.Pointer[control.Identity]
+
 	mu   sync.Mutex
 	node *control.Node // nil until the journal is open
+	// renewed reports that the streams have another identity.
+	renewed bool
 	// disk is nil for a diskless daemon. It belongs to the writer while writing
 	// is true. While rewriting is true the node stands still: its journal is
 	// replaced by a snapshot.
@@ -62,8 +68,16 @@ func newControlLoop(c control.Config, s replica.Storage, log *slog.Logger) *cont
 	}
 }
 
-// run takes turns until ctx ends. send hands a frame to a peer's queue.
-func (c *controlLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnation, []byte) bool) {
+// controlStreams are the streams to peers.
+type controlStreams interface {
+	// Send hands a frame to a peer's queue.
+	Send(crdt.Incarnation, []byte) bool
+	// Renew ends all streams, so that peers get the present identity.
+	Renew()
+}
+
+// run takes turns until ctx ends.
+func (c *controlLoop) run(ctx context.Context, e *Engine, streams controlStreams) {
 	writes := make(chan controlWrite, 1) // one is under way at a time
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -73,15 +87,18 @@ func (c *controlLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarna
 	})
 	defer writer.Wait()
 	defer close(writes)
-	takeTurns(ctx, e, c.news, func() time.Duration { return c.turn(e, writes, send) })
+	takeTurns(ctx, e, c.news, func() time.Duration { return c.turn(e, writes, streams) })
 }
 
 // turn does the work that is due, and returns when the next turn is.
-func (c *controlLoop) turn(e *Engine, writes chan<- controlWrite, send func(crdt.Incarnation, []byte) bool) time.Duration {
+func (c *controlLoop) turn(e *Engine, writes chan<- controlWrite, streams controlStreams) time.Duration {
 	c.reopen(e)
-	ready, w := c.step(e)
+	ready, renewed, w := c.step(e)
+	if renewed { // before the first message under this id
+		streams.Renew()
+	}
 	for i := range ready.Messages {
-		c.post(&ready.Messages[i], send)
+		c.post(&ready.Messages[i], streams.Send)
 	}
 	c.events.add(ready.Events)
 	if w != nil {
@@ -90,26 +107,36 @@ func (c *controlLoop) turn(e *Engine, writes chan<- controlWrite, send func(crdt
 	return ready.Wake
 }
 
-// step runs the timers and returns the work that is due, with the write that
-// the caller must hand to the writer.
-func (c *controlLoop) step(e *Engine) (control.Ready, *controlWrite) {
+// step runs the timers and returns the work that is due, whether the identity
+// of the daemon is another one, and the write that the caller must hand to the
+// writer.
+func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := e.Now()
 	if c.node == nil || c.rewriting {
-		return control.Ready{Wake: at.Mono + time.Second}, nil
+		return control.Ready{Wake: at.Mono + time.Second}, false, nil
 	}
 	c.node.Tick(at.Mono, at.Wall/int64(time.Millisecond))
 	ready := c.node.Ready(at.Mono)
+	renewed := c.renewed
+	c.renewed = false
+	if ready.Former != (control.ID{}) {
+		is := c.node.Identity()
+		c.identity.Store(&is)
+		renewed = true
+		c.log.Error("the id of this daemon has ended, since its disk is older than it was, or a copy of it runs elsewhere: "+
+			"the daemon goes on under a new id", "event", "control", "former", ready.Former.String(), "id", c.node.ID().String())
+	}
 	switch {
 	case len(ready.Store) > 0:
 		c.writing = true
-		return ready, &controlWrite{items: ready.Store}
+		return ready, renewed, &controlWrite{items: ready.Store}
 	case !c.writing && c.disk.ShouldCompact():
 		c.writing, c.rewriting = true, true
-		return ready, &controlWrite{snapshot: c.node.Snapshot()}
+		return ready, renewed, &controlWrite{snapshot: c.node.Snapshot()}
 	}
-	return ready, nil
+	return ready, renewed, nil
 }
 
 // write writes the journal and reports the result to the node.
@@ -167,7 +194,10 @@ func (c *controlLoop) receive(e *Engine, m *control.Message) error {
 	at := e.Now()
 	err := c.node.Receive(at.Mono, at.Wall/int64(time.Millisecond), m)
 	notify(c.news)
-	if !errors.Is(err, control.ErrUnknownSender) {
+	switch {
+	case errors.Is(err, control.ErrUncounted):
+		return nil // the node asks which of the runs is live
+	case !errors.Is(err, control.ErrUnknownSender):
 		return err
 	}
 	if small := m.Base == nil && m.Entries == nil && m.Raft == nil; small && m.To == c.self {

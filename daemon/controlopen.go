@@ -64,9 +64,13 @@ func firstRegions(c *config.Config) []control.FirstRegion {
 // a journal that cannot be used: going on without it could begin a second
 // cluster, or give one vote twice.
 func (c *controlLoop) open() error {
-	var seed [32]byte
-	cryptorand.Read(seed[:]) // never fails
-	n, disk, found, err := c.storage.OpenControl(c.config, rand.New(rand.NewChaCha8(seed)))
+	seed, err := control.NewSeed(cryptorand.Reader)
+	if err != nil {
+		return err
+	}
+	var random [32]byte
+	cryptorand.Read(random[:]) // never fails
+	n, disk, found, err := c.storage.OpenControl(c.config, seed, rand.New(rand.NewChaCha8(random)))
 	if _, damaged := errors.AsType[*journal.DamagedError](err); damaged {
 		return fmt.Errorf("state.dir: %w. If another daemon has the record (rld cluster status there), or if no cluster has "+
 			"begun, move the file away: the daemon then starts under a new id. Otherwise restore the disk. "+
@@ -78,6 +82,9 @@ func (c *controlLoop) open() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
+		if c.identity.Load() == nil { // until the journal is open
+			c.identity.Store(&control.Identity{Key: seed.Key(0), Run: seed.Run()})
+		}
 		if c.fault == "" {
 			c.log.Error("the control log cannot be opened: this daemon has no part in it, and tries again", "event", "control",
 				"file", found.File, "error", err)
@@ -90,6 +97,8 @@ func (c *controlLoop) open() error {
 			"file", found.File, "offset", found.Cut.Offset, "bytes", found.Cut.Bytes)
 	}
 	c.node, c.disk, c.fault = n, disk, ""
+	is := n.Identity()
+	c.renewed = c.identity.Swap(&is) != nil
 	if c.leaving {
 		n.Leave()
 	}

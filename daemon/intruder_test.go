@@ -272,7 +272,8 @@ func (w *world) announce(to *resident, size uint32) {
 func (w *world) helloOf(region, name string) *rldv1.PeerHello {
 	return &rldv1.PeerHello{
 		Protocol: link.Version, SecretFingerprint: make([]byte, 16), Shards: worldShards, Rules: w.rules.Hash(),
-		Member: &rldv1.PeerMember{Id: 0xbad, Name: name, Region: region, Addr: w.ipIn(region) + ":7947", Build: "test"},
+		Member:    &rldv1.PeerMember{Id: 0xbad, Name: name, Region: region, Addr: w.ipIn(region) + ":7947", Build: "test"},
+		PublicKey: make([]byte, 32), Run: make([]byte, 16), Nonce: make([]byte, 32),
 	}
 }
 

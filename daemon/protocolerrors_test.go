@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
@@ -16,6 +17,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/telemetry"
+	"github.com/georld/rld/wire"
 )
 
 // violation is invalid input of a peer.
@@ -115,8 +117,8 @@ var violations = []violation{
 				}
 			}
 		},
-		logs:   []string{"peer refused", "10.9.0.9", "version of the protocol"},
-		counts: handshakesRefused(link.ReasonHello),
+		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 1 of the protocol, want 2: run a newer rld there"},
+		counts: handshakesRefused(link.ReasonVersion),
 	},
 	{
 		name: "newer protocol version, at the handshake",
@@ -129,7 +131,7 @@ var violations = []violation{
 				}
 			}
 		},
-		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 2 of the protocol, want 1: run the same rld on both"},
+		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 3 of the protocol, want 2: run the same rld on both"},
 		counts: handshakesRefused(link.ReasonVersion),
 	},
 	{
@@ -146,7 +148,7 @@ var violations = []violation{
 	{
 		name:   "a frame of 1 GiB",
 		attack: func(w *world, victim *resident) { w.announce(victim, 1<<30) },
-		logs:   []string{"peer dropped for a protocol error", "mars/mallory", "1073741824 vs. "},
+		logs:   []string{"peer dropped for a protocol error", "10.9.0.9", "1073741824 vs. "},
 		counts: framesRefused(link.ReasonSize),
 	},
 	{
@@ -154,6 +156,19 @@ var violations = []violation{
 		attack: func(w *world, victim *resident) { w.accepted("us", victim).send(victim, []byte("\x01what is this")) },
 		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of 13 bytes, want at least 37"},
 		counts: framesRefused("format"),
+	},
+	{
+		name: "a message of the control log under another id",
+		attack: func(w *world, victim *resident) {
+			m := w.accepted("us", victim)
+			frame, err := wire.EncodeControl(nil, &control.Message{From: m.hello.Member.ID, To: 1, Sender: control.Sender{ID: control.ID{1}}})
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			m.send(victim, frame)
+		},
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "message of daemon 01000000000000000000000000000000"},
+		counts: framesRefused(link.ReasonIdentity),
 	},
 	{
 		name: "a message of 5,000 cells",

@@ -21,12 +21,13 @@ type ControlLog struct {
 }
 
 // OpenControl opens the journal and recovers the node of the control log from
-// it. A daemon whose journal is damaged starts as a new one, with another id;
-// the damaged file is kept. With RefuseDamage it is an error. On an error
-// nothing is open.
-func (s *Storage) OpenControl(c control.Config, rng *rand.Rand) (*control.Node, *ControlLog, Recovery, error) {
+// OpenControl opens the journal and recovers the node of the control log from
+// it, see control.New. A daemon whose journal is damaged starts as a new one,
+// with another id; the damaged file is kept. With RefuseDamage it is an error.
+// On an error nothing is open.
+func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Rand) (*control.Node, *ControlLog, Recovery, error) {
 	if !c.Durable {
-		n, err := control.New(c, nil, rng)
+		n, err := control.New(c, nil, seed, rng)
 		return n, nil, Recovery{Found: Missing}, err
 	}
 	g := &ControlLog{config: journal.Config{Folder: s.Folder, Name: ControlFile, Owner: s.Owner, CompactBytes: s.CompactBytes}}
@@ -38,7 +39,7 @@ func (s *Storage) OpenControl(c control.Config, rng *rand.Rand) (*control.Node, 
 	}
 	var n *control.Node
 	if err == nil {
-		n, err = control.New(c, start, rng)
+		n, err = control.New(c, start, seed, rng)
 	}
 	if err != nil {
 		return nil, nil, r, errors.Join(err, g.Close())

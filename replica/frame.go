@@ -22,10 +22,17 @@ type Inbound struct {
 	Control *control.Message
 }
 
+// Origin is the daemon at the other end of a stream, as its hello proved.
+type Origin struct {
+	Incarnation crdt.Incarnation
+	Daemon      control.ID
+	Run         control.Run
+}
+
 // FrameError rejects a frame that a peer may not send.
 type FrameError struct {
 	// Reason is the cause in one word, for metrics: version, size, checksum,
-	// format or foreign_sender.
+	// format, foreign_sender or identity.
 	Reason string
 	Err    error
 }
@@ -36,7 +43,7 @@ func (e *FrameError) Error() string { return e.Err.Error() }
 // Decode decodes a frame of a peer and checks that it is the peer's own. All
 // messages of a frame have one sender and one receiver. Counts are valid until
 // the decoder is used again. An error is a *FrameError.
-func Decode(d *wire.Decoder, from crdt.Incarnation, frame []byte) (Inbound, error) {
+func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
 	var in Inbound
 	var sender crdt.Incarnation
 	var err error
@@ -61,8 +68,14 @@ func Decode(d *wire.Decoder, from crdt.Incarnation, frame []byte) (Inbound, erro
 	switch {
 	case err != nil:
 		return Inbound{}, &FrameError{reasonOf(err), err}
-	case sender != from:
-		return Inbound{}, &FrameError{"foreign_sender", fmt.Errorf("frame of incarnation %v, want its own, %v", sender, from)}
+	case sender != from.Incarnation:
+		return Inbound{}, &FrameError{"foreign_sender", fmt.Errorf("frame of incarnation %v, want its own, %v", sender, from.Incarnation)}
+	}
+	if in.Control != nil {
+		if s := &in.Control.Sender; s.ID != from.Daemon || s.Run != from.Run {
+			return Inbound{}, &FrameError{"identity", fmt.Errorf(
+				"message of daemon %v in run %v, want those of its stream, %v in run %v", s.ID, s.Run, from.Daemon, from.Run)}
+		}
 	}
 	for i := range in.Counts {
 		if n := len(in.Counts[i].Cells); n > gossip.DefaultFrameCells { // a shard is locked meanwhile

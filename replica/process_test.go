@@ -247,7 +247,7 @@ func TestFrames(t *testing.T) {
 	if fmt.Sprint(sizes) != "[3 2]" {
 		t.Fatalf("frames of %v messages", sizes)
 	}
-	in, err := Decode(new(wire.Decoder), 7, frames[0])
+	in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frames[0])
 	if err != nil || len(in.Counts) != 3 {
 		t.Fatalf("%+v, %v", in, err)
 	}
@@ -271,7 +271,7 @@ func TestFrames(t *testing.T) {
 	e.Reach.Peers(0, nil)
 	b.strict = e
 	for i, frame := range [][]byte{rights, strict} {
-		if in, err = Decode(new(wire.Decoder), 7, frame); err != nil {
+		if in, err = Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame); err != nil {
 			t.Fatal(err)
 		}
 		if err := in.Deliver(&b); (err != nil) != (i == 0) {
@@ -283,11 +283,11 @@ func TestFrames(t *testing.T) {
 	}
 
 	for _, frame := range [][]byte{frames[0], rights, strict} {
-		_, foreign := Decode(new(wire.Decoder), 8, frame)
-		_, cut := Decode(new(wire.Decoder), 7, frame[:len(frame)-1])
+		_, foreign := Decode(new(wire.Decoder), Origin{Incarnation: 8}, frame)
+		_, cut := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame[:len(frame)-1])
 		flipped := append([]byte(nil), frame...)
 		flipped[len(flipped)/2] ^= 1
-		_, damaged := Decode(new(wire.Decoder), 7, flipped)
+		_, damaged := Decode(new(wire.Decoder), Origin{Incarnation: 7}, flipped)
 		for want, err := range map[string]error{"foreign_sender": foreign, "": cut, "checksum": damaged} {
 			var bad *FrameError
 			if !errors.As(err, &bad) || want != "" && bad.Reason != want || bad.Error() == "" {
@@ -295,7 +295,7 @@ func TestFrames(t *testing.T) {
 			}
 		}
 	}
-	if _, err = Decode(new(wire.Decoder), 7, nil); err == nil {
+	if _, err = Decode(new(wire.Decoder), Origin{Incarnation: 7}, nil); err == nil {
 		t.Error("an empty frame was decoded")
 	}
 }
@@ -311,7 +311,7 @@ func TestFrameIsBounded(t *testing.T) {
 	}
 	n := 0
 	for _, frame := range frames {
-		in, err := Decode(new(wire.Decoder), 7, frame)
+		in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -322,7 +322,7 @@ func TestFrameIsBounded(t *testing.T) {
 	}
 	CountFrames(new(wire.Encoder), countsOf(gossip.DefaultFrameCells+1, 2), func() []byte { return nil }, func(_ []gossip.Message, frame []byte, _ error) {
 		var bad *FrameError
-		if _, err := Decode(new(wire.Decoder), 7, frame); !errors.As(err, &bad) || bad.Reason != "size" {
+		if _, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame); !errors.As(err, &bad) || bad.Reason != "size" {
 			t.Errorf("%v, want reason size", err)
 		}
 	})

@@ -252,17 +252,42 @@ func TestForeignSender(t *testing.T) {
 	}
 	for name, frame := range map[string][]byte{"rights": rights, "control log": log} {
 		var bad *FrameError
-		if in, err := Decode(new(wire.Decoder), 8, frame); !errors.As(err, &bad) || bad.Reason != "foreign_sender" || in.Rights != nil || in.Control != nil {
+		if in, err := Decode(new(wire.Decoder), Origin{Incarnation: 8}, frame); !errors.As(err, &bad) || bad.Reason != "foreign_sender" || in.Rights != nil || in.Control != nil {
 			t.Errorf("%s: %+v, %v, want reason foreign_sender", name, in, err)
 		}
 	}
-	if in, err := Decode(new(wire.Decoder), 7, log); err != nil || in.Control == nil || in.Control.Ask != 9 {
+	if in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, log); err != nil || in.Control == nil || in.Control.Ask != 9 {
 		t.Errorf("own frame: %+v, %v", in, err)
 	}
 	var bad *FrameError
 	log[len(log)-1] ^= 1
-	if _, err := Decode(new(wire.Decoder), 7, log); !errors.As(err, &bad) || bad.Reason != "checksum" {
+	if _, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, log); !errors.As(err, &bad) || bad.Reason != "checksum" {
 		t.Errorf("%v, want reason checksum", err)
+	}
+}
+
+// TestIdentity rejects messages of the control log under another id, or of
+// another run, than the stream proved.
+func TestIdentity(t *testing.T) {
+	from := Origin{Incarnation: 7, Daemon: control.ID{1}, Run: control.Run{2}}
+	for _, tt := range []struct {
+		sender control.Sender
+		ok     bool
+	}{
+		{control.Sender{ID: control.ID{1}, Run: control.Run{2}}, true},
+		{control.Sender{ID: control.ID{9}, Run: control.Run{2}}, false},
+		{control.Sender{ID: control.ID{1}, Run: control.Run{9}}, false},
+		{control.Sender{}, false},
+	} {
+		frame, err := wire.EncodeControl(nil, &control.Message{From: 7, To: 1, Sender: tt.sender})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Decode(new(wire.Decoder), from, frame)
+		var bad *FrameError
+		if tt.ok && (err != nil || in.Control == nil) || !tt.ok && (!errors.As(err, &bad) || bad.Reason != "identity" || in.Control != nil) {
+			t.Errorf("sender %v of run %v: %+v, %v", tt.sender.ID, tt.sender.Run, in, err)
+		}
 	}
 }
 

@@ -43,6 +43,9 @@ type Auditor struct {
 	// Controlled is called after each step of the control log of a daemon, with
 	// the work that it returned.
 	Controlled func(d *Daemon, r *control.Ready)
+	// Counted is called when a daemon received a message of the control log,
+	// with the error of control.Node.Receive: the message counts if it is nil.
+	Counted func(d *Daemon, m *control.Message, err error)
 	// Sent is called for each message about strict keys before it is sent,
 	// those of a daemon to itself included.
 	Sent func(d *Daemon, m *sticky.Message)
@@ -173,6 +176,14 @@ func (w *watchers) controlled(d *Daemon, r *control.Ready) {
 	for _, a := range w.all {
 		if a.Controlled != nil {
 			a.Controlled(d, r)
+		}
+	}
+}
+
+func (w *watchers) counted(d *Daemon, m *control.Message, err error) {
+	for _, a := range w.all {
+		if a.Counted != nil {
+			a.Counted(d, m, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -65,7 +66,9 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 		return nil
 	}
 	rng := rand.New(rand.NewPCG(w.cfg.Seed, streamControl+uint64(d.Index)<<32+stream))
-	n, log, found, err := d.storage.OpenControl(w.cfg.controlOf(d), rng)
+	disk := d.storage
+	disk.Owner.Name = cmp.Or(d.journalOf, disk.Owner.Name)
+	n, log, found, err := disk.OpenControl(w.cfg.controlOf(d), control.InsecureSeed(rng), rng)
 	if err != nil {
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
@@ -169,7 +172,22 @@ func (d *Daemon) postControl(w *World, m *control.Message) {
 		w.network.traffic.Control++
 		w.network.traffic.ControlBytes += uint64(len(frame))
 		w.network.send(w, d.Index, is.daemon, is.name, frame)
+		if d.breaksProtocol(w) {
+			sendBadControl(w, d, m, is)
+		}
 	}
+}
+
+// originOf returns what the streams of a process prove: here they are trusted.
+func originOf(d *Daemon) replica.Origin {
+	o := replica.Origin{}
+	if len(d.incarnations) > 0 {
+		o.Incarnation = d.incarnations[0]
+	}
+	if d.control != nil {
+		o.Daemon, o.Run = d.control.ID(), d.control.Identity().Run
+	}
+	return o
 }
 
 // StepControl implements replica.Receiver.
@@ -180,6 +198,7 @@ func (r *receiver) StepControl(m *control.Message) error {
 	}
 	at := d.Instant(w.now)
 	err := d.control.Receive(at.Mono, at.Wall/int64(time.Millisecond), m)
+	w.auditors.counted(d, m, err)
 	d.serveControl(w)
 	return err
 }
@@ -378,8 +397,13 @@ func uncontrolled(w *World) string {
 	}
 	var same *Daemon
 	leader := false
+	ids := map[control.ID]*Daemon{}
 	for _, d := range slices.Concat(w.Core()...) {
 		s := d.control.Status()
+		if o := ids[s.ID]; o != nil {
+			return fmt.Sprintf("%s and %s have the id %v", o.Name, d.Name, s.ID)
+		}
+		ids[s.ID] = d
 		leader = leader || s.Leads
 		switch {
 		case s.Hash == "":

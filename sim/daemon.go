@@ -68,6 +68,10 @@ type Daemon struct {
 	damaged    bool                    // a fault damaged one of its files
 	refused    string                  // the file that the process before could not read
 	backup     *simdisk.Disk           // of OldDisk, nil for none
+	stale      bool                    // its control log was older once, or that of another daemon
+	copied     bool                    // another daemon got a copy of its control log
+	backupOf   string                  // the daemon that backup is of, for CopiedControl
+	journalOf  string                  // the daemon that its control log is of, "" for itself
 	ran        string                  // the name of the process before
 	own        *identity               // of ClonedDisk, nil for none
 	retired    bool                    // its rights went to others
@@ -131,9 +135,12 @@ func (d *Daemon) Acceptor() *quorum.Acceptor {
 // Auditors read its record.
 func (d *Daemon) ControlLog() *control.Node { return d.control }
 
-// LostDisk reports whether a disk of the machine was lost, or a file on it
-// damaged.
-func (d *Daemon) LostDisk() bool { return d.disks > 1 || d.damaged }
+// LostDisk reports whether the machine may have forgotten what it stored: a
+// disk of it was lost, a file damaged, or its control log replaced by that of
+// another time or daemon. shared reports whether another daemon got a copy.
+func (d *Daemon) LostDisk() (lost, shared bool) {
+	return d.disks > 1 || d.damaged || d.stale, d.copied
+}
 
 // Circuits describes the paths of the process to owners.
 func (d *Daemon) Circuits(now time.Duration) []replica.Circuit {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -50,7 +51,7 @@ func (d *Daemon) newDisk(w *World) {
 		present = d.disk.Faults
 	}
 	d.disk = simdisk.New(rand.New(rand.NewPCG(w.cfg.Seed, streamDisk+uint64(d.Index)<<32+uint64(d.disks))))
-	d.disk.Faults, d.damaged = present, false
+	d.disk.Faults, d.damaged, d.journalOf = present, false, ""
 	d.disks++
 }
 
@@ -263,6 +264,37 @@ func (a *faults) restoreDisk(w *World, _ *Fault, d *Daemon) {
 	d.backup.Faults = d.disk.Faults
 	d.disk, d.backup, d.damaged = d.backup, nil, true
 	w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+}
+
+// copyControl copies the disk of a daemon, for those that are to be its clones.
+func (a *faults) copyControl(w *World, f *Fault, _ int) {
+	for _, d := range w.daemons {
+		of := d
+		if len(f.To) > 0 {
+			i := slices.IndexFunc(w.daemons, func(o *Daemon) bool { return o != d && o.in(f.From) })
+			if !d.in(f.To) || i < 0 {
+				continue
+			}
+			of = w.daemons[i]
+			of.copied = true
+		} else if !d.in(f.From) {
+			continue
+		}
+		d.backup, d.backupOf = of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name)
+	}
+}
+
+// putControl starts processes with the control logs that were copied for them.
+func (a *faults) putControl(w *World, f *Fault, _ int) {
+	for _, d := range w.daemons {
+		if d.backup == nil || d.backupOf == "" || len(f.To) == 0 && !d.in(f.From) || !d.in(f.To) {
+			continue
+		}
+		w.crash(d)
+		d.disk.Copy(d.backup, replica.ControlFile)
+		d.stale, d.journalOf, d.backup, d.backupOf = true, d.backupOf, nil, ""
+		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
+	}
 }
 
 // identity is what a machine starts processes with.

@@ -181,10 +181,9 @@ func (w *World) receive(d *Daemon, f flight) error {
 	if w.traced(d) {
 		w.lines.frame(d, "receive", "from="+w.membership.all[f.sender].name, f.frame, "")
 	}
-	sender := &w.membership.all[f.sender]
-	in, err := replica.Decode(&w.decoder, sender.incarnations[0], f.frame)
-	if err == nil && w.daemons[sender.daemon].newer {
-		err = sameWithoutUnknown(&in, sender.incarnations[0], f.frame)
+	in, err := replica.Decode(&w.decoder, f.origin, f.frame)
+	if err == nil && w.daemons[f.from].newer {
+		err = sameWithoutUnknown(&in, f.origin, f.frame)
 	}
 	w.network.drop(f)
 	switch {

@@ -108,6 +108,10 @@ const (
 	// ControlCommand has the operator give a drawn command to a daemon of From:
 	// a change of the regions, or a note.
 	ControlCommand
+	// CopiedControl copies the file of the control log of a daemon of From. At
+	// its end the processes of To crash and start with the copy as their own.
+	// Without To each of From gets its own file back, as by OldDisk.
+	CopiedControl
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -179,6 +183,7 @@ var faultKinds = [...]faultKind{
 	WrongClock:     {"wrong_clock", "{from} started with clocks {offset} ahead", ofEach((*faults).startWrong), ofEach((*faults).startRight), known},
 	MixedLimits:    {"mixed_limits", "other limits at {from}", (*faults).changeRules, nil, known},
 	ControlCommand: {"control_command", "a command at {from}", (*faults).commandControl, nil, drawn},
+	CopiedControl:  {"copied_control", "control logs of {from} copied, and put back at {to}", (*faults).copyControl, (*faults).putControl, drawn},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 )
 
@@ -26,8 +27,9 @@ type flight struct {
 	from, to int32  // daemons
 	sender   int32  // the process of from, in World.members
 	name     string // of the process it is addressed to
+	origin   replica.Origin
 	frame    []byte
-	mangled  bool
+	mangled  bool // or forged: it must be rejected
 }
 
 // Traffic counts the frames of the network.
@@ -69,6 +71,7 @@ type network struct {
 	buffers [][]byte // of frames that are gone
 	traffic Traffic
 	rng     *rand.Rand
+	forged  bool // the frame that is sent now
 }
 
 func (n *network) link(from, to int) *link { return &n.links[from*n.daemons+to] }
@@ -178,7 +181,7 @@ func (n *network) send(w *World, from, to int, name string, frame []byte) {
 	n.traffic.Frames++
 	n.traffic.Bytes += uint64(len(frame))
 	l := n.link(from, to)
-	f := flight{int32(from), int32(to), w.daemons[from].member, name, frame, false}
+	f := flight{int32(from), int32(to), w.daemons[from].member, name, originOf(w.daemons[from]), frame, n.forged}
 	lost := l.cutSince != notCut || n.happens(l.Loss)
 	if d := w.daemons[from]; w.traced(d) {
 		fate := ""
@@ -209,7 +212,7 @@ func (n *network) send(w *World, from, to int, name string, frame []byte) {
 		again.frame = append(n.buffer(), frame...)
 		n.fly(w, sent+n.latency(l), again)
 	}
-	f.mangled = n.mangle(w, &f.frame, l)
+	f.mangled = n.mangle(w, &f.frame, l) || n.forged
 	at := sent + n.latency(l)
 	if !n.happens(l.Reorder) {
 		at = max(at, l.last)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
@@ -250,7 +249,7 @@ func sealed(frame []byte) []byte {
 
 // sameWithoutUnknown returns an error unless a frame of a later version means
 // the same without its unknown fields.
-func sameWithoutUnknown(in *replica.Inbound, from crdt.Incarnation, frame []byte) error {
+func sameWithoutUnknown(in *replica.Inbound, from replica.Origin, frame []byte) error {
 	rest, extended := bytes.CutSuffix(frame, unknown)
 	if !extended {
 		return nil

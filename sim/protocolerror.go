@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/quota/agent"
 	epochs "github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/rules"
@@ -179,6 +180,21 @@ var badChunks = []func(c *sticky.SnapshotChunk){
 	},
 	func(c *sticky.SnapshotChunk) { c.Records = []sticky.Record{{Watermarks: unordered}} },
 	func(c *sticky.SnapshotChunk) { c.Generations = route.Generations{{Voter: 2}, {Voter: 1}} },
+}
+
+// sendBadControl sends a message of the control log under another id, or of
+// another run, behind one of its own.
+func sendBadControl(w *World, d *Daemon, m *control.Message, to *incarnation) {
+	bad := *m
+	if other := w.daemons[w.faults.rng.IntN(len(w.daemons))]; other != d && other.control != nil {
+		bad.Sender.ID = other.control.ID()
+	} else {
+		bad.Sender.Run[w.faults.rng.IntN(len(bad.Sender.Run))]++
+	}
+	frame, err := wire.EncodeControl(w.network.buffer(), &bad)
+	w.network.forged = true
+	d.sendBad(w, to, frame, err)
+	w.network.forged = false
 }
 
 // sendBad sends a frame that must be rejected, if there is a form for it.

@@ -15,7 +15,7 @@ func exampleControl() *control.Message {
 	return &control.Message{
 		From: 0x1111111111111111, To: 0x2222222222222222,
 		Sender: control.Sender{
-			ID: control.ID(bytes.Repeat([]byte{0x33}, 16)), Run: 0x4444444444444444, Store: 1_000_000, Durable: true,
+			ID: control.ID(bytes.Repeat([]byte{0x33}, 16)), Run: control.Run(bytes.Repeat([]byte{0x44}, 16)), Store: 1_000_000, Durable: true,
 			Leader: control.ID(bytes.Repeat([]byte{0x55}, 16)),
 		},
 		Cluster: 0x6666666666666666,
@@ -42,6 +42,12 @@ func genControlID(t *rapid.T, what string) control.ID {
 	return control.ID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, what))
 }
 
+func genControlRun(t *rapid.T) control.Run { return control.Run(genControlID(t, "run")) }
+
+func genControlBytes(t *rapid.T, what string) []byte {
+	return rapid.SliceOfN(rapid.Byte(), 1, 64).Draw(t, what)
+}
+
 func genControlNumber(t *rapid.T, what string) control.Number {
 	return control.Number(rapid.Uint64().Draw(t, what))
 }
@@ -54,7 +60,7 @@ func genControlVersion(t *rapid.T, what string) control.Version {
 }
 
 func genControlChange(t *rapid.T) control.Change {
-	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	switch rapid.IntRange(0, 5).Draw(t, "change") {
 	case 3:
 		v := genControlVersion(t, "if")
 		return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{
@@ -64,6 +70,8 @@ func genControlChange(t *rapid.T) control.Change {
 		o := &control.OverrideChange{Unset: rapid.Bool().Draw(t, "unset")}
 		o.Target, o.Setting = genTarget(t), control.Setting{Requests: new(rapid.Uint32().Draw(t, "requests"))}
 		return control.Change{Limits: &control.LimitsChange{Override: o}}
+	case 5:
+		return control.Change{Dead: &control.DeadID{ID: genControlID(t, "id"), From: rapid.Int64().Draw(t, "from"), Until: rapid.Int64().Draw(t, "until")}}
 	case 0:
 		return control.Change{Dropped: &control.Command{
 			Request: genControlNumber(t, "request"), Version: genControlVersion(t, "version"), At: rapid.Int64().Draw(t, "at"),
@@ -139,11 +147,15 @@ func genControlRaft(t *rapid.T) *raftpb.Message {
 	return r
 }
 
+func genControlNonce(t *rapid.T) *control.Nonce {
+	return &control.Nonce{Number: genControlNumber(t, "nonce"), ID: genControlID(t, "id"), Run: genControlRun(t)}
+}
+
 func genControl(t *rapid.T) *control.Message {
 	m := &control.Message{
 		From: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "to")),
 		Sender: control.Sender{
-			ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store"),
+			ID: genControlID(t, "id"), Run: genControlRun(t), Store: rapid.Uint64().Draw(t, "store"),
 			Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
 			Began:    rapid.Uint64().Draw(t, "began"),
 			Applied:  rapid.Uint64().Draw(t, "applied"),
@@ -173,9 +185,15 @@ func genControl(t *rapid.T) *control.Message {
 			ID: genControlNumber(t, "id"), Author: rapid.String().Draw(t, "author"), Reason: rapid.String().Draw(t, "reason"), Change: genControlChange(t),
 		})
 	}
-	switch rapid.IntRange(0, 5).Draw(t, "part") {
+	switch rapid.IntRange(0, 7).Draw(t, "part") {
 	case 4:
-		m.Written = &control.Written{ID: genControlID(t, "id"), Run: genControlNumber(t, "run"), Store: rapid.Uint64().Draw(t, "store")}
+		m.Ended = &control.Ended{ID: genControlID(t, "id"), Reason: rapid.String().Draw(t, "reason")}
+	case 5:
+		m.Nonce = genControlNonce(t)
+	case 6:
+		m.Proof = &control.Proof{
+			Nonce: *genControlNonce(t), Signature: control.Signature{Public: genControlBytes(t, "public"), Value: genControlBytes(t, "value")},
+		}
 	case 1:
 		m.Base = rapid.SliceOfN(rapid.Byte(), 1, 100).Draw(t, "base")
 	case 2:

@@ -220,7 +220,7 @@ func TestControlHeaders(t *testing.T) {
 		{"no object", "null", "header of 4 bytes"},
 		{"a list", "[]", "cannot unmarshal array"},
 		{"cut", good[:len(good)-1], "unexpected EOF"},
-		{"two", good + good, "header of 522 bytes, want 261: each field once"},
+		{"two", good + good, "header of 554 bytes, want 277: each field once"},
 		{"space", good + " ", "each field once"},
 		{"no fields", "{}", "header of 2 bytes"},
 		{"unknown field", end(`"later":1`), `unknown field "later"`},
@@ -232,8 +232,8 @@ func TestControlHeaders(t *testing.T) {
 		{"null", end(`"ask":null`), "each field once"},
 		{"empty list", end(`"entries":[]`), "each field once"},
 		{"id in capitals", edit("3333", "AAAA"), "each field once"},
-		{"short id", edit("33", ""), "want 32 hexadecimal digits"},
-		{"number as number", edit(`"4444444444444444"`, "4"), "cannot unmarshal number"},
+		{"short id", edit("33", ""), "want 32 hexadecimal ones"},
+		{"run as number", edit(`"44444444444444444444444444444444"`, "4"), "cannot unmarshal number"},
 		{"negative index", edit(`"index":1`, `"index":-1`), "cannot unmarshal number"},
 		{"index beyond 64 bits", edit(`"index":1`, `"index":100000000000000000001`), "cannot unmarshal number"},
 		{"empty log", end(`"log":{"number":0,"random":"0000000000000000"}`), "each field once"},
@@ -405,7 +405,7 @@ func TestControlSize(t *testing.T) {
 		m    *control.Message
 		most int
 	}{
-		{"comparison of versions", exampleControl(), 300},
+		{"comparison of versions", exampleControl(), 310},
 		{"heartbeat of a leader", exampleHeartbeat(), 400},
 	} {
 		n := len(mustControl(t, tt.m))

@@ -118,6 +118,16 @@ func (d *Disk) Truncate(name string) bool {
 	return true
 }
 
+// Copy replaces a file by what another disk has under the name, while no
+// process runs. The copy is durable, and so is it that there is none.
+func (d *Disk) Copy(from *Disk, name string) {
+	d.Remove(name)
+	if f := from.names[name]; f != nil {
+		c := newFile(f.data)
+		d.names[name], d.durable[name] = c, c
+	}
+}
+
 // Remove removes a file, while no process runs. That is durable, with all
 // changes of names before it: no loss of power brings the file back.
 func (d *Disk) Remove(name string) {

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -148,7 +149,7 @@ func (a *accepted) receive(timer *time.Timer) error {
 	}
 }
 
-// welcome exchanges hellos.
+// welcome exchanges hellos and proofs.
 func (a *accepted) welcome() error {
 	var it item
 	if err := a.stream.RecvMsg(&it); err != nil {
@@ -156,12 +157,12 @@ func (a *accepted) welcome() error {
 	}
 	defer it.free()
 	h := a.host
-	own, body, err := h.greet()
+	own, err := h.greet()
 	if err != nil {
 		return err
 	}
 	theirs, err := greetingOf(&it)
-	if no := refuse(own, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
+	if no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
 		return no
 	}
 	if left := h.penalties.remaining(penaltyKeys(a.remote, theirs.hello), time.Now()); left > 0 {
@@ -171,10 +172,33 @@ func (a *accepted) welcome() error {
 				own, theirs.hello, left.Round(time.Millisecond)),
 		}
 	}
+	s := handshake{dialer: bytes.Clone(it.body), acceptor: own.body}
+	if p, ok := peer.FromContext(a.stream.Context()); ok {
+		if err := s.bindAuth(p.AuthInfo); err != nil {
+			return err
+		}
+	}
+	if err := a.stream.SendMsg(&item{kind: kindHello, body: own.body}); err != nil {
+		return err
+	}
+	if err := a.stream.SendMsg(&item{kind: kindProof, body: s.prove(own.key, accepting)}); err != nil {
+		return err
+	}
+	var proof item
+	if err := a.stream.RecvMsg(&proof); err != nil {
+		return a.broken(err)
+	}
+	defer proof.free()
+	if err := s.checkItem(&theirs, dialing, &proof); err != nil {
+		return err
+	}
 	if !h.admit(a, theirs.hello) {
 		return context.Cause(a.ctx)
 	}
-	return a.stream.SendMsg(&item{kind: kindHello, body: body})
+	if h.config.Identity().Key.ID() != own.Daemon { // Renew did not see this stream
+		return ErrRenewed
+	}
+	return nil
 }
 
 // receiveFrame passes one frame to the handler.

@@ -70,7 +70,7 @@ func (d *peerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.A
 	if d.plain && d.host != nil {
 		var priority bool
 		if raw, priority = detectPriority(raw); priority {
-			return nil, nil, d.acceptPriority(raw)
+			return nil, nil, d.acceptPriority(raw, nil)
 		}
 	}
 	conn, info, err := d.TransportCredentials.ServerHandshake(raw)
@@ -79,7 +79,7 @@ func (d *peerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.A
 		return nil, nil, err
 	}
 	if t, ok := info.(credentials.TLSInfo); ok && d.host != nil && t.State.NegotiatedProtocol == priorityProto {
-		return nil, nil, d.acceptPriority(conn)
+		return nil, nil, d.acceptPriority(conn, info)
 	}
 	return &firstRead{Conn: conn, credentials: d}, info, nil
 }

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -12,6 +13,7 @@ import (
 	grpcbackoff "google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
@@ -25,6 +27,9 @@ type peerStream = grpc.BidiStreamingClient[rldv1.PeerItem, rldv1.PeerItem]
 func (t *target) attempt() (up time.Duration, err error) {
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	defer cancel(nil)
+	t.mu.Lock()
+	t.cancel = cancel
+	t.mu.Unlock()
 	timer := time.AfterFunc(handshakeWithin, func() { cancel(errHandshake) })
 	defer timer.Stop()
 
@@ -75,28 +80,43 @@ func (t *target) connect(line *line) (*grpc.ClientConn, error) {
 	)
 }
 
-// handshake opens the stream and exchanges hellos.
+// handshake opens the stream, and exchanges hellos and proofs.
 func (t *target) handshake(ctx context.Context, conn *grpc.ClientConn) (peerStream, Hello, error) {
 	stream, err := rldv1.NewPeersClient(conn).Exchange(ctx)
 	if err != nil {
 		return nil, Hello{}, err
 	}
-	own, body, err := t.host.greet()
+	own, err := t.host.greet()
 	if err != nil {
 		return nil, Hello{}, err
 	}
 	// An error of sending only means that the stream has ended; receiving
 	// returns the reason.
-	_ = stream.SendMsg(&item{kind: kindHello, body: body})
+	_ = stream.SendMsg(&item{kind: kindHello, body: own.body})
 	var it item
 	if err := stream.RecvMsg(&it); err != nil {
 		return nil, Hello{}, t.ended(stream, err)
 	}
 	defer it.free()
 	theirs, err := greetingOf(&it)
-	if no := refuse(own, t.host.config.Fingerprint, &theirs, err, t.Addr, t.Region); no != nil {
+	if no := refuse(own.Hello, t.host.config.Fingerprint, &theirs, err, t.Addr, t.Region); no != nil {
 		return nil, Hello{}, no
 	}
+	s := handshake{dialer: own.body, acceptor: bytes.Clone(it.body)}
+	if p, ok := peer.FromContext(stream.Context()); ok {
+		if err := s.bindAuth(p.AuthInfo); err != nil {
+			return nil, Hello{}, err
+		}
+	}
+	var proof item
+	if err := stream.RecvMsg(&proof); err != nil {
+		return nil, Hello{}, t.ended(stream, err)
+	}
+	defer proof.free()
+	if err := s.checkItem(&theirs, accepting, &proof); err != nil {
+		return nil, Hello{}, err
+	}
+	_ = stream.SendMsg(&item{kind: kindProof, body: s.prove(own.key, dialing)}) // as above
 	return stream, theirs.hello, nil
 }
 
@@ -115,8 +135,9 @@ func greetingOf(it *item) (greeting, error) {
 func (t *target) handshakeError(ctx context.Context, line *line, err error) error {
 	fault := line.fault.Load()
 	var refused *Refused
+	var bad *ProtocolError
 	switch {
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), errors.As(err, &bad):
 		return err
 	case fault != nil && (ctx.Err() == nil || errors.As(*fault, &refused)):
 		return *fault

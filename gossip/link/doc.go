@@ -13,7 +13,9 @@
 // # Admission
 //
 // TLS is mutual and proves that the other end belongs to the cluster (see
-// Certificates). Then both ends send a hello. A stream is refused when the ends
+// Certificates). Then both ends send a hello with the public key and the run of
+// their daemon, and prove with a signature that they have the key: see package
+// control for ids. A stream is refused when the ends
 // speak different versions, hash keys with different secrets, split keys into
 // different numbers of shards, are the same daemon, or when another region
 // answers than was dialed. The fingerprint of the secret protects against

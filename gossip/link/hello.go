@@ -1,11 +1,14 @@
 package link
 
 import (
+	"crypto/ed25519"
+	"crypto/rand"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/valid"
@@ -14,7 +17,7 @@ import (
 )
 
 // Version is the version of the stream protocol. Both ends must use it.
-const Version = 1
+const Version = 2
 
 // Bounds of a hello and of a member, in bytes.
 const (
@@ -32,6 +35,10 @@ type Hello struct {
 	Shards int
 	// Rules is the hash of its rules.
 	Rules uint64
+	// Daemon and Run are its id and its run. The Host sets its own by
+	// Config.Identity, and those of a peer once they are proven.
+	Daemon control.ID
+	Run    control.Run
 }
 
 // String returns the daemon's name for logs.
@@ -44,6 +51,8 @@ type greeting struct {
 	protocol    uint32
 	fingerprint []byte
 	hello       Hello
+	public      []byte // the key, whose id is that of hello
+	nonce       []byte
 }
 
 // encode returns the bytes of g.
@@ -54,14 +63,32 @@ func (g *greeting) encode() ([]byte, error) {
 		Member:            protoMember(&g.hello.Member),
 		Shards:            uint32(g.hello.Shards),
 		Rules:             g.hello.Rules,
+		PublicKey:         g.public,
+		Run:               g.hello.Run[:],
+		Nonce:             g.nonce,
 	})
 }
 
-// greet returns the hello of this daemon and its bytes.
-func (h *Host) greet() (Hello, []byte, error) {
-	own := greeting{protocol: Version, fingerprint: h.config.Fingerprint[:], hello: h.config.Self()}
+// ownHello is the hello of this daemon in one handshake.
+type ownHello struct {
+	Hello
+	body []byte
+	key  *control.Key
+}
+
+// greet makes the hello for a handshake.
+func (h *Host) greet() (ownHello, error) {
+	is := h.config.Identity()
+	own := greeting{
+		protocol: Version, fingerprint: h.config.Fingerprint[:], hello: h.config.Self(),
+		public: is.Key.Public(), nonce: make([]byte, nonceSize),
+	}
+	own.hello.Daemon, own.hello.Run = is.Key.ID(), is.Run
+	if _, err := rand.Read(own.nonce); err != nil {
+		return ownHello{}, err
+	}
 	body, err := own.encode()
-	return own.hello, body, err
+	return ownHello{own.hello, body, is.Key}, err
 }
 
 // decodeGreeting decodes the hello of a peer. Of a hello of another version it
@@ -82,7 +109,14 @@ func decodeGreeting(b []byte) (greeting, error) {
 		protocol:    protocol,
 		fingerprint: p.GetSecretFingerprint(),
 		hello:       Hello{Member: memberOf(p.GetMember()), Shards: int(p.GetShards()), Rules: p.GetRules()},
+		public:      p.GetPublicKey(),
+		nonce:       p.GetNonce(),
 	}
+	if len(g.public) != ed25519.PublicKeySize || len(p.GetRun()) != len(g.hello.Run) || len(g.nonce) != nonceSize {
+		return greeting{}, fmt.Errorf("hello with a key of %d, a run of %d and a nonce of %d bytes, want %d, %d and %d",
+			len(g.public), len(p.GetRun()), len(g.nonce), ed25519.PublicKeySize, len(g.hello.Run), nonceSize)
+	}
+	g.hello.Daemon, g.hello.Run = control.IDOf(g.public), control.Run(p.GetRun())
 	if len(g.fingerprint) != fingerprintSize {
 		return greeting{}, fmt.Errorf("hello with a fingerprint of %d bytes, want %d",
 			len(g.fingerprint), fingerprintSize)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/loglimit"
@@ -70,6 +71,9 @@ type Config struct {
 	// Self returns the hello of this daemon. It is called at each handshake, by
 	// several goroutines.
 	Self func() Hello
+	// Identity returns the key and the run of this daemon, as Self; nil for a
+	// key in memory. Call Renew when it changes.
+	Identity func() control.Identity
 	// Fingerprint identifies the cluster secret without revealing it.
 	Fingerprint [fingerprintSize]byte
 	// Server and Client configure TLS for accepted and dialed streams; nil for
@@ -139,6 +143,9 @@ func New(c Config) *Host {
 		c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", addr)
 		}
+	}
+	if c.Identity == nil {
+		c.Identity = inMemory()
 	}
 	h := &Host{
 		config:      c,

@@ -24,6 +24,7 @@ const (
 	kindFrame   kind = 2
 	kindPacked  kind = 3
 	kindMembers kind = 4
+	kindProof   kind = 5
 )
 
 // String returns the name of the field in the proto file.

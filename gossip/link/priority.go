@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/grpc/credentials"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 )
 
@@ -57,7 +58,7 @@ func (l *priority) send(frame []byte) bool {
 	if l.conn == nil {
 		return false
 	}
-	l.buf = append(binary.LittleEndian.AppendUint32(l.buf[:0], uint32(len(frame))), frame...)
+	l.buf = appendPriorityFrame(l.buf[:0], frame)
 	var err error
 	if now := time.Now(); l.until.Sub(now) < priorityWriteTimeout/2 {
 		l.until = now.Add(priorityWriteTimeout)
@@ -116,7 +117,7 @@ func (t *target) keepPriority(ctx context.Context, out *outbox) {
 	}
 }
 
-// dialPriority connects, sends a hello and waits until it is accepted.
+// dialPriority connects, and exchanges hellos and proofs.
 func (t *target) dialPriority(ctx context.Context, to Hello) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeWithin)
 	defer cancel()
@@ -145,27 +146,51 @@ func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net
 		}
 		conn, first = secure, nil
 	}
-	_, body, err := t.host.greet()
+	own, err := t.host.greet()
 	if err != nil {
 		return nil, err
 	}
-	first = append(binary.LittleEndian.AppendUint32(first, uint32(len(body))), body...)
-	if _, err := conn.Write(first); err != nil {
+	if _, err := conn.Write(appendPriorityFrame(first, own.body)); err != nil {
 		return nil, err
 	}
-	var id [8]byte // the answering incarnation, which must be that of the bulk stream
-	if _, err := io.ReadFull(conn, id[:]); err != nil {
+	s := handshake{dialer: own.body}
+	if secure, ok := conn.(*tls.Conn); ok {
+		if err := s.bind(secure.ConnectionState()); err != nil {
+			return nil, err
+		}
+	}
+	if s.acceptor, err = readPriorityFrame(conn, nil, maxHello); err != nil {
 		return nil, err
 	}
-	if crdt.Incarnation(binary.LittleEndian.Uint64(id[:])) != to.Member.ID {
+	theirs, err := decodeGreeting(s.acceptor)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := readPriorityFrame(conn, nil, maxHello)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.check(&theirs, acceptingPriority, proof); err != nil {
+		return nil, err
+	}
+	if theirs.hello.Member.ID != to.Member.ID {
 		return nil, fmt.Errorf("another incarnation answers at %s", t.Addr)
 	}
-	return conn, nil
+	if err := same(to, theirs.hello); err != nil {
+		return nil, err
+	}
+	_, err = conn.Write(appendPriorityFrame(nil, s.prove(own.key, dialingPriority)))
+	return conn, err
+}
+
+// appendPriorityFrame appends a frame and its length.
+func appendPriorityFrame(b, frame []byte) []byte {
+	return append(binary.LittleEndian.AppendUint32(b, uint32(len(frame))), frame...)
 }
 
 // acceptPriority serves an accepted connection as a priority stream. The error
 // makes gRPC leave the connection alone.
-func (d *peerCredentials) acceptPriority(conn net.Conn) error {
+func (d *peerCredentials) acceptPriority(conn net.Conn, info credentials.AuthInfo) error {
 	h := d.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -176,7 +201,7 @@ func (d *peerCredentials) acceptPriority(conn net.Conn) error {
 		defer conn.Close()
 		stop := context.AfterFunc(h.ctx, func() { conn.Close() })
 		defer stop()
-		if err := h.servePriority(conn); err != nil {
+		if err := h.servePriority(conn, info); err != nil {
 			h.counts.faulty.Add(1)
 		}
 	})
@@ -185,7 +210,7 @@ func (d *peerCredentials) acceptPriority(conn net.Conn) error {
 
 // servePriority passes the frames of a priority stream to the handler. The bulk
 // stream of the same incarnation must exist. A protocol error ends both.
-func (h *Host) servePriority(conn net.Conn) error {
+func (h *Host) servePriority(conn net.Conn, info credentials.AuthInfo) error {
 	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
 		return err
 	}
@@ -194,8 +219,11 @@ func (h *Host) servePriority(conn net.Conn) error {
 		return err
 	}
 	theirs, err := decodeGreeting(body)
-	own := h.config.Self()
-	if no := refuse(own, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), ""); no != nil {
+	own, failed := h.greet()
+	if failed != nil {
+		return failed
+	}
+	if no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), ""); no != nil {
 		h.countRefused(no, conn.RemoteAddr().String())
 		return no
 	}
@@ -205,13 +233,38 @@ func (h *Host) servePriority(conn net.Conn) error {
 	}
 	stop := context.AfterFunc(a.ctx, func() { conn.Close() })
 	defer stop()
-	if _, err := conn.Write(binary.LittleEndian.AppendUint64(nil, uint64(own.Member.ID))); err != nil {
+	s := handshake{dialer: body, acceptor: own.body}
+	if err := s.bindAuth(info); err != nil {
+		return err
+	}
+	if err := s.priority(conn, own.key, &theirs, a.hello); err != nil {
+		if _, bad := errors.AsType[*ProtocolError](err); bad {
+			h.counts.protocolErrors.add(ReasonIdentity)
+			h.warn("priority stream dropped for a protocol error", hostOf(conn.RemoteAddr().String()), ReasonIdentity, "error", err)
+		}
 		return err
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
 	return a.receivePriority(conn)
+}
+
+// priority exchanges proofs at the accepting end of a priority stream. The
+// dialer must be that of the bulk stream. A false proof does not end the bulk
+// stream: anybody may have sent it.
+func (s *handshake) priority(conn net.Conn, key *control.Key, theirs *greeting, bulk Hello) error {
+	if _, err := conn.Write(appendPriorityFrame(appendPriorityFrame(nil, s.acceptor), s.prove(key, acceptingPriority))); err != nil {
+		return err
+	}
+	proof, err := readPriorityFrame(conn, nil, maxHello)
+	if err != nil {
+		return err
+	}
+	if err := s.check(theirs, dialingPriority, proof); err != nil {
+		return err
+	}
+	return same(bulk, theirs.hello)
 }
 
 func (a *accepted) receivePriority(conn net.Conn) error {

@@ -106,7 +106,7 @@ func TestPriority(t *testing.T) {
 func TestPriorityOfUnknownPeer(t *testing.T) {
 	l := newPriorityPair(t, plainly)
 	hello := func(change func(*greeting)) []byte {
-		g := greeting{protocol: Version, fingerprint: make([]byte, fingerprintSize), hello: helloOf(1, "eu", "a")}
+		g := greetingFrom(helloOf(1, "eu", "a"))
 		change(&g)
 		body, err := g.encode()
 		if err != nil {

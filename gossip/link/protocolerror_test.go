@@ -150,8 +150,7 @@ func TestProtocolErrorFromAnAcceptor(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *network) {
 				a := n.start(t, helloOf(1, "eu", "a"), nil)
-				hello := item{kind: kindHello, body: encoded(t, greetingFrom(helloOf(2, "us", "b")))}
-				n.impersonate(t, "b:7947", append([]item{hello}, c.items...)...)
+				n.impersonate(t, "b:7947", greetingFrom(helloOf(2, "us", "b")), c.items...)
 				a.Targets([]Target{{Addr: "b:7947"}})
 				synctest.Wait()
 				if s := a.Stats(); s.ProtocolErrors[c.reason] != 1 || s.Outgoing != 0 {
@@ -188,7 +187,7 @@ func TestHugeFrame(t *testing.T) {
 		if s := a.Stats(); s.ProtocolErrors[ReasonSize] != 1 || s.Accepted != 1 {
 			t.Errorf("stats %+v", s)
 		}
-		if a.lines("peer dropped", "us/b (b:7947)", "reason=size", "1073741824") != 1 {
+		if a.lines("peer dropped", "remote=bufconn", "reason=size", "1073741824") != 1 {
 			t.Errorf("log: %s", a.log)
 		}
 		if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {

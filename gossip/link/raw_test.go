@@ -1,16 +1,21 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"io"
+	"math/rand/v2"
 	"net"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/crdt"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
@@ -32,23 +37,52 @@ func (n *network) open(t *testing.T, d *daemon) peerStream {
 	return stream
 }
 
-// greet opens a stream, sends a hello and reads the answer.
+// greet opens a stream, and exchanges hellos and proofs.
 func (n *network) greet(t *testing.T, d *daemon, h Hello) peerStream {
 	t.Helper()
 	stream := n.open(t, d)
-	if err := stream.SendMsg(&item{kind: kindHello, body: encoded(t, greetingFrom(h))}); err != nil {
+	s := n.hello(t, stream, greetingFrom(h))
+	if err := stream.SendMsg(&item{kind: kindProof, body: s.prove(keyOf(h), dialing)}); err != nil {
 		t.Fatal(err)
 	}
-	var it item
-	if err := stream.RecvMsg(&it); err != nil || it.kind != kindHello {
-		t.Fatalf("answer to a hello: %s, error %v", it.kind, err)
-	}
-	it.free()
+	synctest.Wait()
 	return stream
 }
 
+// hello sends a hello, and receives the hello and the proof of the acceptor.
+func (n *network) hello(t *testing.T, stream peerStream, g greeting) handshake {
+	t.Helper()
+	s := handshake{dialer: encoded(t, g)}
+	if err := stream.SendMsg(&item{kind: kindHello, body: s.dialer}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []kind{kindHello, kindProof} {
+		var it item
+		if err := stream.RecvMsg(&it); err != nil || it.kind != want {
+			t.Fatalf("answer to a hello: %s, error %v", it.kind, err)
+		}
+		if want == kindHello {
+			s.acceptor = bytes.Clone(it.body)
+		}
+		it.free()
+	}
+	return s
+}
+
+// keyOf returns the key of a daemon in a test, another one for each
+// incarnation.
+func keyOf(h Hello) *control.Key { return identityOf(h.Member.ID).Key }
+
+func identityOf(id crdt.Incarnation) control.Identity {
+	seed := control.InsecureSeed(rand.New(rand.NewPCG(uint64(id), 1)))
+	return control.Identity{Key: seed.Key(0), Run: seed.Run()}
+}
+
 func greetingFrom(h Hello) greeting {
-	return greeting{protocol: Version, fingerprint: make([]byte, fingerprintSize), hello: h}
+	return greeting{
+		protocol: Version, fingerprint: make([]byte, fingerprintSize), hello: h,
+		public: keyOf(h).Public(), nonce: make([]byte, nonceSize),
+	}
 }
 
 func encoded(t *testing.T, g greeting) []byte {
@@ -77,14 +111,24 @@ func end(stream peerStream) error {
 // impostor is an acceptor with arbitrary answers.
 type impostor struct {
 	rldv1.UnimplementedPeersServer
+	hello []byte
+	prove func(s *handshake) []byte // nil for no proof
 	items []item
 }
 
-// impersonate serves on an address what an acceptor would send.
-func (n *network) impersonate(t *testing.T, addr string, items ...item) {
+// impersonate serves on an address what an acceptor would send after its hello
+// and its proof.
+func (n *network) impersonate(t *testing.T, addr string, g greeting, items ...item) {
+	t.Helper()
+	n.impersonateBy(t, addr, &impostor{
+		hello: encoded(t, g), items: items, prove: func(s *handshake) []byte { return s.prove(keyOf(g.hello), accepting) },
+	})
+}
+
+func (n *network) impersonateBy(t *testing.T, addr string, i *impostor) {
 	t.Helper()
 	server := grpc.NewServer(grpc.ForceServerCodecV2(codec{}), grpc.WaitForHandlers(true))
-	rldv1.RegisterPeersServer(server, &impostor{items: items})
+	rldv1.RegisterPeersServer(server, i)
 	lis := n.listen(addr)
 	go func() { _ = server.Serve(lis) }()
 	t.Cleanup(server.Stop)
@@ -95,7 +139,17 @@ func (i *impostor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv
 	if err := stream.RecvMsg(&it); err != nil {
 		return err
 	}
+	s := handshake{dialer: bytes.Clone(it.body), acceptor: i.hello}
 	it.free()
+	items := []item{{kind: kindHello, body: i.hello}}
+	if i.prove != nil {
+		items = append(items, item{kind: kindProof, body: i.prove(&s)})
+	}
+	for k := range items {
+		if err := stream.SendMsg(&items[k]); err != nil {
+			return err
+		}
+	}
 	for k := range i.items {
 		if err := stream.SendMsg(&i.items[k]); err != nil {
 			return err

@@ -33,6 +33,9 @@ const (
 	ReasonPacked  = "packed"  // a packed frame that cannot be unpacked
 	ReasonMembers = "members" // a list of members that is not valid
 	ReasonPanic   = "panic"   // the handler panicked
+	// ReasonIdentity is a peer that does not prove its id, or that sends under
+	// another one.
+	ReasonIdentity = "identity"
 )
 
 // reasonReplaced ends a stream whose address has another incarnation now.
@@ -157,7 +160,7 @@ func peerError(err error, trailer metadata.MD) error {
 		}
 		reason = ReasonSize
 	case ReasonVersion, ReasonSecret, ReasonRegion, ReasonShards, ReasonSelf, ReasonHello, ReasonPenalty,
-		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, reasonReplaced:
+		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, reasonReplaced:
 	default:
 		reason = reasonOther
 	}

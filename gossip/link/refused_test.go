@@ -19,7 +19,7 @@ var refusals = []struct {
 	mend   func(g *greeting)
 }{
 	{"older", ReasonVersion, "version 0", func(g *greeting) { g.protocol = 0 }},
-	{"newer", ReasonVersion, "version 2 of the protocol, want 1", func(g *greeting) { g.protocol = 2 }},
+	{"newer", ReasonVersion, "version 3 of the protocol, want 2", func(g *greeting) { g.protocol = 3 }},
 	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.fingerprint[3] = 1 }},
 	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.fingerprint = nil }},
 	{
@@ -86,7 +86,7 @@ func TestOutgoingRefused(t *testing.T) {
 				a := n.start(t, helloOf(1, "eu", "a"), nil)
 				g := greetingFrom(helloOf(2, "us", "b"))
 				c.mend(&g)
-				n.impersonate(t, "b:7947", item{kind: kindHello, body: encoded(t, g)})
+				n.impersonate(t, "b:7947", g)
 				a.Targets([]Target{{Addr: "b:7947", Region: "us"}})
 				time.Sleep(noticeEach - time.Second)
 				synctest.Wait()

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 )
@@ -121,7 +122,9 @@ type daemon struct {
 }
 
 func helloOf(id crdt.Incarnation, region, name string) Hello {
+	is := identityOf(id)
 	return Hello{
+		Daemon: is.Key.ID(), Run: is.Run,
 		Member: gossip.Member{
 			Peer: gossip.Peer{ID: id, Name: name, Region: region, Ready: true},
 			Addr: name + ":7947", Build: "test",
@@ -139,7 +142,8 @@ func (n *network) start(t *testing.T, hello Hello, adjust func(*Config)) *daemon
 	}
 	c := Config{
 		Self: func() Hello { return d.hello }, Dial: n.dial, Handler: d,
-		Log: slog.New(slog.NewTextHandler(d.log, nil)),
+		Identity: func() control.Identity { return identityOf(d.hello.Member.ID) },
+		Log:      slog.New(slog.NewTextHandler(d.log, nil)),
 	}
 	if adjust != nil {
 		adjust(&c)

@@ -33,9 +33,11 @@ type target struct {
 	since time.Time // of the state
 	hello Hello     // of the last stream
 	out   *outbox   // of the stream that is up
-	tries uint64
-	err   error
-	errAt time.Time
+	// cancel ends the present attempt, nil before the first.
+	cancel context.CancelCauseFunc
+	tries  uint64
+	err    error
+	errAt  time.Time
 }
 
 // Targets sets the outgoing streams to maintain, by their addresses. Streams to
@@ -94,6 +96,9 @@ func (t *target) run() {
 		up, err := t.attempt()
 		if t.ctx.Err() != nil {
 			return
+		}
+		if errors.Is(err, ErrRenewed) {
+			continue
 		}
 		t.failed(err)
 		if up >= stableAfter {

@@ -33,6 +33,15 @@ var mutations = []mutation{
 		want: []string{"quota/up_test.go:3: layers: daemon is in layer 5"},
 	},
 	{
+		name: "a key that can be guessed",
+		files: map[string]string{
+			"daemon/key.go":      "package daemon\n\nvar seed = control.InsecureSeed(nil)\n",
+			"daemon/key_test.go": "package daemon\n\nvar other = control.InsecureSeed(nil)\n",
+			"sim/key.go":         "package sim\n\nvar seed = control.InsecureSeed(nil)\n",
+		},
+		want: []string{"daemon/key.go:3: secret: InsecureSeed: a key that can be guessed"},
+	},
+	{
 		name: "engines import each other",
 		files: map[string]string{
 			"quota/ok.go":  "package quota\n\nimport \"example.org/m/rules\"\n",
@@ -440,7 +449,7 @@ func TestMutations(t *testing.T) {
 		})
 	}
 	for _, rule := range []string{
-		ruleTable, ruleLayers, ruleExclusive, rulePure, ruleFloat,
+		ruleTable, ruleLayers, ruleExclusive, rulePure, ruleFloat, ruleSecret,
 		ruleDoc, ruleName, ruleLength, ruleInit, ruleNolint, ruleFold,
 		ruleWord, ruleDialect, ruleWrap, ruleShare, ruleMethods, ruleFiles, ruleNames,
 	} {

@@ -19,8 +19,9 @@ var impure = map[string][]string{
 		"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", // Clock.
 		"Local", "LoadLocation", // Environment and files.
 	},
-	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
-	"iter": {"Pull", "Pull2"}, // Coroutines.
+	"crypto/ed25519": {"GenerateKey"}, // It has a global source.
+	"fmt":            {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+	"iter":           {"Pull", "Pull2"}, // Coroutines.
 }
 
 // seeded lists the names of math/rand/v2 that a pure package may use; the rest

@@ -107,6 +107,7 @@ func Check(root string) ([]Finding, error) {
 	for _, f := range c.files {
 		c.checkImports(f)
 		c.checkPurity(f)
+		c.checkSecrets(f)
 		c.checkStyle(f)
 		c.checkFold(f)
 		c.checkWords(f)

@@ -10,7 +10,7 @@ import (
 // promises checks the messages of voters and founders of the control log. A
 // voter goes to no earlier term and votes once in each, a term has one leader,
 // and a founder accepts nothing below a ballot that it promised. A daemon whose
-// disk was lost or damaged is not checked: it forgets its promises.
+// disk was lost, damaged or replaced is not checked: it forgets its promises.
 type promises struct {
 	finding
 	terms    map[uint64]uint64                      // the greatest one that a voter sent
@@ -31,7 +31,7 @@ func newPromises(f finding) promises {
 
 // sent checks a message of a daemon.
 func (p *promises) sent(d *sim.Daemon, m *control.Message) {
-	if d.LostDisk() {
+	if forgets(d) {
 		return
 	}
 	for _, r := range m.Raft {

@@ -56,6 +56,29 @@ func (d *draw) control(seed uint64) {
 		c.Faults = append(c.Faults, f)
 	}
 	d.forgetful()
+	d.copies()
+}
+
+// copies draws one control log that becomes older than it was, or that another
+// daemon gets, too: what two old ones forget, nobody may know.
+func (d *draw) copies() {
+	c := &d.cfg
+	if !d.chance(0.4) {
+		return
+	}
+	var all []string
+	for _, r := range c.Regions {
+		for i := range r.Daemons {
+			all = append(all, r.Daemon(i))
+		}
+	}
+	f := sim.Fault{Kind: sim.CopiedControl, At: d.time(0, c.Duration-1), For: d.wild(time.Millisecond, c.Duration)}
+	of := d.IntN(len(all))
+	f.From = all[of : of+1]
+	if len(all) > 1 && d.chance(0.6) {
+		f.To = []string{all[(of+1+d.IntN(len(all)-1))%len(all)]}
+	}
+	c.Faults = append(c.Faults, f)
 }
 
 // forgetful draws processes that crash while they write the control log, or

@@ -15,6 +15,9 @@ func (d *draw) faults() {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {
+		if kind == sim.CopiedControl { // see copies
+			continue
+		}
 		if kind.Known() || !d.chance(likely) {
 			continue
 		}
@@ -155,7 +158,8 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		f.Delay = d.wild(time.Millisecond, 5*time.Second)
 	case sim.BitFlip, sim.TruncatedFile:
 		f.For = d.wild(time.Millisecond, c.Duration)
-	case sim.FullDisk, sim.OldDisk, sim.KeepMembers, sim.LateMembers, sim.LayoutChange: // no further fields
+	case sim.FullDisk, sim.OldDisk, sim.KeepMembers, sim.LateMembers, sim.LayoutChange,
+		sim.CopiedControl: // no further fields
 	}
 	return f
 }

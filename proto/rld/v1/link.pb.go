@@ -33,6 +33,7 @@ type PeerItem struct {
 	//	*PeerItem_Frame
 	//	*PeerItem_PackedFrame
 	//	*PeerItem_Members
+	//	*PeerItem_Proof
 	Item          isPeerItem_Item `protobuf_oneof:"item"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -111,6 +112,15 @@ func (x *PeerItem) GetMembers() *PeerMembers {
 	return nil
 }
 
+func (x *PeerItem) GetProof() []byte {
+	if x != nil {
+		if x, ok := x.Item.(*PeerItem_Proof); ok {
+			return x.Proof
+		}
+	}
+	return nil
+}
+
 type isPeerItem_Item interface {
 	isPeerItem_Item()
 }
@@ -135,6 +145,12 @@ type PeerItem_Members struct {
 	Members *PeerMembers `protobuf:"bytes,4,opt,name=members,proto3,oneof"`
 }
 
+type PeerItem_Proof struct {
+	// The second item each way, and only that one: the signature by the key of
+	// the hello, 64 bytes. It covers both hellos and the TLS connection.
+	Proof []byte `protobuf:"bytes,5,opt,name=proof,proto3,oneof"`
+}
+
 func (*PeerItem_Hello) isPeerItem_Item() {}
 
 func (*PeerItem_Frame) isPeerItem_Item() {}
@@ -143,10 +159,12 @@ func (*PeerItem_PackedFrame) isPeerItem_Item() {}
 
 func (*PeerItem_Members) isPeerItem_Item() {}
 
+func (*PeerItem_Proof) isPeerItem_Item() {}
+
 // PeerHello is what a daemon says of itself before anything else.
 type PeerHello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The version of this protocol, now 1. Any other is refused, whatever else
+	// The version of this protocol, now 2. Any other is refused, whatever else
 	// the hello holds; so this field keeps its number and type forever.
 	Protocol uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	// 16 bytes that tell secrets of clusters apart and from which none can be
@@ -156,7 +174,14 @@ type PeerHello struct {
 	// Into how many parts the sender splits the keys, 1 to 64.
 	Shards uint32 `protobuf:"varint,4,opt,name=shards,proto3" json:"shards,omitempty"`
 	// The hash of the rules in force at the sender.
-	Rules         uint64 `protobuf:"fixed64,5,opt,name=rules,proto3" json:"rules,omitempty"`
+	Rules uint64 `protobuf:"fixed64,5,opt,name=rules,proto3" json:"rules,omitempty"`
+	// The public key of the daemon, ed25519, 32 bytes. Its id is the first half
+	// of its SHA-256.
+	PublicKey []byte `protobuf:"bytes,6,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
+	// This start of the daemon, 16 random bytes.
+	Run []byte `protobuf:"bytes,7,opt,name=run,proto3" json:"run,omitempty"`
+	// 32 random bytes for this handshake.
+	Nonce         []byte `protobuf:"bytes,8,opt,name=nonce,proto3" json:"nonce,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -224,6 +249,27 @@ func (x *PeerHello) GetRules() uint64 {
 		return x.Rules
 	}
 	return 0
+}
+
+func (x *PeerHello) GetPublicKey() []byte {
+	if x != nil {
+		return x.PublicKey
+	}
+	return nil
+}
+
+func (x *PeerHello) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *PeerHello) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
 }
 
 // PeerMember is one live incarnation of a daemon.
@@ -366,19 +412,24 @@ var File_rld_v1_link_proto protoreflect.FileDescriptor
 
 const file_rld_v1_link_proto_rawDesc = "" +
 	"\n" +
-	"\x11rld/v1/link.proto\x12\x06rld.v1\"\xab\x01\n" +
+	"\x11rld/v1/link.proto\x12\x06rld.v1\"\xc3\x01\n" +
 	"\bPeerItem\x12)\n" +
 	"\x05hello\x18\x01 \x01(\v2\x11.rld.v1.PeerHelloH\x00R\x05hello\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12#\n" +
 	"\fpacked_frame\x18\x03 \x01(\fH\x00R\vpackedFrame\x12/\n" +
-	"\amembers\x18\x04 \x01(\v2\x13.rld.v1.PeerMembersH\x00R\amembersB\x06\n" +
-	"\x04item\"\xb0\x01\n" +
+	"\amembers\x18\x04 \x01(\v2\x13.rld.v1.PeerMembersH\x00R\amembers\x12\x16\n" +
+	"\x05proof\x18\x05 \x01(\fH\x00R\x05proofB\x06\n" +
+	"\x04item\"\xf7\x01\n" +
 	"\tPeerHello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12-\n" +
 	"\x12secret_fingerprint\x18\x02 \x01(\fR\x11secretFingerprint\x12*\n" +
 	"\x06member\x18\x03 \x01(\v2\x12.rld.v1.PeerMemberR\x06member\x12\x16\n" +
 	"\x06shards\x18\x04 \x01(\rR\x06shards\x12\x14\n" +
-	"\x05rules\x18\x05 \x01(\x06R\x05rules\"\x88\x01\n" +
+	"\x05rules\x18\x05 \x01(\x06R\x05rules\x12\x1d\n" +
+	"\n" +
+	"public_key\x18\x06 \x01(\fR\tpublicKey\x12\x10\n" +
+	"\x03run\x18\a \x01(\fR\x03run\x12\x14\n" +
+	"\x05nonce\x18\b \x01(\fR\x05nonce\"\x88\x01\n" +
 	"\n" +
 	"PeerMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x06R\x02id\x12\x12\n" +
@@ -435,6 +486,7 @@ func file_rld_v1_link_proto_init() {
 		(*PeerItem_Frame)(nil),
 		(*PeerItem_PackedFrame)(nil),
 		(*PeerItem_Members)(nil),
+		(*PeerItem_Proof)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

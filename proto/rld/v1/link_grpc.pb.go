@@ -33,7 +33,8 @@ const (
 type PeersClient interface {
 	// Exchange is the long-lived stream on which the caller sends its frames.
 	// The caller says hello first. The callee refuses the stream or answers with
-	// its own hello, and the caller may refuse that. From then on the caller
+	// its own hello and its proof, and the caller may refuse that, or sends its
+	// own proof, which the callee may refuse. From then on the caller
 	// sends frames, and the callee the live members of its region: at once, and
 	// whenever they change. So each pair of daemons has two streams, one each
 	// way.
@@ -74,7 +75,8 @@ type Peers_ExchangeClient = grpc.BidiStreamingClient[PeerItem, PeerItem]
 type PeersServer interface {
 	// Exchange is the long-lived stream on which the caller sends its frames.
 	// The caller says hello first. The callee refuses the stream or answers with
-	// its own hello, and the caller may refuse that. From then on the caller
+	// its own hello and its proof, and the caller may refuse that, or sends its
+	// own proof, which the callee may refuse. From then on the caller
 	// sends frames, and the callee the live members of its region: at once, and
 	// whenever they change. So each pair of daemons has two streams, one each
 	// way.
