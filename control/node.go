@@ -41,7 +41,7 @@ type Node struct {
 	requests   requests
 	writes     writes
 	dropped    dropped
-	limits     limitsAgent
+	limits     LimitsAgent
 
 	emergencies emergencies
 	// missing is since when the daemon of a voter sends nothing.
@@ -53,10 +53,27 @@ type Node struct {
 	events eventlog.Log[EventKind]
 }
 
-// form holds the forms of a record that were needed.
+// form holds the forms of the latest record that were needed.
 type form struct {
-	of           *Record
-	json, packed []byte
+	of         *Record
+	json, sent []byte
+}
+
+// encoded returns the JSON form of a record.
+func (f *form) encoded(r *Record) []byte {
+	if f.of != r {
+		*f = form{of: r, json: r.Encode()}
+	}
+	return f.json
+}
+
+// packed returns a record as it is sent.
+func (f *form) packed(r *Record) []byte {
+	data := f.encoded(r)
+	if f.sent == nil {
+		f.sent = pack(data)
+	}
+	return f.sent
 }
 
 // dues are the times of periodic work.
@@ -127,6 +144,9 @@ func (n *Node) between(least, most time.Duration) time.Duration {
 
 // ID returns the id of the daemon.
 func (n *Node) ID() ID { return n.self.ID }
+
+// Limits returns the part of the daemon in the limits of the log.
+func (n *Node) Limits() *LimitsAgent { return &n.limits }
 
 // Record returns the record, nil before the founding.
 func (n *Node) Record() *Record { return n.record }
