@@ -10,16 +10,17 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// limitsAgent is the part of a daemon in the acknowledgement of limits: it
-// states which version it has stored, and which one its region has. At the
-// leader it brings limits into force that all regions have stored.
+// LimitsAgent is the part of a daemon in the limits of the log. It states which
+// version it has stored, and which one its region has. At the leader it brings
+// limits into force that all regions have stored. It is not safe for concurrent
+// use.
 //
 // A daemon that was not counted must store the version before it holds rights.
-// Whoever lets it hold some, acknowledges the epoch with it by a message that
-// states the version it has stored itself (Sender.Stored). The daemon stores
-// the greatest of these versions, and holds nothing before. So it has stored
-// what its region stated before it belonged to it.
-type limitsAgent struct {
+// Each acknowledgement of the epoch that gives it rights contains the version
+// that the acknowledging daemon has stored (Sender.Stored). The joining daemon
+// stores the greatest of these versions, and holds nothing before. So it has
+// stored all that its region acknowledged before it was counted.
+type LimitsAgent struct {
 	node   *Node
 	none   *rules.Set
 	parsed map[string]*rules.Set // by hash and sizes
@@ -48,12 +49,12 @@ const maxParsed = 2 * maxSteps
 const maxFormer = 4
 
 // begin prepares the agent of a node that starts with a record from its disk.
-func (a *limitsAgent) begin(n *Node, former []Limits) {
+func (a *LimitsAgent) begin(n *Node, former []Limits) {
 	none, err := rules.NewSet(nil)
 	if err != nil {
 		panic(fmt.Sprintf("control: no rules: %v", err)) // they have no fault
 	}
-	*a = limitsAgent{node: n, none: none, parsed: map[string]*rules.Set{}, former: former}
+	*a = LimitsAgent{node: n, none: none, parsed: map[string]*rules.Set{}, former: former}
 	if n.record != nil {
 		a.stored = n.record.Version
 	}
@@ -64,11 +65,11 @@ func (a *limitsAgent) begin(n *Node, former []Limits) {
 // acknowledged, but for those whose horizon has passed. Limits come into force
 // when all of them have stored them. Until the first call they are the live
 // daemons of the region.
-func (n *Node) Holders(ids []ID) { n.limits.holders = slices.Clone(ids) }
+func (a *LimitsAgent) Holders(ids []ID) { a.holders = slices.Clone(ids) }
 
 // keep keeps the limits of a record whose end a recovery dropped. They survive
 // a restart.
-func (a *limitsAgent) keep(l *Limits) {
+func (a *LimitsAgent) keep(l *Limits) {
 	if len(l.Steps)+len(l.Overrides) == 0 {
 		return
 	}
@@ -78,7 +79,7 @@ func (a *limitsAgent) keep(l *Limits) {
 }
 
 // store notes the version of the record once it is stored.
-func (a *limitsAgent) store() {
+func (a *LimitsAgent) store() {
 	v := a.node.record.Version
 	a.node.afterStore(func() {
 		a.stored = v
@@ -88,7 +89,7 @@ func (a *limitsAgent) store() {
 
 // ofRegion returns the version that all daemons of the region have stored that
 // may hold rights, zero if one of them is not known to.
-func (a *limitsAgent) ofRegion() Version {
+func (a *LimitsAgent) ofRegion() Version {
 	n, least := a.node, a.stored
 	note := func(p *peer) {
 		switch v := p.sender.Stored; {
@@ -121,7 +122,7 @@ func (a *limitsAgent) ofRegion() Version {
 
 // waits returns what the leader waits for before a version of the limits can be
 // in force: regions, and their daemons as far as it knows them.
-func (a *limitsAgent) waits(v Version) []string {
+func (a *LimitsAgent) waits(v Version) []string {
 	n := a.node
 	has := func(o Version) bool { return o.Recovery == v.Recovery && o.Index >= v.Index }
 	var out []string
@@ -157,7 +158,7 @@ func (a *limitsAgent) waits(v Version) []string {
 }
 
 // turn reports what is stored, and brings pending limits into force.
-func (a *limitsAgent) turn() {
+func (a *LimitsAgent) turn() {
 	n := a.node
 	if n.record == nil {
 		return
@@ -180,7 +181,7 @@ func (a *limitsAgent) turn() {
 
 // report sends the versions that are stored to the leader, and to the daemon of
 // the region that collects them: at each change, and then less and less often.
-func (a *limitsAgent) report(v Version) {
+func (a *LimitsAgent) report(v Version) {
 	n, is := a.node, [2]Version{a.stored, a.ofRegion()}
 	if is[0].Compare(v) < 0 || is == a.reported && n.at < a.again {
 		return
@@ -206,7 +207,7 @@ func (a *limitsAgent) report(v Version) {
 }
 
 // propose brings a version into force that all regions have stored.
-func (a *limitsAgent) propose(v Version) {
+func (a *LimitsAgent) propose(v Version) {
 	n := a.node
 	if !n.raft.complete() || n.requests.index(a.proposed) >= 0 || len(a.waits(v)) > 0 {
 		return
@@ -217,21 +218,9 @@ func (a *limitsAgent) propose(v Version) {
 	n.sendRequests()
 }
 
-// Waits returns what pending limits wait for, at the leader of the log. It is
-// empty if no limits are pending, and at other daemons.
-func (n *Node) Waits() []string {
-	if n.record == nil || !n.leads() {
-		return nil
-	}
-	v := n.record.Limits.Pending()
-	if v == (Version{}) {
-		return nil
-	}
-	return n.limits.waits(v)
-}
-
 // parse returns the rules of a set.
-func (n *Node) parse(s *RuleSet, sizes []RegionSize) (*rules.Set, error) {
+func (a *LimitsAgent) parse(s *RuleSet, sizes []RegionSize) (*rules.Set, error) {
+	n := a.node
 	if n.cfg.Language.Parse == nil {
 		return nil, errors.New("this daemon reads no rules: want one with limits")
 	}

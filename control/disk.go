@@ -53,7 +53,7 @@ func (n *Node) state() []stored {
 		items = append(items, stored{Founding: &p})
 	}
 	if n.record != nil {
-		items = append(items, stored{Base: n.encoded()})
+		items = append(items, stored{Base: n.form.encoded(n.record)})
 	}
 	if r := n.recovering; r != nil && r.Version.Compare(n.record.Version) > 0 {
 		items = append(items, stored{Base: r.Encode()})
@@ -180,21 +180,4 @@ func (n *Node) Snapshot() [][]byte {
 		items = append(items, n.disk.flight.items...)
 	}
 	return encodeAll(items)
-}
-
-// encoded returns the JSON form of the record.
-func (n *Node) encoded() []byte {
-	if n.form.of != n.record {
-		n.form = form{of: n.record, json: n.record.Encode()}
-	}
-	return n.form.json
-}
-
-// packed returns the record as it is sent.
-func (n *Node) packed() []byte {
-	data := n.encoded()
-	if n.form.packed == nil {
-		n.form.packed = pack(data)
-	}
-	return n.form.packed
 }

@@ -1,5 +1,6 @@
-// Package control replicates the control log: the regions of the cluster, and
-// the voters of the log itself. No decision about a request waits for it.
+// Package control replicates the control log: the regions of the cluster, its
+// limits, and the voters of the log itself. No decision about a request waits
+// for it.
 //
 // # The log orders and never proves
 //
@@ -17,6 +18,11 @@
 //   - A cluster begins with one founding, on which the founders agree by Paxos
 //     in one ballot (L. Lamport, "The Part-Time Parliament", 1998): however
 //     often and wherever an operator asks for it, there is one cluster.
+//   - Limits are versions: rule sets, and overrides above them. What a change
+//     lowers acts at each daemon that knows it. What it raises, or moves, is
+//     pending until all regions have stored it, and then in force from a time
+//     that an entry states. LimitsAgent.Effective returns the limits of a
+//     moment.
 //   - A recovery replaces a log whose majority is lost. It begins with the
 //     record of one survivor, and the higher recovery wins everywhere.
 //

@@ -13,7 +13,7 @@ const (
 	// daemon has to report, maxDroppedBytes their JSON form.
 	maxDropped      = 100
 	maxDroppedBytes = 256 << 10
-	// dropsAtOnce bounds those that a daemon reports at a time, and likewise the
+	// dropsAtOnce bounds those that a daemon reports at a time, and the
 	// emergency overrides that it submits.
 	dropsAtOnce = 4
 )

@@ -30,8 +30,8 @@ type KeyOverride struct {
 }
 
 // Effective returns the limits in force at a time, by the clock of the daemon
-// in Unix milliseconds. For pending limits these are the smaller amounts: of the
-// rules before and after, and of rules with and without their override.
+// in Unix milliseconds. For pending limits these are the smaller amounts: of
+// the rules before and after, and of rules with and without their override.
 //
 // held is the end of the windows in which this daemon may use rights although
 // it learns nothing: peers that know of later limits do not extend it. After
@@ -40,7 +40,8 @@ type KeyOverride struct {
 //
 // It returns an error if a rule set cannot be read; the limits before then stay
 // in force.
-func (n *Node) Effective(now, held int64) (*Effective, error) {
+func (a *LimitsAgent) Effective(now, held int64) (*Effective, error) {
+	n := a.node
 	e := &effective{node: n, now: now, held: held, next: math.MaxInt64}
 	if n.record == nil {
 		return &Effective{Set: n.limits.none, Next: e.next}, nil
@@ -70,7 +71,7 @@ func (e *effective) of(l *Limits, emergencies []Emergency) (*rules.Set, []KeyOve
 	set := e.node.limits.none
 	for i := range l.Steps {
 		s := &l.Steps[i]
-		is, err := e.node.parse(l.Set(s.Set), s.Sizes)
+		is, err := e.node.limits.parse(l.Set(s.Set), s.Sizes)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -81,21 +81,22 @@ type emergencies struct {
 // SubmitEmergency takes an emergency override, which acts at once and reaches
 // all daemons that can be reached. It is refused while a leader of the log can
 // be reached: that takes commands.
-func (n *Node) SubmitEmergency(e Emergency) (Number, error) {
+func (a *LimitsAgent) SubmitEmergency(e Emergency) (Number, error) {
+	n := a.node
 	switch p := n.byID(n.leader()); {
 	case n.record == nil:
 		return 0, ErrNoCluster
 	case n.leads() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers)):
 		return 0, errors.New("control: a leader of the log is there: set an ordinary override")
 	}
-	if err := n.lookUp(&e.Target, &e.Setting, true); err != nil {
+	if err := n.limits.lookUp(&e.Target, &e.Setting, true); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	e.ID = n.number()
 	if err := e.check(); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
-	if e.Key == "" && !n.effect(e.override()).Lowers {
+	if e.Key == "" && !n.limits.effect(e.override()).Lowers {
 		return 0, fmt.Errorf("control: %v with %v: an emergency override must lower something", &e.Target, &e.Setting)
 	}
 	if left := e.Until - n.wall; left <= 0 || left > maxEmergency.Milliseconds() {

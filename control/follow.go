@@ -108,23 +108,23 @@ func (n *Node) takeEntries(m *Message) {
 func (n *Node) adopt(r *Record) {
 	r.Hash()
 	n.record, n.log, n.diverged = r, nil, false
-	n.queue(stored{Base: n.encoded()})
+	n.queue(stored{Base: n.form.encoded(n.record)})
 	n.limits.store()
 	n.runs.checkSelf()
 	n.resolve()
 	n.followVoters()
 }
 
-// applied notes an entry that changed the record.
-func (n *Node) applied(it *Item) {
+// appliedEvent returns the event of an entry that changed the record.
+func appliedEvent(it *Item) (kind EventKind, peer, text string) {
 	e, err := DecodeEntry(it.Entry)
-	switch {
-	case err != nil: // it was decoded before
-	case e.Limits != nil && e.Limits.InForce != nil:
-		n.events.Add(LimitsInForce, "", e.Command.Text)
-	default:
-		n.events.Add(Applied, "", e.Command.Text)
+	if err != nil { // it was decoded before
+		return Applied, "", err.Error()
 	}
+	if e.Limits != nil && e.Limits.InForce != nil {
+		return LimitsInForce, "", e.Command.Text
+	}
+	return Applied, "", e.Command.Text
 }
 
 // apply applies the next committed entry.
@@ -146,7 +146,7 @@ func (n *Node) apply(it *Item) {
 		if o := next.Outcomes[len(next.Outcomes)-1]; o.Refused != "" {
 			n.events.Add(CommandRefused, "", o.Refused)
 		} else {
-			n.applied(it)
+			n.events.Add(appliedEvent(it))
 		}
 	}
 	next.Hash()
@@ -188,7 +188,7 @@ func (n *Node) sendDifference(p *peer, cluster Number, have Version) {
 	if cluster == 0 || have.Recovery != here.Recovery || have.Index+1 < first {
 		if n.at-p.baseAt >= n.cfg.Heartbeat/2 {
 			p.baseAt = n.at
-			n.send(p, Message{Base: n.packed()})
+			n.send(p, Message{Base: n.form.packed(n.record)})
 		}
 		return
 	}

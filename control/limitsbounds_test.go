@@ -61,7 +61,8 @@ func TestSetsKept(t *testing.T) {
 		version int
 		want    string
 	}{
-		{150, ""}, {141, ""},
+		{150, ""},
+		{141, ""},
 		{140, "the files of version 140 are not kept any more: those of 141, 142, 143, 144, 145, 146, 147, 148, 149, 150 are"},
 		{20, "version 20 is none of the rules: they are 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, and earlier ones that are not known any more"},
 		{151, "version 151 is none of the rules"},

@@ -98,25 +98,27 @@ func (l *Limits) hashed() []RuleSet {
 	return out
 }
 
-// checkLimits returns the error of a change that a leader would refuse anyway,
+// check returns the error of a change that a leader would refuse anyway,
 // with all of its text.
-func (n *Node) checkLimits(c *LimitsChange) error {
+func (a *LimitsAgent) check(c *LimitsChange) error {
+	n := a.node
 	switch {
 	case c == nil:
 	case c.InForce != nil || c.Emergency != nil:
 		return errors.New("an entry that no person submits")
 	case c.Rules != nil && c.Rules.Set != nil:
-		_, err := n.parse(c.Rules.Set, n.sizes())
+		_, err := n.limits.parse(c.Rules.Set, n.limits.sizes())
 		return err
 	case c.Override != nil:
 		probe := *c.Override
-		return n.lookUp(&probe.Target, &probe.Setting, !probe.Unset)
+		return n.limits.lookUp(&probe.Target, &probe.Setting, !probe.Unset)
 	}
 	return nil
 }
 
-// lookUpLimits sets the fields of a change that the leader sets, in a copy.
-func (n *Node) lookUpLimits(e *Entry) error {
+// lookUpChange sets the fields of a change that the leader sets, in a copy.
+func (a *LimitsAgent) lookUpChange(e *Entry) error {
+	n := a.node
 	if e.Limits == nil {
 		return nil
 	}
@@ -126,30 +128,31 @@ func (n *Node) lookUpLimits(e *Entry) error {
 	case c.Rules != nil:
 		next := *c.Rules
 		c.Rules = &next
-		return n.lookUpRules(&next)
+		return n.limits.lookUpRules(&next)
 	case c.Override != nil:
 		next := *c.Override
 		c.Override = &next
-		err := n.lookUp(&next.Target, &next.Setting, !next.Unset)
-		next.Raises = next.Reset || next.Key == "" && !next.Unset && n.effect(&next.Override).Raises
+		err := n.limits.lookUp(&next.Target, &next.Setting, !next.Unset)
+		next.Raises = next.Reset || next.Key == "" && !next.Unset && n.limits.effect(&next.Override).Raises
 		return err
 	case c.InForce != nil:
 		next := *c.InForce
 		c.InForce = &next
-		return n.lookUpInForce(&next)
+		return n.limits.lookUpInForce(&next)
 	}
 	return nil
 }
 
 // lookUpRules parses the rules of a change, and compares them with the latest
 // ones.
-func (n *Node) lookUpRules(c *RulesChange) error {
+func (a *LimitsAgent) lookUpRules(c *RulesChange) error {
+	n := a.node
 	set, err := n.record.Limits.wanted(c)
 	if err != nil {
 		return err
 	}
-	c.Sizes = n.sizes()
-	is, err := n.parse(set, c.Sizes)
+	c.Sizes = n.limits.sizes()
+	is, err := n.limits.parse(set, c.Sizes)
 	if err != nil {
 		return err
 	}
@@ -158,7 +161,7 @@ func (n *Node) lookUpRules(c *RulesChange) error {
 			return fmt.Errorf("domain %q has the supplier %s: apply no rules of it, or make the log its supplier", domain, SupplierLocal)
 		}
 	}
-	was, err := n.latest()
+	was, err := n.limits.latest()
 	if err != nil {
 		return err
 	}
@@ -175,7 +178,8 @@ func (n *Node) lookUpRules(c *RulesChange) error {
 }
 
 // lookUpInForce sets the times from which pending limits are in force.
-func (n *Node) lookUpInForce(c *InForce) error {
+func (a *LimitsAgent) lookUpInForce(c *InForce) error {
+	n := a.node
 	if waits := n.limits.waits(c.Version); len(waits) > 0 {
 		return fmt.Errorf("version %v of the limits waits for %s", c.Version, waits[0])
 	}
@@ -188,13 +192,13 @@ func (n *Node) lookUpInForce(c *InForce) error {
 	if s == nil || s.From != 0 {
 		return nil
 	}
-	is, err := n.parse(l.Set(s.Set), s.Sizes)
+	is, err := n.limits.parse(l.Set(s.Set), s.Sizes)
 	if err != nil {
 		return err
 	}
 	was := n.limits.none
 	if i := len(l.Steps) - 2; i >= 0 {
-		if was, err = n.parse(l.Set(l.Steps[i].Set), l.Steps[i].Sizes); err != nil {
+		if was, err = n.limits.parse(l.Set(l.Steps[i].Set), l.Steps[i].Sizes); err != nil {
 			return err
 		}
 	}
@@ -206,16 +210,18 @@ func (n *Node) lookUpInForce(c *InForce) error {
 }
 
 // latest returns the active rules.
-func (n *Node) latest() (*rules.Set, error) {
+func (a *LimitsAgent) latest() (*rules.Set, error) {
+	n := a.node
 	s := n.record.Limits.Latest()
 	if s == nil {
 		return n.limits.none, nil
 	}
-	return n.parse(n.record.Limits.Set(s.Set), s.Sizes)
+	return n.limits.parse(n.record.Limits.Set(s.Set), s.Sizes)
 }
 
 // lookUp finds the rule of a target, and checks a setting of it.
-func (n *Node) lookUp(t *Target, s *Setting, sets bool) error {
+func (a *LimitsAgent) lookUp(t *Target, s *Setting, sets bool) error {
+	n := a.node
 	if sets {
 		if err := s.check(t); err != nil {
 			return err
@@ -225,13 +231,13 @@ func (n *Node) lookUp(t *Target, s *Setting, sets bool) error {
 		t.RuleID, t.Window = 0, 0
 		return nil
 	}
-	set, err := n.latest()
+	set, err := n.limits.latest()
 	if err != nil {
 		return err
 	}
 	r, err := find(set, t)
 	if err != nil {
-		if t.RuleID = n.overridden(t); !sets && t.RuleID != 0 {
+		if t.RuleID = n.limits.overridden(t); !sets && t.RuleID != 0 {
 			return nil // of a rule that is there no more
 		}
 		return err
@@ -248,14 +254,15 @@ func (n *Node) lookUp(t *Target, s *Setting, sets bool) error {
 		return fmt.Errorf("%v has no overage_budget, and an override adds none: apply rules with one", t)
 	}
 	o := Override{Target: *t, Setting: *s}
-	if err := n.cfg.Language.Check(o.limit(r.Limit), n.sizes()); err != nil {
+	if err := n.cfg.Language.Check(o.limit(r.Limit), n.limits.sizes()); err != nil {
 		return fmt.Errorf("%v with %v: %w", t, s, err)
 	}
 	return nil
 }
 
 // overridden returns the id of a rule that has an override, 0 for none.
-func (n *Node) overridden(t *Target) Number {
+func (a *LimitsAgent) overridden(t *Target) Number {
+	n := a.node
 	all := n.record.Limits.Overrides
 	i := slices.IndexFunc(all, func(o Override) bool { return o.Rule == t.Rule && (t.Domain == "" || o.Domain == t.Domain) })
 	if i < 0 {
@@ -265,8 +272,9 @@ func (n *Node) overridden(t *Target) Number {
 }
 
 // effect returns the effect of an override of a rule.
-func (n *Node) effect(o *Override) rules.Effect {
-	set, err := n.latest()
+func (a *LimitsAgent) effect(o *Override) rules.Effect {
+	n := a.node
+	set, err := n.limits.latest()
 	if err != nil {
 		return rules.Effect{Raises: true}
 	}
@@ -312,7 +320,8 @@ func find(set *rules.Set, t *Target) (*rules.Rule, error) {
 }
 
 // sizes returns the regions of the record with the daemons that are known.
-func (n *Node) sizes() []RegionSize {
+func (a *LimitsAgent) sizes() []RegionSize {
+	n := a.node
 	var out []RegionSize
 	for _, g := range n.record.Regions {
 		s := RegionSize{Name: g.Name}

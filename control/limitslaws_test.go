@@ -138,7 +138,7 @@ func (d *drawn) try(c LimitsChange) bool {
 			x.Over = x.From + 3_600_000
 		}
 		e.Limits = &LimitsChange{InForce: &x}
-	} else if err := n.lookUpLimits(e); err != nil {
+	} else if err := n.limits.lookUpChange(e); err != nil {
 		return false
 	}
 	if _, err := n.record.check(e); err != nil {
@@ -164,7 +164,7 @@ func (d *drawn) agree() {
 }
 
 func (d *drawn) effective() *Effective {
-	e, err := d.node.Effective(d.at, math.MaxInt64)
+	e, err := d.node.Limits().Effective(d.at, math.MaxInt64)
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestEffectiveReplaced(t *testing.T) {
 			d.at += 100
 		}
 		d.agree()
-		set, err := d.node.latest()
+		set, err := d.node.limits.latest()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,13 +318,13 @@ func TestEmergencyOrder(t *testing.T) {
 		for range 3 {
 			n := *d.node
 			n.events.Take()
-			n.emergencies.node, n.emergencies.all, n.wall = &n, nil, d.at
+			n.limits.node, n.emergencies.node, n.emergencies.all, n.wall = &n, &n, nil, d.at
 			for _, e := range rapid.Permutation(slices.Concat(all, all)).Draw(t, "order") {
 				if _, err := n.emergencies.take(&e); err != nil {
 					t.Fatal(err)
 				}
 			}
-			is, err := n.Effective(d.at, math.MaxInt64)
+			is, err := n.limits.Effective(d.at, math.MaxInt64)
 			if err != nil {
 				t.Fatal(err)
 			}

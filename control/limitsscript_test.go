@@ -108,14 +108,14 @@ func (s *script) emergency(d *datadriven.TestData, args []string) string {
 	} else {
 		e.Rule = args[1]
 	}
-	_, err := m.node.SubmitEmergency(e)
+	_, err := m.node.Limits().SubmitEmergency(e)
 	s.run(time.Second)
 	return result(err)
 }
 
 // limits prints the limits that a daemon uses.
 func (s *script) limits(m *machine) string {
-	e, err := m.node.Effective(m.wall(s.w), math.MaxInt64)
+	e, err := m.node.Limits().Effective(m.wall(s.w), math.MaxInt64)
 	if err != nil {
 		return err.Error()
 	}
@@ -133,10 +133,11 @@ func (s *script) limits(m *machine) string {
 	if e.Next != math.MaxInt64 {
 		out += fmt.Sprintf("changes at %s\n", when(e.Next))
 	}
-	if v := m.node.Record().Limits.Pending(); v != (Version{}) {
-		out += fmt.Sprintf("version %v is pending\n", v)
+	state := m.node.Status()
+	if state.Pending != (Version{}) {
+		out += fmt.Sprintf("version %v is pending\n", state.Pending)
 	}
-	for _, w := range m.node.Waits() {
+	for _, w := range state.Waits {
 		out += "waits for " + w + "\n"
 	}
 	return out

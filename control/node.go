@@ -43,7 +43,7 @@ type Node struct {
 	requests   requests
 	runs       runs
 	dropped    dropped
-	limits     limitsAgent
+	limits     LimitsAgent
 
 	emergencies emergencies
 	// missing is since when the daemon of a voter sends nothing.
@@ -55,10 +55,27 @@ type Node struct {
 	events eventlog.Log[EventKind]
 }
 
-// form holds the forms of a record that were needed.
+// form holds the forms of the latest record that were needed.
 type form struct {
-	of           *Record
-	json, packed []byte
+	of         *Record
+	json, sent []byte
+}
+
+// encoded returns the JSON form of a record.
+func (f *form) encoded(r *Record) []byte {
+	if f.of != r {
+		*f = form{of: r, json: r.Encode()}
+	}
+	return f.json
+}
+
+// packed returns a record as it is sent.
+func (f *form) packed(r *Record) []byte {
+	data := f.encoded(r)
+	if f.sent == nil {
+		f.sent = pack(data)
+	}
+	return f.sent
 }
 
 // dues are the times of periodic work.
@@ -130,6 +147,9 @@ func (n *Node) ID() ID { return n.self.id() }
 // Identity returns the key of the daemon, which changes as ID does, and its
 // run.
 func (n *Node) Identity() Identity { return Identity{n.self.Key.Key, n.self.Run} }
+
+// Limits returns the part of the daemon in the limits of the log.
+func (n *Node) Limits() *LimitsAgent { return &n.limits }
 
 // Record returns the record, nil before the founding.
 func (n *Node) Record() *Record { return n.record }

@@ -161,9 +161,7 @@ func (o *Override) limit(l *rules.Limit) *rules.Limit {
 	out := *l
 	if o.Window == l.Window() {
 		if o.Requests != nil {
-			if out.Requests = *o.Requests; l.Algorithm.Bucket() && (l.Burst == l.Requests || out.Requests == 0) {
-				out.Burst = out.Requests
-			}
+			out = l.WithRequests(*o.Requests)
 		}
 		if o.Budget != nil && l.HasBudget {
 			out.Budget = rules.PPM(*o.Budget)

@@ -409,7 +409,7 @@ func (v *raftNode) compact() error {
 	if err != nil || n.record.Version.Index != v.applied || !v.dated && !full {
 		return err
 	}
-	if _, err = v.storage.CreateSnapshot(v.applied, v.conf, n.packed()); err != nil {
+	if _, err = v.storage.CreateSnapshot(v.applied, v.conf, n.form.packed(n.record)); err != nil {
 		return err
 	}
 	v.dated = false

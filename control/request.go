@@ -59,7 +59,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 	if err := checkTexts(r.Author, r.Reason, r.describe()); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
-	if err := n.checkLimits(r.Limits); err != nil {
+	if err := n.limits.check(r.Limits); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	if err := checkSize(n.record.entry(&r).Encode()); err != nil {
@@ -171,7 +171,7 @@ func (v *raftNode) proposeNext() {
 		if e.Dead != nil {
 			e.Dead = e.Dead.stamp(&n.cfg, n.wall)
 		}
-		text, err := "", n.lookUpLimits(e)
+		text, err := "", n.limits.lookUpChange(e)
 		if err == nil {
 			text, err = n.record.check(e)
 		}

@@ -28,6 +28,11 @@ type Status struct {
 	Abstains string
 	// Unreported counts the dropped commands that the record does not name yet.
 	Unreported int
+	// Pending is the version of limits that are not in force, zero for none.
+	// Waits names the regions, and their daemons, that have not acknowledged
+	// it, at the leader of the log.
+	Pending Version
+	Waits   []string
 	// Failing is the error of the latest store, empty after a success.
 	Failing string
 }
@@ -44,6 +49,9 @@ func (n *Node) Status() Status {
 		return s
 	}
 	s.Version, s.Hash = n.record.Version, n.record.Hash()
+	if s.Pending = n.record.Limits.Pending(); s.Leads && s.Pending != (Version{}) {
+		s.Waits = n.limits.waits(s.Pending)
+	}
 	return s
 }
 

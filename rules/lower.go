@@ -43,6 +43,16 @@ func (l *Limit) Denied() *Limit {
 	return &none
 }
 
+// WithRequests returns the limit with other requests. The burst of a bucket
+// goes with them where it is the same number, and where they are 0.
+func (l *Limit) WithRequests(n uint32) Limit {
+	out := *l
+	if out.Requests = n; l.Algorithm.Bucket() && (l.Burst == l.Requests || n == 0) {
+		out.Burst = n
+	}
+	return out
+}
+
 // Effect is the effect of a change of one limit. Both fields may be true.
 type Effect struct {
 	// Lowers: an amount is smaller, or a limit in shadow mode is enforced.

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
@@ -30,7 +32,7 @@ func (a *controlLimits) read(r *control.Record, s *control.Step) *rules.Set {
 		a.fail("version %v has rules that cannot be read: %v", s.Version, err)
 		return nil
 	}
-	is, err := sim.ControlLanguage("").Parse(files, s.Sizes)
+	is, err := replica.Language("", limits.Options{MergeDomains: true}).Parse(files, s.Sizes)
 	if !a.ok(err == nil) {
 		a.fail("version %v has rules with a fault: %v", s.Version, err)
 		return nil
@@ -71,7 +73,7 @@ func (a *controlLimits) changed(d *sim.Daemon, r *control.Record) {
 		most = a.ever
 	}
 	now := d.Instant(a.world.Now()).Wall / int64(time.Millisecond)
-	e, err := d.ControlLog().Effective(now, math.MaxInt64)
+	e, err := d.ControlLog().Limits().Effective(now, math.MaxInt64)
 	if !a.ok(err == nil) {
 		a.fail("%s has no limits at version %v: %v", d.Name, r.Version, err)
 		return
