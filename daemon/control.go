@@ -101,6 +101,7 @@ func (c *controlLoop) step(e *Engine) (control.Ready, *controlWrite) {
 	}
 	c.node.Tick(at.Mono, at.Wall/int64(time.Millisecond))
 	ready := c.node.Ready(at.Mono)
+	c.name(ready.Events)
 	switch {
 	case len(ready.Store) > 0:
 		c.writing = true
@@ -110,6 +111,27 @@ func (c *controlLoop) step(e *Engine) (control.Ready, *controlWrite) {
 		return ready, &controlWrite{snapshot: c.node.Snapshot()}
 	}
 	return ready, nil
+}
+
+// name adds the names of daemons to events with their ids. The caller holds
+// c.mu.
+func (c *controlLoop) name(events []control.Event) {
+	for i := range events {
+		e := &events[i]
+		if e.Kind != control.VoterAdded && e.Kind != control.VoterRemoved {
+			continue
+		}
+		if e.Text == c.node.ID().String() {
+			e.Text = c.config.Region + "/" + c.config.Name + ", " + e.Text
+			continue
+		}
+		for _, p := range c.node.Status().Peers {
+			if p.Age >= 0 && p.Sender.ID.String() == e.Text {
+				e.Text = p.Region + "/" + p.Name + ", " + e.Text
+				break
+			}
+		}
+	}
 }
 
 // write writes the journal and reports the result to the node.
@@ -170,7 +192,7 @@ func (c *controlLoop) receive(e *Engine, m *control.Message) error {
 	if !errors.Is(err, control.ErrUnknownSender) {
 		return err
 	}
-	if small := m.Base == nil && m.Entries == nil && m.Raft == nil; small && m.To == c.self {
+	if small := m.Base == nil && m.Entries == nil && m.Raft == nil && m.Requests == nil; small && m.To == c.self {
 		if len(c.early) >= maxEarly {
 			clear(c.early)
 		}
