@@ -128,6 +128,7 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 		c.log.Error("the id of this daemon has ended, since its disk is older than it was, or a copy of it runs elsewhere: "+
 			"the daemon goes on under a new id", "event", "control", "former", ready.Former.String(), "id", c.node.ID().String())
 	}
+	c.name(ready.Events)
 	switch {
 	case len(ready.Store) > 0:
 		c.writing = true
@@ -137,6 +138,27 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 		return ready, renewed, &controlWrite{snapshot: c.node.Snapshot()}
 	}
 	return ready, renewed, nil
+}
+
+// name adds the names of daemons to events with their ids. The caller holds
+// c.mu.
+func (c *controlLoop) name(events []control.Event) {
+	for i := range events {
+		e := &events[i]
+		if e.Kind != control.VoterAdded && e.Kind != control.VoterRemoved {
+			continue
+		}
+		if e.Text == c.node.ID().String() {
+			e.Text = c.config.Region + "/" + c.config.Name + ", " + e.Text
+			continue
+		}
+		for _, p := range c.node.Status().Peers {
+			if p.Age >= 0 && p.Sender.ID.String() == e.Text {
+				e.Text = p.Region + "/" + p.Name + ", " + e.Text
+				break
+			}
+		}
+	}
 }
 
 // write writes the journal and reports the result to the node.
@@ -200,7 +222,7 @@ func (c *controlLoop) receive(e *Engine, m *control.Message) error {
 	case !errors.Is(err, control.ErrUnknownSender):
 		return err
 	}
-	if small := m.Base == nil && m.Entries == nil && m.Raft == nil; small && m.To == c.self {
+	if small := m.Base == nil && m.Entries == nil && m.Raft == nil && m.Requests == nil; small && m.To == c.self {
 		if len(c.early) >= maxEarly {
 			clear(c.early)
 		}

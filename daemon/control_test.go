@@ -68,6 +68,10 @@ func TestControlFullDisk(t *testing.T) {
 		if s := w.state("us-2"); !strings.Contains(s.Fault, errNoSpace.Error()) {
 			t.Errorf("fault %q, want the one of the disk", s.Fault)
 		}
+		page := w.report("us-2", "us").ClusterPage().Cluster
+		if page.Begun || !strings.Contains(page.Waiting, "is not open") || len(page.Problems) != 1 || !strings.Contains(page.Problems[0], "check the disk of state.dir") {
+			t.Errorf("%+v: want the fault of the disk, and what to do", page)
+		}
 		w.init("us-0", "us")
 		w.within(10*time.Second, "two founders begin", func() bool { return w.state("us-0").Record != nil && w.state("us-1").Record != nil })
 		full.full.Store(false)
@@ -223,6 +227,9 @@ func TestControlLeaves(t *testing.T) {
 		}
 		if !w.votes("us-1", "ap-0") {
 			t.Error("us-1 has not taken the vote of us-0")
+		}
+		if len(w.find("ap-0").lines("a voter was removed", "us/us-0")) != 1 {
+			t.Error("the log of ap-0 does not name the daemon whose vote ended")
 		}
 		if took := quit("eu-0"); took > leaveWait+time.Second {
 			t.Errorf("eu-0 left after %v, and nobody could take its vote", took)

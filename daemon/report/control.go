@@ -211,6 +211,8 @@ func (r *Report) waiting(s *ControlState, reached map[string]bool) string {
 	}
 	text := fmt.Sprintf("waiting for rld cluster init; %d of %d regions heard", n, len(r.Regions))
 	switch live, _ := r.reachedFounders(s); {
+	case s.Fault != "":
+		return "the control log of this daemon is not open: whether the cluster has begun is not known here"
 	case len(s.Founders) == 0:
 		return "waiting: " + noFounders
 	case s.Status.Founding:
