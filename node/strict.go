@@ -48,6 +48,8 @@ func (st *Status) adopt(a *lease.Answer) {
 		st.Degraded = OwnerUnreachable
 	case lease.BreakerOpen:
 		st.Degraded = CircuitOpen
+	case lease.NoRoom:
+		st.Degraded = KeysFull
 	}
 }
 

@@ -120,7 +120,7 @@ func (t *Table) dismiss(e *entry, reason sticky.Reason) {
 	t.refuseQueue(e.owner, reason)
 	for i := range e.waiters {
 		if w := &e.waiters[i]; w.state == waiting {
-			t.answer(w, unanswered)
+			t.answer(w, unansweredFor(reason))
 		}
 	}
 }

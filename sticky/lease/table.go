@@ -160,13 +160,19 @@ func (t *Table) open(key crdt.Key, r *rules.Rule, reserve bool) *entry {
 	if e := t.entries[id]; e != nil {
 		return e
 	}
-	if len(t.all) >= t.env.MaxKeys && t.sweep(sweepOnInsert) == 0 {
+	if !hasRoom(t) {
 		return nil
 	}
 	e := &entry{id: id, rule: r.ID, reserve: reserve}
 	t.entries[id] = e
 	t.all = append(t.all, e)
 	return e
+}
+
+// hasRoom reports whether there is room for one more entry, after some that can
+// no longer matter have been forgotten.
+func hasRoom(t *Table) bool {
+	return len(t.all) < t.env.MaxKeys || t.sweep(sweepOnInsert) > 0
 }
 
 // ruleOf returns the rule of an entry, nil if it is not in force any more.

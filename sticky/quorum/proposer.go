@@ -71,6 +71,8 @@ const (
 	// Stuck: too many voters cannot vote, or the watermarks have ended. In the
 	// first case the attempt goes on for a while.
 	Stuck
+	// Crowded: too many voters have no room for the key. The attempt is over.
+	Crowded
 )
 
 // The pace of attempts.
@@ -191,7 +193,7 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 		return Pending
 	}
 	k.record(vote)
-	ok, open, outvoted, ended := 0, 0, 0, 0
+	ok, open, outvoted, ended, full := 0, 0, 0, 0, 0
 	for _, s := range v.Voters() {
 		c := k.voted(s.ID)
 		switch {
@@ -205,6 +207,8 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 			outvoted++
 		case c.why == sticky.Ended:
 			ended++
+		case c.why == sticky.Full:
+			full++
 		}
 	}
 	switch need := v.Majority(); {
@@ -219,6 +223,9 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 		return Lost
 	case ended > 0:
 		k.end()
+	case full > 0:
+		k.end()
+		return Crowded
 	}
 	return Stuck
 }
