@@ -80,6 +80,14 @@ func (n *acceptorLoop) peers(at node.Instant, self crdt.Incarnation, live []goss
 	n.expedite()
 }
 
+// clocks sets how far the clocks of the peers are apart.
+func (n *acceptorLoop) clocks(e *Engine) {
+	at := e.Now()
+	now, offsets := e.Time(at), e.Offsets()
+	n.with(func(l *replica.AcceptorLoop) { l.Clocks(at.Mono, now, offsets) })
+	n.expedite()
+}
+
 // run takes turns until ctx ends.
 func (n *acceptorLoop) run(ctx context.Context, s *strict) {
 	takeTurns(ctx, s.engine, n.news, func() time.Duration { return n.turn(s) })
@@ -158,7 +166,7 @@ func (n *acceptorLoop) logEvents(events []quorum.Event) {
 		ev := &events[i]
 		level := slog.LevelInfo
 		switch ev.Kind {
-		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed:
+		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed, quorum.ClockOff, quorum.EndedAhead:
 			level = slog.LevelWarn
 		}
 		logState(n.log.With("event", "strict"), level, "strict keys: "+ev.Kind.String(), ev.Text, ev.Peer)

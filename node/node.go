@@ -109,16 +109,13 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		st := &out[i]
 		st.probed.ahead = n.keys.ahead(h[:i], out, h[i].Key, st.probed.ref)
 		cell, log := n.keys.cell(st.probed.ref)
-		if st.probed.homed = n.homed(&h[i]); st.probed.homed && st.Degraded == KeysFull {
-			st.Degraded = NotDegraded // the owner decides, not the counter
-		}
 		if n.replica != nil {
 			st.probed.elsewhere = n.elsewhere(&h[i], cell, st.probed.ref)
 			if n.replica.clocks.Outlier() && st.Degraded == NotDegraded && h[i].Limit.Scope != rules.NodeLocal {
 				st.Degraded = ClockOff
 			}
 		}
-		if st.probed.homed {
+		if st.probed.homed = n.homed(&h[i]); st.probed.homed {
 			x := leaseHit(&h[i], st)
 			n.leases.Probe(n.leaseNow(), &x, &st.probed.lease)
 			st.adopt(&st.probed.lease)

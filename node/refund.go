@@ -46,8 +46,7 @@ type Refunded struct {
 // h and belongs to the caller. It must follow Charge for the same hits and
 // Instant. Hits on an overflow counter, and hits that could not be replicated,
 // have no receipt. Their status is degraded, by keys_full or cells_full, or
-// was, unless an owner decided them. Nor have hits on a strict key that used no
-// rights of it.
+// was. Nor have hits on a strict key that used no rights of it.
 func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	now := n.millis(at)
 	for i := range h {

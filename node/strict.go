@@ -50,6 +50,10 @@ func (st *Status) adopt(a *lease.Answer) {
 		st.Degraded = CircuitOpen
 	case lease.NoRoom:
 		st.Degraded = KeysFull
+	default:
+		if st.Wait && st.Degraded == KeysFull {
+			st.Degraded = NotDegraded // the counter is shared, and the owner is asked
+		}
 	}
 }
 

@@ -36,6 +36,16 @@ func (l *AcceptorLoop) Peers(at time.Duration, self crdt.Incarnation, live []gos
 	l.Acceptor.Peers(at, self, all)
 }
 
+// Clocks sets the leads of the clocks of peers, as node.Node.Offsets returns
+// them.
+func (l *AcceptorLoop) Clocks(at time.Duration, now hlc.Timestamp, offsets map[crdt.Incarnation]time.Duration) {
+	leads := make([]quorum.Lead, 0, len(offsets))
+	for id, by := range offsets {
+		leads = append(leads, quorum.Lead{Peer: id, By: by})
+	}
+	l.Acceptor.Clocks(at, now.Millis(), leads)
+}
+
 // Turn runs the timers that are due and returns the work of the driver.
 func (l *AcceptorLoop) Turn(at time.Duration, now hlc.Timestamp) quorum.Ready {
 	l.Acceptor.Tick(at, now.Millis())

@@ -146,7 +146,7 @@ func (w *Waiters) settle(at time.Duration, c *StrictCall) {
 		}
 		failed := st.Wait || st.Gate == node.FailureGate || !a.reserve && unreached(st)
 		if st.Degraded == node.KeysFull {
-			failed = st.Wait // an owner without room has answered
+			failed = st.Wait // an owner without room has answered, too
 		}
 		w.done(at, c, a.owner, !failed)
 	}

@@ -240,6 +240,7 @@ func (d *Daemon) turnProcess(w *World) {
 	}
 	if r.Measure {
 		d.process.Reach.Measure(slices.Collect(d.Nodes[0].Links(at)))
+		d.acceptor.Clocks(at.Mono, d.time(w.now), d.Nodes[0].Offsets())
 	}
 	for _, c := range d.process.Reach.Changes() {
 		w.steps.transition(d, c)

@@ -44,8 +44,9 @@ func (r *Acceptor) mayVote(number uint64) sticky.Reason {
 // A ballot below the promised one is refused. The first ballot of a proposer is
 // accepted only if its owner knows all watermarks held here, since another
 // owner may have consumed up to them; a proposer knows those accepted under its
-// own ballots. Watermarks that have ended on this voter's clock need not be
-// known. They end for good instead: later Accepts of them are refused.
+// own ballots. Watermarks that have ended by the median clock of the region
+// need not be known. They end for good instead: later Accepts of them are
+// refused.
 func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 	l := r.records[accept.Key]
 	if l == nil {
@@ -61,7 +62,7 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		v.Reason = sticky.Outvoted
 		return
 	}
-	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
+	over := r.passed() - 2*r.cfg.MaxOffset.Milliseconds()
 	if !accept.Ballot.SameProposer(l.Ballot) {
 		for _, x := range watermarks.Since(ended) {
 			switch known := accept.Known.Amount(x.Window); {
@@ -120,10 +121,11 @@ const (
 	pruneLag = 60_000
 )
 
-// prune forgets watermarks that ended long ago, and keys without any.
+// prune forgets watermarks that ended long ago, and keys without any. It does
+// not begin before a daemon that has just started knows the clocks of others.
 func (r *Acceptor) prune() {
-	to := r.now - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
-	if to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
+	to := r.passed() - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
+	if r.at-r.started < pruneEvery || to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
 		return
 	}
 	r.meta.Ended = to

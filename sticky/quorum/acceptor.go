@@ -40,10 +40,13 @@ type Acceptor struct {
 
 	at     time.Duration
 	now    int64
-	batch  batch // since the last store
-	flight *batch
-	ready  []sticky.Message // to be sent now
-	failed error
+	clocks clocks
+	// started is the time of the first Peers.
+	started time.Duration
+	batch   batch // since the last store
+	flight  *batch
+	ready   []sticky.Message // to be sent now
+	failed  error
 
 	events eventlog.Log[EventKind]
 	stats  Stats
@@ -169,6 +172,9 @@ func (r *Acceptor) voting() (bool, string) {
 // The daemon itself, self, is ready unless peers lists it as not ready.
 func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.Peer) {
 	r.clock(at)
+	if r.self == 0 {
+		r.started = r.at
+	}
 	live := make(route.Peers, 0, len(peers)+1)
 	me := route.Peer{ID: self, Name: r.cfg.Name, Region: r.cfg.Region, Ready: true}
 	for _, p := range peers {
@@ -180,6 +186,9 @@ func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.
 		}
 	}
 	live = append(live, me)
+	for i := range live {
+		live[i].Off = slices.Contains(r.clocks.off, live[i].ID)
+	}
 	live.Sort()
 	if self == r.self && slices.Equal(live, r.live) {
 		return

@@ -330,6 +330,7 @@ func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
 	if p.Ended > r.meta.Ended {
 		r.meta.Ended = p.Ended
 		r.putMeta()
+		r.boundEnded()
 	}
 	for i := range p.Records {
 		r.join(&p.Records[i])
