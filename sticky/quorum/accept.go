@@ -62,7 +62,7 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		v.Reason = sticky.Outvoted
 		return
 	}
-	over := r.passed() - 2*r.cfg.MaxOffset.Milliseconds()
+	over := r.clocks.passed(r.at, r.now) - 2*r.cfg.MaxOffset.Milliseconds()
 	if !accept.Ballot.SameProposer(l.Ballot) {
 		for _, x := range watermarks.Since(ended) {
 			switch known := accept.Known.Amount(x.Window); {
@@ -124,7 +124,7 @@ const (
 // prune forgets watermarks that ended long ago, and keys without any. It does
 // not begin before a daemon that has just started knows the clocks of others.
 func (r *Acceptor) prune() {
-	to := r.passed() - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
+	to := r.clocks.passed(r.at, r.now) - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
 	if r.at-r.started < pruneEvery || to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
 		return
 	}

@@ -92,6 +92,8 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		announced: map[crdt.Incarnation]announcement{},
 	}
 	switch {
+	case start.Failed != nil && start.Stored == nil:
+		r.layout = cfg.Genesis.Clone()
 	case start.Stored != nil:
 		if err := r.load(start.Stored); err != nil {
 			return nil, fmt.Errorf("sticky: %w", err)
@@ -108,6 +110,9 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		r.putMeta() // first: without it the rest would pass for a first start
 		r.putLayout()
 		r.events.Add(LostDisk, "", "copies the state of the other voters before it votes")
+	}
+	if start.Failed != nil {
+		r.Failed(start.Failed)
 	}
 	r.rebuild()
 	return r, nil
@@ -269,9 +274,13 @@ func (r *Acceptor) Stored() {
 	r.flight = nil
 }
 
+// Failing reports whether the log failed.
+func (r *Acceptor) Failing() bool { return r.failed != nil }
+
 // Failed reports that the entries are not on disk, or may not be. The acceptor
-// does not vote again before a restart, since its log and its memory differ. An
-// owner then gets its majority from the other voters.
+// does not vote again, since its log and its memory differ: the driver opens
+// the log again and goes on with another one. An owner gets its majority from
+// the other voters meanwhile.
 func (r *Acceptor) Failed(err error) {
 	if r.failed == nil {
 		r.failed = err

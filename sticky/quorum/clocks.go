@@ -21,7 +21,8 @@ type Lead struct {
 // this daemon alone ends no window for good: it may be wrong by hours, and
 // other voters copy what it ended.
 type clocks struct {
-	at time.Duration
+	at     time.Duration
+	offset int64 // max_offset in milliseconds
 	// early and late are the lower and the upper median of the clocks of the
 	// region's daemons, in Unix milliseconds: 0 unless more than half of the
 	// daemons are known. cluster is the lower median of all clocks.
@@ -45,7 +46,7 @@ func (r *Acceptor) Clocks(at time.Duration, now int64, leads []Lead) {
 		}
 	}
 	slices.SortFunc(known, func(a, b Lead) int { return cmp.Or(cmp.Compare(a.By, b.By), cmp.Compare(a.Peer, b.Peer)) })
-	c := clocks{at: r.at, cluster: now + median(known, 1)}
+	c := clocks{at: r.at, offset: r.cfg.MaxOffset.Milliseconds(), cluster: now + median(known, 1)}
 	regional := slices.DeleteFunc(slices.Clone(known), func(l Lead) bool { return r.live.Get(l.Peer).Region != r.cfg.Region })
 	if all := max(len(r.newest().VotersOf(r.cfg.Region)), r.daemons(r.cfg.Region)); 2*len(regional) > all {
 		c.early, c.late = now+median(regional, 1), now+median(regional, 0)
@@ -103,24 +104,23 @@ func (r *Acceptor) setOff() {
 
 // passed returns an instant in Unix milliseconds that has passed by the median
 // clock of the region's daemons, 0 if too few clocks are known. It is never
-// beyond max_offset after this daemon's clock, nor after that of most daemons
-// of the cluster.
-func (r *Acceptor) passed() int64 {
-	c, since, offset := &r.clocks, (r.at - r.clocks.at).Milliseconds(), r.cfg.MaxOffset.Milliseconds()
+// beyond max_offset after this daemon's clock, now, nor after that of most
+// daemons of the cluster.
+func (c *clocks) passed(at time.Duration, now int64) int64 {
+	since := (at - c.at).Milliseconds()
 	if c.early == 0 {
 		return 0
 	}
-	return max(0, min(c.early+since, c.cluster+since+offset, r.now+offset))
+	return max(0, min(c.early+since, c.cluster+since+c.offset, now+c.offset))
 }
 
 // latest returns the latest instant that can have passed by any clock that is
 // right, the greatest one if too few clocks are known.
-func (r *Acceptor) latest() int64 {
-	c := &r.clocks
+func (c *clocks) latest(at time.Duration, now int64) int64 {
 	if c.late == 0 {
 		return math.MaxInt64
 	}
-	return max(c.late+(r.at-c.at).Milliseconds(), r.now) + r.cfg.MaxOffset.Milliseconds()
+	return max(c.late+(at-c.at).Milliseconds(), now) + c.offset
 }
 
 // boundEnded corrects an end of watermarks that is in the future: clocks were
@@ -128,7 +128,7 @@ func (r *Acceptor) latest() int64 {
 // strict keys would be refused until then. Watermarks of windows that are not
 // over may have been forgotten, so these windows may admit twice as much.
 func (r *Acceptor) boundEnded() {
-	latest := r.latest()
+	latest := r.clocks.latest(r.at, r.now)
 	if r.meta.Ended <= latest || r.failed != nil {
 		return
 	}

@@ -38,6 +38,9 @@ type Start struct {
 	// Generation is the new store number of a daemon without Stored and First.
 	// It must be above all earlier ones, as Unix milliseconds are.
 	Generation uint64
+	// Failed is the error of a disk that cannot be used now. The acceptor knows
+	// the layout of Stored, the first one if that is nil, and does not vote.
+	Failed error
 }
 
 // Validate returns an error that names the first field that is not valid, and

@@ -24,7 +24,7 @@ const (
 	Disagreed
 	// Rejected: an item of Peer was rejected. Text is the error.
 	Rejected
-	// StoreFailed: the log failed. The acceptor does not vote any more.
+	// StoreFailed: the log failed. The acceptor does not vote.
 	StoreFailed
 	// ClockOff: the clock of Peer is wrong, and it owns no keys.
 	ClockOff
