@@ -85,7 +85,8 @@ func (n *acceptorLoop) close() {
 // logRecovery logs how the journal was found.
 func (n *acceptorLoop) logRecovery(r *replica.Recovery) {
 	if r.Cut != nil {
-		n.log.Info("the last record of strict keys was cut short by the end of the process: no message depended on it",
+		n.log.Info("the last record of strict keys was cut short, as by the end of the process; if the file was shortened or "+
+			"restored, limits of strict keys may be exceeded until their windows are over",
 			"file", r.File, "offset", r.Cut.Offset, "bytes", r.Cut.Bytes)
 	}
 	switch former := r.File + journal.Former; r.Found {

@@ -13,7 +13,7 @@ func newLeases(cfg *Config, r *replica, s *keys, set *rules.Set, self crdt.Incar
 		return nil
 	}
 	return lease.New(cfg.Strict, lease.Env{
-		Self: self, Region: cfg.Region, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
+		Self: self, Region: cfg.Region, Shard: cfg.Shard, Shards: cfg.Shards, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
 		Owners: cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
 	}, set)
 }

@@ -51,6 +51,9 @@ type Env struct {
 	Region string
 	// MaxKeys bounds the entries.
 	MaxKeys int
+	// Shard is the shard of the table, of Shards: tables of one daemon number
+	// their proposers differently. 0 and 0 for a single one.
+	Shard, Shards int
 	// MaxOffset is how far the clocks of two daemons may be apart, in
 	// milliseconds.
 	MaxOffset int64
@@ -89,7 +92,7 @@ type Table struct {
 	out       []sticky.Message
 	answered  []uint64 // tickets
 	requestID uint64   // of the latest request
-	terms     uint64   // of the latest proposer
+	terms     uint64   // proposers so far
 	stats     Stats
 }
 

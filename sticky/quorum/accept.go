@@ -48,14 +48,8 @@ func (r *Acceptor) mayVote(number uint64) sticky.Reason {
 // need not be known. They end for good instead: later Accepts of them are
 // refused.
 func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
-	l := r.records[accept.Key]
-	if l == nil {
-		if len(r.records) >= r.cfg.MaxKeys {
-			v.Reason = sticky.Full
-			return
-		}
-		l = &keyState{Record: sticky.Record{Key: accept.Key}}
-	}
+	l, shared := recordOf(r, accept.Key)
+	v.Shared = shared
 	ended, watermarks := max(l.Ended, r.meta.Ended), l.Watermarks
 	v.Promised, v.Held = l.Ballot, watermarks.Since(ended)
 	if accept.Ballot.Less(l.Ballot) {
@@ -89,7 +83,7 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		v.Reason = sticky.Ended
 		return
 	}
-	v.Promised, v.Held = sticky.Ballot{}, nil
+	v.Promised, v.Held, v.Shared = sticky.Ballot{}, nil, false
 	if ended == max(l.Ended, r.meta.Ended) {
 		ended = l.Ended // nothing new
 	}
@@ -97,7 +91,7 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		return
 	}
 	l.Ballot, l.Watermarks, l.Ended = accept.Ballot, joined, ended
-	r.records[accept.Key] = l
+	r.records[l.Key] = l
 	r.put(l)
 }
 

@@ -147,11 +147,11 @@ func TestAcceptorVotes(t *testing.T) {
 	g.expect("outvoted", g.accept(2, 5, 1, nil, g.watermark(60, 45)).Reason, sticky.Outvoted)
 	g.expect("others", g.accept(2, 1, 2, nil, g.watermark(60, 1)).OK, true)
 	g.expect("others", g.accept(2, 1, 3, nil, g.watermark(60, 1)).OK, true)
-	g.expect("no room", g.accept(2, 1, 4, nil, g.watermark(60, 1)).Reason, sticky.Full)
+	g.expect("no room, and a shared record", g.accept(2, 1, 4, nil, g.watermark(60, 1)).OK, true)
 	g.expect("room for those held", g.accept(2, 1, 3, nil, g.watermark(60, 2)).OK, true)
 	st := g.r.Status()
-	g.expect("keys", st.Keys, 3)
-	g.expect("votes", st.Stats.Votes, uint64(6))
+	g.expect("keys", st.Keys, 4)
+	g.expect("votes", st.Stats.Votes, uint64(7))
 	g.expect("refusals", st.Stats.Refusals[sticky.Outvoted], uint64(3))
 }
 

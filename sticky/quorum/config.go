@@ -17,7 +17,7 @@ type Config struct {
 	// precedence.
 	Genesis route.Layout
 	// MaxKeys bounds the keys, default 1,000,000, at about 200 bytes each in
-	// memory. Accepts of more are refused.
+	// memory. Those beyond it share 1,024 records, and may be denied falsely.
 	MaxKeys int
 	// MaxOffset is how far the clocks of two daemons may be apart, default 500
 	// ms. It delays forgetting; no count depends on it.
