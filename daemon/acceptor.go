@@ -32,7 +32,12 @@ type acceptorLoop struct {
 	rejected uint64 // messages
 	fault    string // why nothing can be stored any more, "" when it can
 
-	disk *replica.AcceptorLog // of the goroutine of run alone, once that runs
+	// Of the goroutine of run alone, once that runs.
+	disk     *replica.AcceptorLog
+	config   quorum.Config
+	storage  func() replica.Storage
+	opened   bool   // the journal was opened once
+	rewrites uint64 // before it was opened last
 }
 
 func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
@@ -80,6 +85,14 @@ func (n *acceptorLoop) peers(at node.Instant, self crdt.Incarnation, live []goss
 	n.expedite()
 }
 
+// clocks sets how far the clocks of the peers are apart.
+func (n *acceptorLoop) clocks(e *Engine) {
+	at := e.Now()
+	now, offsets := e.Time(at), e.Offsets()
+	n.with(func(l *replica.AcceptorLoop) { l.Clocks(at.Mono, now, offsets) })
+	n.expedite()
+}
+
 // run takes turns until ctx ends.
 func (n *acceptorLoop) run(ctx context.Context, s *strict) {
 	takeTurns(ctx, s.engine, n.news, func() time.Duration { return n.turn(s) })
@@ -87,6 +100,7 @@ func (n *acceptorLoop) run(ctx context.Context, s *strict) {
 
 // turn does the work that is due, and returns when the next turn is.
 func (n *acceptorLoop) turn(s *strict) time.Duration {
+	n.reopen(s.engine.Now().Mono)
 	var ready quorum.Ready
 	step := func(next func(*replica.AcceptorLoop, time.Duration, hlc.Timestamp) quorum.Ready) {
 		at := s.engine.Now()
@@ -115,7 +129,7 @@ func (n *acceptorLoop) store(entries []quorum.Entry) error {
 	n.counts.Writes++
 	n.counts.Entries += uint64(len(entries))
 	n.counts.Writing += time.Since(begin)
-	n.counts.Bytes, n.counts.Rewrites = n.disk.Size(), n.disk.Rewrites()
+	n.counts.Bytes, n.counts.Rewrites = n.disk.Size(), n.rewrites+n.disk.Rewrites()
 	if err != nil {
 		n.counts.Failures++
 		n.fault = err.Error()
@@ -142,12 +156,14 @@ func (n *acceptorLoop) compact() {
 		n.log.Warn("the journal of strict keys could not be rewritten: it grows", "error", err)
 	}
 	n.with(func(l *replica.AcceptorLoop) {
-		n.counts.Bytes, n.counts.Rewrites = n.disk.Size(), n.disk.Rewrites()
+		n.counts.Bytes, n.counts.Rewrites = n.disk.Size(), n.rewrites+n.disk.Rewrites()
 		if err != nil {
 			n.counts.Failures++
 		}
 		if lost {
+			n.fault = err.Error()
 			l.Acceptor.Failed(err)
+			n.expedite() // turn notes when to open it again
 		}
 	})
 }
@@ -158,7 +174,7 @@ func (n *acceptorLoop) logEvents(events []quorum.Event) {
 		ev := &events[i]
 		level := slog.LevelInfo
 		switch ev.Kind {
-		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed:
+		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed, quorum.ClockOff, quorum.EndedAhead:
 			level = slog.LevelWarn
 		}
 		logState(n.log.With("event", "strict"), level, "strict keys: "+ev.Kind.String(), ev.Text, ev.Peer)

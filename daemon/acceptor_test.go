@@ -24,8 +24,10 @@ func TestLostJournalEndsVote(t *testing.T) {
 		err := n.open(quorum.Config{
 			Region: "eu", Name: "eu-0",
 			Genesis: route.Layout{Number: 1, Regions: []route.Region{{Name: "eu", Weight: 1, Replicas: []string{"eu-0"}}}},
-		}, replica.Storage{
-			Folder: mount, Owner: journal.Owner{Cluster: 1, Name: "eu/eu-0"}, First: true, Fence: 1, CompactBytes: 1,
+		}, func() replica.Storage {
+			return replica.Storage{
+				Folder: mount, Owner: journal.Owner{Cluster: 1, Name: "eu/eu-0"}, First: true, Fence: 1, CompactBytes: 1,
+			}
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -3,6 +3,7 @@ package daemon
 import (
 	"encoding/binary"
 	"fmt"
+	"time"
 
 	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/journal"
@@ -12,20 +13,66 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// open opens the journal and recovers the acceptor from it.
-func (n *acceptorLoop) open(c quorum.Config, s replica.Storage) error {
-	loop, disk, found, err := s.OpenAcceptor(c)
+// open opens the journal and recovers the acceptor from it. Without a disk that
+// works the acceptor does not vote, and turn opens the journal again.
+func (n *acceptorLoop) open(c quorum.Config, s func() replica.Storage) error {
+	n.config, n.storage = c, s
+	storage := s()
+	loop, disk, found, err := storage.OpenAcceptor(c)
 	if err != nil {
 		return fmt.Errorf("state.dir: %w", err)
 	}
-	n.logRecovery(&found)
-	n.disk = disk
+	n.disk, n.opened = disk, found.Fault == nil
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.counts.Bytes = disk.Size()
 	n.loop = loop
 	n.view.Store(loop.Acceptor.Routing())
+	n.mu.Unlock()
+	if found.Fault != nil {
+		n.failed(found.Fault)
+		n.log.Error("the journal of strict keys cannot be opened: this daemon does not vote, and tries again every "+
+			replica.RetryAfter.String()+"; make room on the disk, or repair it",
+			"event", "journal_failed", "file", found.File, "error", found.Fault)
+		return nil
+	}
+	n.logRecovery(&found)
 	return nil
+}
+
+// failed notes that the journal cannot be used.
+func (n *acceptorLoop) failed(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.counts.Failures++
+	n.fault = err.Error()
+}
+
+// reopen opens a journal again that has failed, when that is due.
+func (n *acceptorLoop) reopen(at time.Duration) {
+	due := false
+	n.with(func(l *replica.AcceptorLoop) { due = l.ReopenDue(at) })
+	if !due {
+		return
+	}
+	n.close()
+	n.rewrites += n.disk.Rewrites()
+	storage := n.storage()
+	storage.First = storage.First && !n.opened
+	loop, disk, found, err := storage.OpenAcceptor(n.config)
+	if err == nil {
+		err = found.Fault
+	}
+	if n.disk = disk; err != nil {
+		n.failed(err)
+		return
+	}
+	n.opened = true
+	n.logRecovery(&found)
+	n.log.Info("the journal of strict keys can be written again", "event", "journal_reopened", "file", found.File)
+	n.with(func(l *replica.AcceptorLoop) {
+		n.fault, n.counts.Bytes = "", disk.Size()
+		l.Reopened(at, loop)
+	})
 }
 
 // close closes the journal.
@@ -38,7 +85,8 @@ func (n *acceptorLoop) close() {
 // logRecovery logs how the journal was found.
 func (n *acceptorLoop) logRecovery(r *replica.Recovery) {
 	if r.Cut != nil {
-		n.log.Info("the last record of strict keys was cut short by the end of the process: no message depended on it",
+		n.log.Info("the last record of strict keys was cut short, as by the end of the process; if the file was shortened or "+
+			"restored, limits of strict keys may be exceeded until their windows are over",
 			"file", r.File, "offset", r.Cut.Offset, "bytes", r.Cut.Bytes)
 	}
 	switch former := r.File + journal.Former; r.Found {
@@ -63,7 +111,7 @@ func (d *daemon) openAcceptor() error {
 	c := &d.Config
 	return d.strict.acceptor.open(quorum.Config{
 		Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
-	}, d.storage("strict keys of a cluster"))
+	}, func() replica.Storage { return d.storage("strict keys of a cluster") })
 }
 
 // storage returns the folder of rights. Its files name the cluster by a hash of

@@ -59,7 +59,7 @@ func TestDegradationIsLogged(t *testing.T) {
 		stop()
 		synctest.Wait()
 		want := "level=WARN msg=\"1 of 1 keys are tracked: new keys share overflow counters " +
-			"and may be denied falsely; raise --max-keys\" reason=keys_full\n" +
+			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys\" reason=keys_full\n" +
 			"level=INFO msg=\"decisions are exact again\" reason=keys_full degraded=40\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)

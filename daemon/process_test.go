@@ -156,7 +156,7 @@ func (p *localProcess) start() {
 		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
 	p.script.must(err)
-	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0", Genesis: p.script.layout()}, storage))
+	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0", Genesis: p.script.layout()}, func() replica.Storage { return storage }))
 	e.SetRules(processRules(), node.MatcherOptions{})
 	loop.rules(processRules())
 	p.cluster = &cluster{clusterConfig: clusterConfig{

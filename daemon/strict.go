@@ -150,6 +150,7 @@ func (s *strict) tick() {
 	if r.Measure {
 		links := s.engine.Links(s.engine.Now())
 		s.With(func(p *replica.Process) { p.Reach.Measure(links) })
+		s.acceptor.clocks(s.engine)
 		if n := s.engine.StrictStats().Lost; n != s.lost {
 			s.log.Info("another owner had higher watermarks of some keys: all below them counts as used",
 				"event", "takeover", "keys", n-s.lost)

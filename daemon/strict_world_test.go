@@ -113,9 +113,11 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 		}
 		genesis.Pins = pinsOf(w.rules)
 		first := w.stricts[r.name] == nil
-		err := s.acceptor.open(quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, replica.Storage{
-			Folder: osdir.Dir(w.disks[r.name]), Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name},
-			First: first, Fence: time.Now().UnixMilli(),
+		err := s.acceptor.open(quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, func() replica.Storage {
+			return replica.Storage{
+				Folder: osdir.Dir(w.disks[r.name]), Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name},
+				First: first, Fence: time.Now().UnixMilli(),
+			}
 		})
 		if err != nil {
 			w.t.Fatal(err)

@@ -3,7 +3,14 @@
 // one in memory that fails as disks do.
 package disk
 
-import "io"
+import (
+	"errors"
+	"io"
+)
+
+// ErrInUse is the error of Folder.Lock for a file that another process has
+// locked.
+var ErrInUse = errors.New("another process uses it")
 
 // Folder holds the files of one daemon, and outlives its processes. A name is
 // that of a file in it, without a path. Its methods may be called concurrently
@@ -18,7 +25,8 @@ type Folder interface {
 	Path(name string) string
 	// Lock creates the folder and the file if necessary, and locks the file
 	// without waiting, until the Closer is closed or the process ends. It keeps
-	// other processes out of the files that the caller guards with it.
+	// other processes out of the files that the caller guards with it. The
+	// error is ErrInUse while one has it.
 	Lock(name string) (io.Closer, error)
 	// Size returns the size of a file in bytes.
 	Size(name string) (int64, error)

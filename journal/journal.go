@@ -67,7 +67,8 @@ type Journal struct {
 //
 // The error is a *DamagedError when the file was changed since it was written,
 // a *ForeignError when it belongs to another owner, or that of reading or
-// writing. The file is then unchanged.
+// writing. The file is then unchanged. Its content is returned with the error
+// when only the new file could not be written.
 func Open(c Config) (*Journal, *Contents, error) {
 	j, err := prepare(c)
 	if err != nil {
@@ -78,7 +79,7 @@ func Open(c Config) (*Journal, *Contents, error) {
 		err = j.replace(slices.Values(found.Records))
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, j.Close())
+		return nil, found, errors.Join(err, j.Close())
 	}
 	return j, found, nil
 }
@@ -194,13 +195,18 @@ func (j *Journal) fail(err error) error {
 	return j.failed
 }
 
-// Size returns the bytes of the file.
-func (j *Journal) Size() int64 { return j.size }
+// Size returns the bytes of the file, 0 for a nil Journal.
+func (j *Journal) Size() int64 {
+	if j == nil {
+		return 0
+	}
+	return j.size
+}
 
 // ShouldCompact reports whether a Rewrite is worth it: the file has doubled
-// since the last one, and is not small.
+// since the last one, and is not small. It is false for a nil Journal.
 func (j *Journal) ShouldCompact() bool {
-	return j.size > j.cfg.CompactBytes && j.size/2 >= j.begun
+	return j != nil && j.size > j.cfg.CompactBytes && j.size/2 >= j.begun
 }
 
 // Rewrite replaces the content by records. However the process ends, the

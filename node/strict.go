@@ -13,7 +13,7 @@ func newLeases(cfg *Config, r *replica, s *keys, set *rules.Set, self crdt.Incar
 		return nil
 	}
 	return lease.New(cfg.Strict, lease.Env{
-		Self: self, Region: cfg.Region, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
+		Self: self, Region: cfg.Region, Shard: cfg.Shard, Shards: cfg.Shards, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
 		Owners: cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
 	}, set)
 }
@@ -48,6 +48,12 @@ func (st *Status) adopt(a *lease.Answer) {
 		st.Degraded = OwnerUnreachable
 	case lease.BreakerOpen:
 		st.Degraded = CircuitOpen
+	case lease.NoRoom:
+		st.Degraded = KeysFull
+	default:
+		if st.Wait && st.Degraded == KeysFull {
+			st.Degraded = NotDegraded // the counter is shared, and the owner is asked
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -38,6 +39,11 @@ func (o *strictOwners) Reach(crdt.Incarnation) (time.Duration, bool) {
 }
 
 func newStrictPair(t *testing.T, yaml string) *strictPair {
+	return newFullStrictPair(t, yaml, 1000, 1000)
+}
+
+// newFullStrictPair is newStrictPair with room for so many keys.
+func newFullStrictPair(t *testing.T, yaml string, ownerKeys, lesseeKeys int) *strictPair {
 	p := &strictPair{t: t, now: time.Second}
 	set, found := limits.Parse([]limits.File{{Name: "l.yaml", Data: []byte(yaml)}}, limits.Options{
 		Regions: []string{"r"}, Daemons: 2, DaemonsOfRegion: 2,
@@ -52,7 +58,7 @@ func newStrictPair(t *testing.T, yaml string) *strictPair {
 	var live route.Peers
 	var peers []gossip.Peer
 	for i, name := range []string{"owner", "lessee"} {
-		cfg.Name, cfg.Owners = name, &strictOwners{strictPair: p}
+		cfg.Name, cfg.Owners, cfg.MaxKeys = name, &strictOwners{strictPair: p}, []int{ownerKeys, lesseeKeys}[i]
 		n, err := New(cfg, rand.New(rand.NewPCG(uint64(i), 7)))
 		if err != nil {
 			t.Fatal(err)
@@ -237,6 +243,47 @@ descriptors:
 	}
 	if within != 2 {
 		t.Errorf("%d calls within a limit of 2", within)
+	}
+}
+
+// TestStrictKeysFull fills the tables of an owner and of a lessee with keys of
+// a day. More keys are decided by on_failure with the reason keys_full,
+// and at once where the daemon that was called has no room. Keys with an entry
+// go on as before.
+func TestStrictKeysFull(t *testing.T) {
+	const limits = `
+domain: d
+descriptors:
+  - key: user
+    rate_limit: {unit: day, requests_per_unit: 3, consistency: strict}
+`
+	user := func(i int) *Call {
+		return &Call{Domain: "d", Descriptors: []rules.Descriptor{{Entries: []rules.Entry{{Key: "user", Value: fmt.Sprint(i)}}, Hits: 1}}}
+	}
+	for _, room := range []struct{ owner, lessee int }{{2, 1000}, {1000, 2}, {2, 2}} {
+		p := newFullStrictPair(t, limits, room.owner, room.lessee)
+		for i := range 5 {
+			asked := p.lessee.LeaseStats().Requests
+			c := p.decide(p.lessee, user(i))
+			if st := &c.Statuses[0]; c.Decision.Allowed != (i < 2) || (st.Degraded == KeysFull) != (i >= 2) || st.Over && st.Gate != FailureGate {
+				t.Errorf("room for %v: key %d: %+v", room, i, st)
+			}
+			if i >= 2 && room.lessee == 2 && p.lessee.LeaseStats().Requests != asked {
+				t.Errorf("room for %v: key %d is requested, without room for its lease", room, i)
+			}
+		}
+		for i := range 3 {
+			c := p.decide(p.lessee, user(1))
+			if st := &c.Statuses[0]; c.Decision.Allowed != (i < 2) || st.Degraded != NotDegraded {
+				t.Errorf("room for %v: call %d on a key with an entry: %+v", room, i, st)
+			}
+		}
+		p.now += 25 * time.Hour
+		p.owner.Tick(p.at())
+		p.lessee.Tick(p.at())
+		if c := p.decide(p.lessee, user(9)); !c.Decision.Allowed || c.Statuses[0].Degraded != NotDegraded {
+			t.Errorf("room for %v: a day later: %+v", room, c.Statuses[0])
+		}
 	}
 }
 

@@ -5,12 +5,13 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/georld/rld/disk"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/sticky/quorum"
 )
 
-// AcceptorLog is the journal of the acceptor of a process. One goroutine owns
-// it.
+// AcceptorLog is the journal of the acceptor of a process, without a file while
+// the disk fails. One goroutine owns it.
 type AcceptorLog struct {
 	journal  *journal.Journal
 	rewrites uint64
@@ -25,22 +26,28 @@ type State interface {
 
 // OpenAcceptor opens the journal and recovers the acceptor from it. An acceptor
 // with a damaged journal starts like one that lost its disk: it does not vote
-// before it has a snapshot of all other voters. On an error nothing is open.
+// before it has a snapshot of all other voters. One whose disk is full or fails
+// does not vote, and Recovery has the Fault: the driver opens it again later,
+// see AcceptorLoop.ReopenDue. On an error nothing is open: the journal is of
+// another daemon, another process uses it, or c is not valid.
 func (s *Storage) OpenAcceptor(c quorum.Config) (*AcceptorLoop, *AcceptorLog, Recovery, error) {
 	r := Recovery{File: s.Folder.Path(JournalFile)}
-	disk, start, err := s.readJournal(&r)
+	file, start, err := s.readJournal(&r)
 	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
 		r.Found, r.Damage = Damaged, damaged
-		disk, start, err = s.beginJournal(c)
+		file, start, err = s.beginJournal(c)
+	}
+	if _, foreign := errors.AsType[*journal.ForeignError](err); err != nil && !foreign && !errors.Is(err, disk.ErrInUse) {
+		r.Fault, start.Failed, err = err, err, nil
 	}
 	var a *quorum.Acceptor
 	if err == nil {
 		a, err = quorum.NewAcceptor(c, start)
 	}
 	if err != nil {
-		return nil, nil, r, errors.Join(err, disk.Close())
+		return nil, nil, r, errors.Join(err, file.Close())
 	}
-	return &AcceptorLoop{Acceptor: a}, &AcceptorLog{journal: disk}, r, nil
+	return &AcceptorLoop{Acceptor: a}, &AcceptorLog{journal: file}, r, nil
 }
 
 func (s *Storage) journal() journal.Config {
@@ -50,21 +57,25 @@ func (s *Storage) journal() journal.Config {
 }
 
 // readJournal opens the journal and returns how an acceptor starts with it.
+// Also if it can only be read, the start has what is stored.
 func (s *Storage) readJournal(r *Recovery) (*journal.Journal, quorum.Start, error) {
-	disk, kept, err := journal.Open(s.journal())
-	if err != nil {
+	file, kept, err := journal.Open(s.journal())
+	if kept == nil {
 		return nil, quorum.Start{}, err
 	}
 	r.Cut = kept.Cut
 	if len(kept.Records) == 0 {
+		if err != nil {
+			return nil, quorum.Start{}, err
+		}
 		start, err := s.startEmpty(r)
-		return disk, start, err
+		return file, start, err
 	}
-	stored, err := Recover(kept.Records)
-	if err != nil { // the checksums are right, and the records are not
-		return nil, quorum.Start{}, errors.Join(&journal.DamagedError{File: r.File, What: err.Error()}, disk.Close())
+	stored, bad := Recover(kept.Records)
+	if bad != nil { // the checksums are right, and the records are not
+		return nil, quorum.Start{}, errors.Join(&journal.DamagedError{File: r.File, What: bad.Error()}, file.Close())
 	}
-	return disk, quorum.Start{Stored: stored}, nil
+	return file, quorum.Start{Stored: stored}, err
 }
 
 // startEmpty returns how an acceptor starts with an empty journal.
@@ -96,8 +107,8 @@ func (s *Storage) beginJournal(c quorum.Config) (*journal.Journal, quorum.Start,
 	if err != nil {
 		return nil, quorum.Start{}, err
 	}
-	disk, err := journal.Begin(s.journal(), slices.Values(records))
-	return disk, quorum.Start{Stored: stored}, err
+	file, err := journal.Begin(s.journal(), slices.Values(records))
+	return file, quorum.Start{Stored: stored}, err
 }
 
 // Append stores entries of a state with one sync. When it returns without an
@@ -113,7 +124,7 @@ func (g *AcceptorLog) Append(entries []quorum.Entry, s State) error {
 
 // ShouldCompact reports whether most of the journal is out of date, so that
 // Compact is worth it.
-func (g *AcceptorLog) ShouldCompact() bool { return g.journal.ShouldCompact() }
+func (g *AcceptorLog) ShouldCompact() bool { return g != nil && g.journal.ShouldCompact() }
 
 // Compact rewrites the journal. After an error with lost true nothing can be
 // stored any more, and Acceptor.Failed must get it; else the journal only
@@ -138,8 +149,14 @@ func (g *AcceptorLog) Rewrite(s State) error {
 // Size returns the bytes of the journal.
 func (g *AcceptorLog) Size() int64 { return g.journal.Size() }
 
-// Rewrites returns how often the journal was rewritten since it was opened.
-func (g *AcceptorLog) Rewrites() uint64 { return g.rewrites }
+// Rewrites returns how often the journal was rewritten since it was opened, 0
+// for a nil log.
+func (g *AcceptorLog) Rewrites() uint64 {
+	if g == nil {
+		return 0
+	}
+	return g.rewrites
+}
 
 // Close closes the journal. It does nothing for a nil log.
 func (g *AcceptorLog) Close() error {

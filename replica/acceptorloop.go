@@ -20,7 +20,15 @@ import (
 // that depend on a record come after it, from Stored.
 type AcceptorLoop struct {
 	Acceptor *quorum.Acceptor
+
+	self  crdt.Incarnation // of the latest Peers
+	live  []gossip.Peer
+	retry time.Duration // when to open a failed log again, 0: it works
 }
+
+// RetryAfter is how long a driver waits before it opens a log again that
+// failed.
+const RetryAfter = 10 * time.Second
 
 // Receive handles a message to the acceptor.
 func (l *AcceptorLoop) Receive(at time.Duration, now hlc.Timestamp, m *sticky.Message) error {
@@ -29,11 +37,42 @@ func (l *AcceptorLoop) Receive(at time.Duration, now hlc.Timestamp, m *sticky.Me
 
 // Peers sets the daemons that are live, in all regions.
 func (l *AcceptorLoop) Peers(at time.Duration, self crdt.Incarnation, live []gossip.Peer) {
+	l.self, l.live = self, live
 	all := make([]route.Peer, len(live))
 	for i, p := range live {
 		all[i] = route.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready}
 	}
 	l.Acceptor.Peers(at, self, all)
+}
+
+// Clocks sets the leads of the clocks of peers, as node.Node.Offsets returns
+// them.
+func (l *AcceptorLoop) Clocks(at time.Duration, now hlc.Timestamp, offsets map[crdt.Incarnation]time.Duration) {
+	leads := make([]quorum.Lead, 0, len(offsets))
+	for id, by := range offsets {
+		leads = append(leads, quorum.Lead{Peer: id, By: by})
+	}
+	l.Acceptor.Clocks(at, now.Millis(), leads)
+}
+
+// ReopenDue reports whether the log has failed, and is to be opened again now.
+// The driver closes it, opens it with Storage.OpenAcceptor, and calls Reopened
+// if that works.
+func (l *AcceptorLoop) ReopenDue(at time.Duration) bool {
+	if l.retry == 0 || at < l.retry {
+		return false
+	}
+	l.retry = at + RetryAfter
+	return true
+}
+
+// Reopened goes on with the acceptor that was recovered from the log: it has
+// what this one had stored when the log failed.
+func (l *AcceptorLoop) Reopened(at time.Duration, again *AcceptorLoop) {
+	l.Acceptor, l.retry = again.Acceptor, 0
+	if l.self != 0 {
+		l.Peers(at, l.self, l.live)
+	}
 }
 
 // Turn runs the timers that are due and returns the work of the driver.
@@ -55,6 +94,12 @@ func (l *AcceptorLoop) Stored(at time.Duration, now hlc.Timestamp, err error) qu
 
 func (l *AcceptorLoop) ready(at time.Duration, now hlc.Timestamp) quorum.Ready {
 	r := l.Acceptor.Ready(at)
+	if l.Acceptor.Failing() {
+		if l.retry == 0 {
+			l.retry = at + RetryAfter
+		}
+		r.Wake = min(r.Wake, l.retry)
+	}
 	for i := range r.Messages {
 		r.Messages[i].Stamp = now
 	}

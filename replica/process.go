@@ -17,7 +17,8 @@ type Config struct {
 	Region string
 	Shards int
 	// ForwardTimeout is how long a call waits for an owner in the own region.
-	// For an owner elsewhere it waits for a round trip and ForwardMargin.
+	// For an owner elsewhere it waits for a round trip and ForwardMargin, at
+	// most a second.
 	ForwardTimeout, ForwardMargin time.Duration
 	// Breaker configures the circuit breakers. Its Probe is replaced.
 	Breaker breaker.Config

@@ -23,6 +23,10 @@ const (
 	measurePart  = 16
 	// unknownTrip replaces a round trip to another region until it is measured.
 	unknownTrip = 300 * time.Millisecond
+	// maxWait bounds the wait for an owner in another region, unless the margin
+	// is longer. An echo that waited in a queue, for example during a network
+	// partition, looks like a long round trip.
+	maxWait = time.Second
 	// probeFor is how long the probe of a half-open breaker may take. Its call
 	// may have ended without an outcome.
 	probeFor = 5 * time.Second
@@ -128,10 +132,11 @@ func (r *Reach) Measure(links []node.Link) {
 	for i := range links {
 		l := &links[i]
 		p := r.paths[l.Peer.ID]
-		if p == nil || l.Peer.Region == r.cfg.Region || l.RTT < 0 || p.wait == l.RTT+r.cfg.ForwardMargin {
+		wait := min(l.RTT+r.cfg.ForwardMargin, max(maxWait, r.cfg.ForwardMargin))
+		if p == nil || l.Peer.Region == r.cfg.Region || l.RTT < 0 || p.wait == wait {
 			continue
 		}
-		p.wait, r.routes, r.moved = l.RTT+r.cfg.ForwardMargin, nil, r.ticked
+		p.wait, r.routes, r.moved = wait, nil, r.ticked
 	}
 }
 

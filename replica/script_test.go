@@ -26,8 +26,8 @@ import (
 //	call C OWNER[/RESERVE]... a call with a descriptor each, of which the owner
 //	                          and the one of the regional reserve are given
 //	now C OWNER...            likewise, but the call does not wait
-//	grant C, deny C, fail C   all shards answer: the owners grant, deny, or
-//	                          cannot answer
+//	grant C, deny C, fail C,  all shards answer: the owners grant, deny, cannot
+//	full C                    answer, or have no room for the key
 //	half C                    the shard of the first descriptor answers
 //	again C                   all shards answer, but the call must ask again: its
 //	                          window has ended
@@ -118,7 +118,7 @@ func (x *rig) command(t *testing.T, d *datadriven.TestData) string {
 		x.links = append(x.links, node.Link{Peer: gossip.Peer{ID: x.id(words[0]), Region: words[0][:2]}, RTT: rtt})
 	case "call", "now":
 		x.start(words[0], words[1:], d.Cmd == "now")
-	case "grant", "deny", "fail", "half", "again":
+	case "grant", "deny", "fail", "full", "half", "again":
 		x.answered(x.calls[words[0]], d.Cmd)
 	case "gone":
 		c := x.calls[words[0]]
@@ -241,6 +241,8 @@ func (x *rig) probeOne(h *node.Hit, st *node.Status, owners [2]crdt.Incarnation,
 		case answer == "deny":
 			st.Over, st.Gate = true, node.OwnerGate
 			return
+		case answer == "full" && step == 0:
+			st.Degraded = node.KeysFull
 		case answer != "fail":
 			st.Owner = owners[step]
 			var open bool
@@ -250,7 +252,7 @@ func (x *rig) probeOne(h *node.Hit, st *node.Status, owners [2]crdt.Incarnation,
 			}
 			st.Degraded = node.CircuitOpen
 		}
-		if st.Degraded != node.CircuitOpen {
+		if st.Degraded == node.NotDegraded {
 			st.Degraded = node.OwnerUnreachable
 		}
 	}

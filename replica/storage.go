@@ -43,6 +43,8 @@ type Recovery struct {
 	Found  Found
 	Cut    *journal.Cut // the last append if it was incomplete
 	Damage error        // of a Damaged file
+	// Fault is why the disk cannot be used now: it is full, or it fails.
+	Fault error
 }
 
 // Found is the state in which a part of a process found its file.

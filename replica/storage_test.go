@@ -307,3 +307,54 @@ func TestCircuitsInOrder(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestOpenOnFailingDisk opens the acceptor on disks that are full or fail. It
+// does not vote, and what is stored stays: a later attempt finds it.
+func TestOpenOnFailingDisk(t *testing.T) {
+	broken := errors.New("input/output error")
+	for name, faults := range map[string]simdisk.Faults{
+		"full": {Full: true}, "writes fail": {Write: broken}, "syncs fail": {Sync: broken},
+	} {
+		for state, prepare := range map[string]func(x *storageRig){
+			"new":     func(*storageRig) {},
+			"stored":  func(x *storageRig) { x.keepOne() },
+			"damaged": func(x *storageRig) { x.keepOne(); x.disk.FlipBit(JournalFile) },
+		} {
+			t.Run(name+", "+state, func(t *testing.T) {
+				x := newStorage(t)
+				prepare(x)
+				x.end()
+				x.disk.Faults = faults
+				for range 2 {
+					l, log, found := x.acceptor()
+					status := l.Acceptor.Status()
+					if found.Fault == nil || status.Voting || status.Layout.Number != 1 || len(l.Turn(0, now).Store) > 0 {
+						t.Fatalf("opened: fault %v, voting %v, layout %d", found.Fault, status.Voting, status.Layout.Number)
+					}
+					if state == "stored" && status.Keys != 1 {
+						t.Errorf("%d keys, want the one that can be read", status.Keys)
+					}
+					if err := log.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				x.disk.Faults = simdisk.Faults{}
+				l, _, found := x.acceptor()
+				status := l.Acceptor.Status()
+				if want := map[string]Found{"new": NeverRan, "stored": Intact, "damaged": Damaged}[state]; found.Fault != nil || found.Found != want || status.Voting != (want != Damaged) {
+					t.Errorf("after that: found %v, fault %v, voting %v", found.Found, found.Fault, status.Voting)
+				}
+			})
+		}
+	}
+}
+
+// keepOne stores the record of one key.
+func (x *storageRig) keepOne() {
+	x.t.Helper()
+	l, log, _ := x.acceptor()
+	if err := l.Receive(0, now, acceptOf(5)); err != nil {
+		x.t.Fatal(err)
+	}
+	x.store(l, log)
+}

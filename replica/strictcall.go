@@ -107,8 +107,8 @@ func (c *StrictCall) waitsFor(owner crdt.Incarnation) bool {
 	return slices.ContainsFunc(c.attempts, func(a attempt) bool { return a.owner == owner && !a.settled })
 }
 
-// unreached reports whether a status was decided without the owner of its key,
-// or will be.
+// unreached reports whether the status of a strict key was decided without its
+// owner, or will be.
 func unreached(st *node.Status) bool {
-	return st.Degraded == node.OwnerUnreachable || st.Degraded == node.CircuitOpen
+	return st.Degraded == node.OwnerUnreachable || st.Degraded == node.CircuitOpen || st.Degraded == node.KeysFull
 }

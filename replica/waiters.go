@@ -145,6 +145,9 @@ func (w *Waiters) settle(at time.Duration, c *StrictCall) {
 			continue // nothing to report, or the owner is asked once more
 		}
 		failed := st.Wait || st.Gate == node.FailureGate || !a.reserve && unreached(st)
+		if st.Degraded == node.KeysFull {
+			failed = st.Wait // an owner without room has answered, too
+		}
 		w.done(at, c, a.owner, !failed)
 	}
 }

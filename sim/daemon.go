@@ -61,20 +61,22 @@ type Daemon struct {
 	storage    replica.Storage
 	writing    [diskFiles]func() error // on their way to the disk, nil for none
 	compacting bool                    // the log of the acceptor is rewritten
-	logFailed  bool                    // and the process can store nothing more in it
-	logDisk    int                     // the disk on which the log has entries, by disks
-	lostLog    bool                    // a process started without the entries of a former one
-	slow       time.Duration           // the most by which a write is late
-	damaged    bool                    // a fault damaged one of its files
-	refused    string                  // the file that the process before could not read
-	backup     *simdisk.Disk           // of OldDisk, nil for none
-	stale      bool                    // its control log was older once, or that of another daemon
-	copied     bool                    // another daemon got a copy of its control log
-	backupOf   string                  // the daemon that backup is of, for CopiedControl
-	journalOf  string                  // the daemon that its control log is of, "" for itself
-	ran        string                  // the name of the process before
-	own        *identity               // of ClonedDisk, nil for none
-	retired    bool                    // its rights went to others
+	logFailed  bool                    // and nothing can be stored in it before it is opened again
+	opened     bool                    // the log was opened since the process began
+	logConfig  quorum.Config
+	logDisk    int           // the disk on which the log has entries, by disks
+	lostLog    bool          // a process started without the entries of a former one
+	slow       time.Duration // the most by which a write is late
+	damaged    bool          // a fault damaged one of its files
+	refused    string        // the file that the process before could not read
+	backup     *simdisk.Disk // of OldDisk, nil for none
+	stale      bool          // its control log was older once, or that of another daemon
+	copied     bool          // another daemon got a copy of its control log
+	backupOf   string        // the daemon that backup is of, for CopiedControl
+	journalOf  string        // the daemon that its control log is of, "" for itself
+	ran        string        // the name of the process before
+	own        *identity     // of ClonedDisk, nil for none
+	retired    bool          // its rights went to others
 
 	sealer replica.TokenSealer
 

@@ -219,15 +219,6 @@ func (a *faults) setDisk(w *World, _ *Fault, d *Daemon) {
 	}
 }
 
-// mendDisk sets the faults that stay in force. The operator restarts a process
-// whose log has failed, which nothing else brings back.
-func (a *faults) mendDisk(w *World, f *Fault, d *Daemon) {
-	if a.setDisk(w, f, d); d.logFailed && d.disk.Faults == (simdisk.Faults{}) {
-		w.crash(d)
-		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
-	}
-}
-
 // flipBit is a crash that damages a file.
 func (a *faults) flipBit(w *World, f *Fault, d *Daemon) {
 	a.crash(w, f, d)

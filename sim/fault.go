@@ -166,9 +166,9 @@ var faultKinds = [...]faultKind{
 	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil, drawn},
 
 	PowerLoss:      {"power_loss", "{from} without power", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
-	WriteErrors:    {"write_errors", "writes of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
-	SyncErrors:     {"sync_errors", "syncs of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
-	FullDisk:       {"full_disk", "disks of {from} full", ofEach((*faults).setDisk), ofEach((*faults).mendDisk), drawn},
+	WriteErrors:    {"write_errors", "writes of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
+	SyncErrors:     {"sync_errors", "syncs of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
+	FullDisk:       {"full_disk", "disks of {from} full", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
 	SlowDisk:       {"slow_disk", "disks of {from} slow", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
 	BitFlip:        {"bit_flip", "{from} down, a file damaged", ofEach((*faults).flipBit), ofEach((*faults).restart), drawn},
 	ProtocolErrors: {"protocol_errors", "{from} send what must be rejected", func(*faults, *World, *Fault, int) {}, nil, drawn},

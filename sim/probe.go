@@ -157,18 +157,8 @@ func (r *recovery) served(p *probe, st *node.Status) bool {
 	case !l.Homed() && !(w.rights && l.HasRights()):
 		return false
 	default: // rights and owners take messages
-		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l) || l.Homed() && slices.ContainsFunc(w.daemons, w.cfg.Strict.full)
+		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l)
 	}
-}
-
-// full reports whether a daemon has no room for the lease of one more key, or
-// as a voter for its watermarks: the answer is then that the owner is
-// unreachable.
-func (s *Strict) full(d *Daemon) bool {
-	if s.VoterKeys > 0 && d.acceptor != nil && d.acceptor.Acceptor.Status().Keys >= s.VoterKeys {
-		return true
-	}
-	return slices.ContainsFunc(d.Nodes, func(n *node.Node) bool { return n.LeaseStats().Entries >= n.Stats().MaxKeys })
 }
 
 // apart reports whether clocks of the core are further apart than max_offset.

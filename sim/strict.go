@@ -193,18 +193,56 @@ func (d *Daemon) openAcceptor(w *World) error {
 	if !w.owners {
 		return nil
 	}
-	cfg := quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d), MaxKeys: w.cfg.Strict.VoterKeys}
-	var err error
-	var found replica.Recovery
-	if d.acceptor, d.log, found, err = d.storage.OpenAcceptor(cfg); err != nil {
-		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
+	d.logConfig = quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d), MaxKeys: w.cfg.Strict.VoterKeys}
+	d.opened = false
+	loop, found, err := openLog(w, d)
+	if err != nil {
+		return err
 	}
+	if d.acceptor = loop; found.Fault != nil {
+		d.logFailed = true // until reopenLog
+		return nil
+	}
+	recovered(w, d, &found)
+	return nil
+}
+
+// openLog opens the log of the acceptor.
+func openLog(w *World, d *Daemon) (*replica.AcceptorLoop, replica.Recovery, error) {
+	s := d.storage
+	s.First = s.First && !d.opened
+	s.Fence = d.clock.read(w.now)/int64(time.Millisecond) + 2*w.cfg.maxOffset().Milliseconds()
+	loop, log, found, err := s.OpenAcceptor(d.logConfig)
+	if d.log = log; err != nil {
+		err = fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
+	}
+	return loop, found, err
+}
+
+// reopenLog opens the log of an acceptor again that has failed, when that is
+// due.
+func reopenLog(w *World, d *Daemon) {
+	at := d.Instant(w.now).Mono
+	if d.writing[journalFile] != nil || !d.acceptor.ReopenDue(at) {
+		return
+	}
+	_ = d.log.Close()
+	loop, found, err := openLog(w, d)
+	if err != nil || found.Fault != nil {
+		return
+	}
+	recovered(w, d, &found)
+	d.acceptor.Reopened(at, loop)
+}
+
+// recovered notes how the log of an acceptor was found.
+func recovered(w *World, d *Daemon, found *replica.Recovery) {
+	d.logFailed, d.opened = false, true
 	w.opened(d, found.File, found.Damage)
 	if found.Found != replica.Intact && found.Found != replica.NeverRan {
 		d.lostLog = true
 		w.storage.check(d.damaged || d.logDisk != d.disks, "at %v: %s does not find the entries of %s", w.now, d.Name, found.File)
 	}
-	return nil
 }
 
 // newProcess returns the process machine of a daemon whose nodes are made.
@@ -240,6 +278,7 @@ func (d *Daemon) turnProcess(w *World) {
 	}
 	if r.Measure {
 		d.process.Reach.Measure(slices.Collect(d.Nodes[0].Links(at)))
+		d.acceptor.Clocks(at.Mono, d.time(w.now), d.Nodes[0].Offsets())
 	}
 	for _, c := range d.process.Reach.Changes() {
 		w.steps.transition(d, c)
@@ -253,6 +292,7 @@ func (d *Daemon) turnAcceptor(w *World) {
 		return // compact lets it take the turn
 	}
 	w.auditors.stepped(d, nil, nil) // it reads the clocks
+	reopenLog(w, d)
 	d.serveAcceptor(w, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
 }
 

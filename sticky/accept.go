@@ -31,6 +31,9 @@ type Accepted struct {
 	// Promised and Held are the voter's ballot and watermarks when it refused.
 	Promised Ballot
 	Held     Watermarks
+	// Shared reports that Held may have the watermarks of other keys: the voter
+	// has no room for a record of each.
+	Shared bool
 	// Generations are the store numbers of the region's voters as this voter
 	// knows them, its own among them. A vote with an older store number of its
 	// voter does not count beside this one.

@@ -29,8 +29,9 @@
 //   - The hits consumed of a window never exceed the limit: an owner consumes
 //     only below its watermark, and a new owner counts the whole watermark of
 //     its predecessors as consumed.
-//   - No invariant rests on a clock. Clocks decide only when a window ends and
-//     when ended watermarks are forgotten.
+//   - No invariant rests on the clock of one daemon. Clocks decide only when a
+//     window ends, and the median clock of a region's daemons when ended
+//     watermarks are forgotten.
 //
 // The watermark is the high-water mark of a sequence, as in TiDB's timestamp
 // oracle. Ballots are those of Paxos (Lamport, "Paxos made simple", 2001), and

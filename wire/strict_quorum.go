@@ -40,7 +40,7 @@ func strictAccepted(a *sticky.Accepted) *rldv1.WatermarkAccepted {
 		Term: a.Ballot.Term, Seq: a.Seq, Voter: a.Voter, Ok: a.OK, Reason: uint32(a.Reason),
 		PromisedRound: a.Promised.Round, PromisedOwner: uint64(a.Promised.Owner),
 		PromisedTerm: a.Promised.Term, Held: listOf(a.Held, strictWatermark),
-		Generations: listOf(a.Generations, strictGeneration),
+		Generations: listOf(a.Generations, strictGeneration), Shared: a.Shared,
 	}
 }
 
@@ -49,7 +49,7 @@ func acceptedOf(a *rldv1.WatermarkAccepted) sticky.Accepted {
 		Key: crdt.Key{Hi: a.KeyHi, Lo: a.KeyLo}, Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
 		Voter: a.Voter, OK: a.Ok, Reason: reasonOf(a.Reason),
 		Promised: ballotOf(a.PromisedRound, a.PromisedOwner, a.PromisedTerm),
-		Held:     fromList(a.Held, watermarkOf), Generations: fromList(a.Generations, generationOf),
+		Held:     fromList(a.Held, watermarkOf), Generations: fromList(a.Generations, generationOf), Shared: a.Shared,
 	}
 }
 

@@ -64,7 +64,7 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	switch reason {
 	case node.KeysFull:
 		return fmt.Sprintf("%d of %d keys are tracked: new keys share overflow counters "+
-			"and may be denied falsely; raise --max-keys", s.LiveKeys, s.MaxKeys)
+			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys", s.LiveKeys, s.MaxKeys)
 	case node.NoRights:
 		return "this daemon has no allotment: for limits with a budget it admits only transferred rights; " +
 			"rld budget gives the reason"

@@ -43,7 +43,7 @@ func TestDegradedLog(t *testing.T) {
 	e.stats.LiveKeys, e.stats.MaxKeys = 1_000, 1_000
 	const (
 		begins = "level=WARN msg=\"1000 of 1000 keys are tracked: new keys share overflow counters " +
-			"and may be denied falsely; raise --max-keys\" reason=keys_full\n"
+			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys\" reason=keys_full\n"
 		ends = "level=INFO msg=\"decisions are exact again\" reason=keys_full degraded=%d\n"
 	)
 	for _, step := range []struct {

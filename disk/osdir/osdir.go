@@ -30,7 +30,7 @@ func (d Dir) Lock(name string) (io.Closer, error) {
 		return nil, err
 	}
 	if err := lockFile(f); err != nil {
-		return nil, errors.Join(fmt.Errorf("another process uses %s: give each daemon a folder of its own: %w", d, err), f.Close())
+		return nil, errors.Join(fmt.Errorf("another process uses %s: give each daemon a folder of its own: %w: %w", d, disk.ErrInUse, err), f.Close())
 	}
 	return f, nil
 }

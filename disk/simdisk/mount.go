@@ -66,7 +66,7 @@ func (m *Mount) Lock(name string) (io.Closer, error) {
 	}
 	for _, o := range m.disk.mounts {
 		if slices.Contains(o.locks, name) {
-			return nil, fmt.Errorf("another process uses %s", m.Path(name))
+			return nil, fmt.Errorf("%s: %w", m.Path(name), disk.ErrInUse)
 		}
 	}
 	m.locks = append(m.locks, name)

@@ -24,7 +24,6 @@ var violations = []violation{
 	{"late_start", lateStart},
 	{"cloned_disk", clonedDisk},
 	{"wrong_clock, amnesia", lostAhead},
-	{"wrong_clock, layout_change", endedAhead},
 	{"layout_change, layout_change", layouts},
 	{"mixed_limits", mixedLimits},
 }
@@ -139,15 +138,6 @@ func lostAhead(d *draw) {
 	f := ahead(d, d.time(10*time.Second, time.Minute))
 	lost := sim.Fault{Kind: sim.Amnesia, At: f.At + f.For - 100*time.Millisecond, For: time.Second, From: f.From}
 	d.cfg.Faults, d.cfg.Duration = []sim.Fault{f, lost}, f.At+f.For+f.Offset+20*time.Second
-}
-
-// endedAhead draws a voter whose watermarks end by a wrong clock, before other
-// voters copy them.
-func endedAhead(d *draw) {
-	d.small(d.between(3, 5), "consistency: strict")
-	f := ahead(d, d.time(time.Hour, 48*time.Hour))
-	d.cfg.Faults = []sim.Fault{f}
-	changes(d, f.At+f.For+5*time.Second, nil, nil)
 }
 
 // layouts draws two changes of a layout by daemons that a network partition

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/georld/rld/internal/breaker"
@@ -97,6 +98,7 @@ func (d *draw) strictFaults() {
 	if d.tame {
 		most = 8
 	}
+	d.wrongClocks()
 	if d.chance(0.4) {
 		d.storageFaults(c.Regions[d.IntN(len(c.Regions))], d.time(0, c.Duration-1))
 	}
@@ -134,6 +136,37 @@ func (d *draw) strictFaults() {
 				c.Faults = append(c.Faults, f)
 			}
 			f.At += d.time(f.For, f.For+3*time.Second)
+		}
+	}
+}
+
+// streamClocks is the stream of wrong clocks.
+const streamClocks = streamFeatures + 2
+
+// wrongClocks draws daemons that run with clocks which are off by up to two
+// days, one of a region at a time, and changes of the layout after that.
+func (d *draw) wrongClocks() {
+	c := &d.cfg
+	plain := d.Rand
+	d.Rand = rand.New(rand.NewPCG(c.Seed, streamClocks))
+	defer func() { d.Rand = plain }()
+	if d.rights || !d.chance(0.25) {
+		return
+	}
+	for _, r := range c.Regions {
+		if r.Daemons < 3 || d.chance(0.5) {
+			continue
+		}
+		f := sim.Fault{
+			Kind: sim.WrongClock, At: d.time(0, c.Duration/2), For: d.wild(time.Second, c.Duration),
+			From: []string{r.Daemon(d.IntN(r.Daemons))}, Offset: d.wild(time.Second, 48*time.Hour),
+		}
+		if d.chance(0.3) {
+			f.Offset = -f.Offset
+		}
+		c.Faults = append(c.Faults, f)
+		if at := f.At + f.For + d.time(0, 2*time.Second); at < c.Duration && d.chance(0.5) {
+			c.Faults = append(c.Faults, sim.Fault{Kind: sim.LayoutChange, At: at})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -60,6 +61,8 @@ const (
 	OwnerUnreachable
 	// BreakerOpen: its circuit breaker is open.
 	BreakerOpen
+	// NoRoom: this daemon, the owner or its voters have no room for the key.
+	NoRoom
 )
 
 // origin is where the rights to hits come from.
@@ -133,6 +136,9 @@ func (t *Table) byTicket(e *entry, h *Hit, a *Answer, l *rules.Limit) Verdict {
 	switch need := h.need(); {
 	case w.state == unanswered:
 		return Failed
+	case w.state == noRoom:
+		a.Failure = cmp.Or(a.Failure, NoRoom)
+		return Failed
 	case w.state == denied:
 		a.entry, a.origin = e, fromTicket
 		return Denied
@@ -160,6 +166,10 @@ func (t *Table) byEntry(e *entry, h *Hit, a *Answer, l *rules.Limit) Verdict {
 		return Failed
 	}
 	open := false
+	if e == nil && !hasRoom(t) {
+		a.Failure = cmp.Or(a.Failure, NoRoom)
+		return Failed
+	}
 	a.Owner, a.self = owner.Incarnation, owner.Self
 	a.Within, open = t.env.Owners.Reach(owner.Incarnation)
 	switch {

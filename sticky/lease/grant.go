@@ -120,7 +120,7 @@ func (t *Table) dismiss(e *entry, reason sticky.Reason) {
 	t.refuseQueue(e.owner, reason)
 	for i := range e.waiters {
 		if w := &e.waiters[i]; w.state == waiting {
-			t.answer(w, unanswered)
+			t.answer(w, unansweredFor(reason))
 		}
 	}
 }
@@ -144,6 +144,8 @@ func (t *Table) serveWaiters(e *entry, l *rules.Limit) (lack uint64) {
 		}
 		left, room := o.left(l, now, now), o.room(l, now, now)
 		switch {
+		case o.ready && w.hits > left && o.proposer.Shared():
+			t.answer(w, noRoom)
 		case o.ready && w.hits > left:
 			w.report = o.account.Report(l, now, w.hits)
 			t.answer(w, denied)
@@ -189,7 +191,8 @@ func (t *Table) serveQueue(e *entry, r *rules.Rule, l *rules.Limit) (lack uint64
 }
 
 // grant answers a request with rights until an instant, unless they lack a
-// watermark: it then returns how many do.
+// watermark: it then returns how many do. Nothing is known of a key that shares
+// its watermark with others and has none left.
 func (t *Table) grant(e *entry, l *rules.Limit, q *sticky.LeaseRequest, until int64) (lack uint64, ok bool) {
 	o, now := e.owner, t.at.Millis
 	window := leaseWindow(l, now, until)
@@ -213,6 +216,10 @@ func (t *Table) grant(e *entry, l *rules.Limit, q *sticky.LeaseRequest, until in
 		n = 0
 	} else if n > room {
 		return n, false
+	}
+	if q.Want > 0 && n == 0 && o.proposer.Shared() {
+		t.refuse(q, sticky.Full)
+		return 0, true
 	}
 	short := n < q.Want
 	if !short {

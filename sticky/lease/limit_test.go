@@ -69,7 +69,7 @@ func TestHotKeyIsServedLocally(t *testing.T) {
 // TestTakeoverCostsTheHeadroom crashes an owner: the cost is the headroom of
 // its watermark, and a pause until the other daemons know.
 func TestTakeoverCostsTheHeadroom(t *testing.T) {
-	w := newWorld(t, 4, strictRules, 3, 3)
+	w := newWorld(t, 1, strictRules, 3, 3)
 	ask := func() {
 		for _, d := range w.daemons {
 			if d.table != nil {

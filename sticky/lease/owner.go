@@ -48,9 +48,10 @@ const maxGrantees = 4_096
 // own returns the owner state of an entry and makes it if there is none.
 func (t *Table) own(e *entry) *owner {
 	if e.owner == nil {
+		term := 1 + t.terms*uint64(max(t.env.Shards, 1)) + uint64(t.env.Shard)
 		t.terms++
-		e.owner = &owner{proposer: quorum.Proposer{Term: t.terms}}
-		t.proposing[t.terms] = e
+		e.owner = &owner{proposer: quorum.Proposer{Term: term}}
+		t.proposing[term] = e
 	}
 	return e.owner
 }

@@ -292,10 +292,18 @@ func (t *Table) unanswered(e *entry, r *rules.Rule, g *sticky.LeaseGrant) {
 		case again && !w.retried:
 			w.request, w.retried = 0, true
 		default:
-			t.answer(w, unanswered)
+			t.answer(w, unansweredFor(g.Reason))
 		}
 	}
 	if again {
 		t.request(e, r)
 	}
+}
+
+// unansweredFor returns the state of a call that the owner did not decide.
+func unansweredFor(reason sticky.Reason) waitState {
+	if reason == sticky.Full {
+		return noRoom
+	}
+	return unanswered
 }

@@ -51,6 +51,9 @@ type Env struct {
 	Region string
 	// MaxKeys bounds the entries.
 	MaxKeys int
+	// Shard is the shard of the table, of Shards: tables of one daemon number
+	// their proposers differently. 0 and 0 for a single one.
+	Shard, Shards int
 	// MaxOffset is how far the clocks of two daemons may be apart, in
 	// milliseconds.
 	MaxOffset int64
@@ -89,7 +92,7 @@ type Table struct {
 	out       []sticky.Message
 	answered  []uint64 // tickets
 	requestID uint64   // of the latest request
-	terms     uint64   // of the latest proposer
+	terms     uint64   // proposers so far
 	stats     Stats
 }
 
@@ -160,13 +163,19 @@ func (t *Table) open(key crdt.Key, r *rules.Rule, reserve bool) *entry {
 	if e := t.entries[id]; e != nil {
 		return e
 	}
-	if len(t.all) >= t.env.MaxKeys && t.sweep(sweepOnInsert) == 0 {
+	if !hasRoom(t) {
 		return nil
 	}
 	e := &entry{id: id, rule: r.ID, reserve: reserve}
 	t.entries[id] = e
 	t.all = append(t.all, e)
 	return e
+}
+
+// hasRoom reports whether there is room for one more entry, after some that can
+// no longer matter have been forgotten.
+func hasRoom(t *Table) bool {
+	return len(t.all) < t.env.MaxKeys || t.sweep(sweepOnInsert) > 0
 }
 
 // ruleOf returns the rule of an entry, nil if it is not in force any more.

@@ -19,6 +19,7 @@ const (
 	granted              // rights are set aside
 	denied               // by the owner
 	unanswered           // the owner could not answer
+	noRoom               // the owner has no room for the key
 )
 
 // waiter is one pending call.

@@ -156,6 +156,8 @@ func (t *Table) accepted(from crdt.Incarnation, a *sticky.Accepted) bool {
 		o.ready, o.took = true, t.at.Mono-o.proposed
 		t.stats.Accepted++
 		t.serve(e, r, v)
+	case quorum.Crowded:
+		t.dismiss(e, sticky.Full)
 	case quorum.Lost:
 		t.stats.Lost++
 		if t.adopt(e, r); e.owner != nil {

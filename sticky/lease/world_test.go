@@ -234,8 +234,20 @@ func (w *world) members() {
 			}
 		}
 		d.acceptor.Peers(w.at(d).Mono, d.id, peers)
+		w.measure(d)
 		w.drain(d)
 	}
+}
+
+// measure has the acceptor of a daemon measure the clocks of the others.
+func (w *world) measure(d *daemon) {
+	var leads []quorum.Lead
+	for _, o := range w.daemons {
+		if o.table != nil {
+			leads = append(leads, quorum.Lead{Peer: o.id, By: time.Duration(o.skew-d.skew) * time.Millisecond})
+		}
+	}
+	d.acceptor.Clocks(w.at(d).Mono, w.at(d).Wall/int64(time.Millisecond), leads)
 }
 
 // drain sends the messages of a daemon and resumes the calls it answered.
@@ -351,6 +363,7 @@ func (w *world) pass(by time.Duration) {
 			if w.now-d.ticked >= 10*time.Millisecond {
 				d.ticked = w.now
 				d.table.Tick(w.clocks(d))
+				w.measure(d)
 				d.acceptor.Tick(w.at(d).Mono, w.at(d).Wall/int64(time.Millisecond))
 			}
 			w.drain(d)

@@ -44,24 +44,19 @@ func (r *Acceptor) mayVote(number uint64) sticky.Reason {
 // A ballot below the promised one is refused. The first ballot of a proposer is
 // accepted only if its owner knows all watermarks held here, since another
 // owner may have consumed up to them; a proposer knows those accepted under its
-// own ballots. Watermarks that have ended on this voter's clock need not be
-// known. They end for good instead: later Accepts of them are refused.
+// own ballots. Watermarks that have ended by the median clock of the region
+// need not be known. They end for good instead: later Accepts of them are
+// refused.
 func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
-	l := r.records[accept.Key]
-	if l == nil {
-		if len(r.records) >= r.cfg.MaxKeys {
-			v.Reason = sticky.Full
-			return
-		}
-		l = &keyState{Record: sticky.Record{Key: accept.Key}}
-	}
+	l, shared := recordOf(r, accept.Key)
+	v.Shared = shared
 	ended, watermarks := max(l.Ended, r.meta.Ended), l.Watermarks
 	v.Promised, v.Held = l.Ballot, watermarks.Since(ended)
 	if accept.Ballot.Less(l.Ballot) {
 		v.Reason = sticky.Outvoted
 		return
 	}
-	over := r.now - 2*r.cfg.MaxOffset.Milliseconds()
+	over := r.clocks.passed(r.at, r.now) - 2*r.cfg.MaxOffset.Milliseconds()
 	if !accept.Ballot.SameProposer(l.Ballot) {
 		for _, x := range watermarks.Since(ended) {
 			switch known := accept.Known.Amount(x.Window); {
@@ -88,7 +83,7 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		v.Reason = sticky.Ended
 		return
 	}
-	v.Promised, v.Held = sticky.Ballot{}, nil
+	v.Promised, v.Held, v.Shared = sticky.Ballot{}, nil, false
 	if ended == max(l.Ended, r.meta.Ended) {
 		ended = l.Ended // nothing new
 	}
@@ -96,7 +91,7 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 		return
 	}
 	l.Ballot, l.Watermarks, l.Ended = accept.Ballot, joined, ended
-	r.records[accept.Key] = l
+	r.records[l.Key] = l
 	r.put(l)
 }
 
@@ -120,10 +115,11 @@ const (
 	pruneLag = 60_000
 )
 
-// prune forgets watermarks that ended long ago, and keys without any.
+// prune forgets watermarks that ended long ago, and keys without any. It does
+// not begin before a daemon that has just started knows the clocks of others.
 func (r *Acceptor) prune() {
-	to := r.now - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
-	if to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
+	to := r.clocks.passed(r.at, r.now) - 2*r.cfg.MaxOffset.Milliseconds() - pruneLag
+	if r.at-r.started < pruneEvery || to-r.meta.Ended < pruneEvery.Milliseconds() || r.failed != nil {
 		return
 	}
 	r.meta.Ended = to

@@ -40,10 +40,13 @@ type Acceptor struct {
 
 	at     time.Duration
 	now    int64
-	batch  batch // since the last store
-	flight *batch
-	ready  []sticky.Message // to be sent now
-	failed error
+	clocks clocks
+	// started is the time of the first Peers.
+	started time.Duration
+	batch   batch // since the last store
+	flight  *batch
+	ready   []sticky.Message // to be sent now
+	failed  error
 
 	events eventlog.Log[EventKind]
 	stats  Stats
@@ -89,6 +92,8 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		announced: map[crdt.Incarnation]announcement{},
 	}
 	switch {
+	case start.Failed != nil && start.Stored == nil:
+		r.layout = cfg.Genesis.Clone()
 	case start.Stored != nil:
 		if err := r.load(start.Stored); err != nil {
 			return nil, fmt.Errorf("sticky: %w", err)
@@ -105,6 +110,9 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		r.putMeta() // first: without it the rest would pass for a first start
 		r.putLayout()
 		r.events.Add(LostDisk, "", "copies the state of the other voters before it votes")
+	}
+	if start.Failed != nil {
+		r.Failed(start.Failed)
 	}
 	r.rebuild()
 	return r, nil
@@ -169,6 +177,9 @@ func (r *Acceptor) voting() (bool, string) {
 // The daemon itself, self, is ready unless peers lists it as not ready.
 func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.Peer) {
 	r.clock(at)
+	if r.self == 0 {
+		r.started = r.at
+	}
 	live := make(route.Peers, 0, len(peers)+1)
 	me := route.Peer{ID: self, Name: r.cfg.Name, Region: r.cfg.Region, Ready: true}
 	for _, p := range peers {
@@ -180,6 +191,9 @@ func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.
 		}
 	}
 	live = append(live, me)
+	for i := range live {
+		live[i].Off = slices.Contains(r.clocks.off, live[i].ID)
+	}
 	live.Sort()
 	if self == r.self && slices.Equal(live, r.live) {
 		return
@@ -260,9 +274,13 @@ func (r *Acceptor) Stored() {
 	r.flight = nil
 }
 
+// Failing reports whether the log failed.
+func (r *Acceptor) Failing() bool { return r.failed != nil }
+
 // Failed reports that the entries are not on disk, or may not be. The acceptor
-// does not vote again before a restart, since its log and its memory differ. An
-// owner then gets its majority from the other voters.
+// does not vote again, since its log and its memory differ: the driver opens
+// the log again and goes on with another one. An owner gets its majority from
+// the other voters meanwhile.
 func (r *Acceptor) Failed(err error) {
 	if r.failed == nil {
 		r.failed = err

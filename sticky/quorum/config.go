@@ -17,7 +17,7 @@ type Config struct {
 	// precedence.
 	Genesis route.Layout
 	// MaxKeys bounds the keys, default 1,000,000, at about 200 bytes each in
-	// memory. Accepts of more are refused.
+	// memory. Those beyond it share 1,024 records, and may be denied falsely.
 	MaxKeys int
 	// MaxOffset is how far the clocks of two daemons may be apart, default 500
 	// ms. It delays forgetting; no count depends on it.
@@ -38,6 +38,9 @@ type Start struct {
 	// Generation is the new store number of a daemon without Stored and First.
 	// It must be above all earlier ones, as Unix milliseconds are.
 	Generation uint64
+	// Failed is the error of a disk that cannot be used now. The acceptor knows
+	// the layout of Stored, the first one if that is nil, and does not vote.
+	Failed error
 }
 
 // Validate returns an error that names the first field that is not valid, and

@@ -24,13 +24,20 @@ const (
 	Disagreed
 	// Rejected: an item of Peer was rejected. Text is the error.
 	Rejected
-	// StoreFailed: the log failed. The acceptor does not vote any more.
+	// StoreFailed: the log failed. The acceptor does not vote.
 	StoreFailed
+	// ClockOff: the clock of Peer is wrong, and it owns no keys.
+	ClockOff
+	// ClockAgrees: the clock of Peer is right again.
+	ClockAgrees
+	// EndedAhead: watermarks had been ended in the future, by a wrong clock.
+	// Text has how far.
+	EndedAhead
 )
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
-	return enum.Name(k, "lost disk", "voting", "sealed", "layout changed", "layouts disagree", "rejected", "store failed")
+	return enum.Name(k, "lost disk", "voting", "sealed", "layout changed", "layouts disagree", "rejected", "store failed", "clock off", "clock agrees", "ended ahead")
 }
 
 // Event is something that happened to an acceptor, for logs and metrics.

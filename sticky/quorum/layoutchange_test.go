@@ -18,6 +18,7 @@ type town struct {
 	all   []*Acceptor
 	peers []route.Peer
 	down  []crdt.Incarnation
+	ahead map[string]time.Duration // clocks that are wrong, by name
 }
 
 func newTown(t *testing.T) *town {
@@ -48,7 +49,7 @@ func (w *town) run(rounds int) {
 			if slices.Contains(w.down, crdt.Incarnation(i+1)) {
 				continue
 			}
-			r.Tick(w.at, testNow)
+			r.Tick(w.at, w.now(i))
 			messages := r.Ready(w.at).Messages
 			r.Stored()
 			messages = append(messages, r.Ready(w.at).Messages...)
@@ -57,7 +58,7 @@ func (w *town) run(rounds int) {
 				if slices.Contains(w.down, m.To) {
 					continue
 				}
-				if err := w.all[m.To-1].Receive(w.at, testNow, &m); err != nil {
+				if err := w.all[m.To-1].Receive(w.at, w.now(int(m.To-1)), &m); err != nil {
 					w.t.Fatal(err)
 				}
 			}
@@ -65,10 +66,23 @@ func (w *town) run(rounds int) {
 	}
 }
 
-// meet announces all live daemons to each other.
+// now returns the clock of a daemon.
+func (w *town) now(i int) int64 {
+	return testNow + (w.at + w.ahead[w.all[i].cfg.Name]).Milliseconds()
+}
+
+// meet announces all live daemons to each other, and lets them measure their
+// clocks.
 func (w *town) meet() {
 	for i, r := range w.all {
 		if id := crdt.Incarnation(i + 1); !slices.Contains(w.down, id) {
+			defer func() {
+				var leads []Lead
+				for _, p := range w.peers {
+					leads = append(leads, Lead{Peer: p.ID, By: w.ahead[p.Name] - w.ahead[r.cfg.Name]})
+				}
+				r.Clocks(w.at, w.now(i), leads)
+			}()
 			r.Peers(w.at, id, slices.DeleteFunc(slices.Clone(w.peers), func(p route.Peer) bool { return slices.Contains(w.down, p.ID) }))
 		}
 	}

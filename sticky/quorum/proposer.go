@@ -25,7 +25,7 @@ import (
 // use.
 type Proposer struct {
 	// Term numbers all proposers that this incarnation of the daemon ever
-	// started, from 1. Two proposers of one key must never share it.
+	// started, from 1. No two of them share it.
 	Term uint64
 
 	number uint64 // of the layout of the attempt under way
@@ -35,6 +35,7 @@ type Proposer struct {
 	seq    uint64
 	held   sticky.Watermarks
 	known  sticky.Watermarks
+	shared bool  // known may have watermarks of other keys
 	ended  int64 // watermarks that ended before are not wanted any more
 
 	flight      want              // the attempt under way, of seq; empty for none
@@ -71,6 +72,8 @@ const (
 	// Stuck: too many voters cannot vote, or the watermarks have ended. In the
 	// first case the attempt goes on for a while.
 	Stuck
+	// Crowded: too many voters have no room for the key. The attempt is over.
+	Crowded
 )
 
 // The pace of attempts.
@@ -92,6 +95,10 @@ func (k *Proposer) Held() sticky.Watermarks { return k.held }
 // Known returns the watermarks of others, as far as refusals reported them, and
 // after Lost all that was held. They must not be changed.
 func (k *Proposer) Known() sticky.Watermarks { return k.known }
+
+// Shared reports that Known may have watermarks of other keys: voters have no
+// room for the key.
+func (k *Proposer) Shared() bool { return k.shared }
 
 // Ballot returns the ballot, the zero value before the first Want.
 func (k *Proposer) Ballot() sticky.Ballot { return k.ballot }
@@ -140,6 +147,7 @@ func (k *Proposer) prune(now int64, watermarks sticky.Watermarks) {
 	}
 	k.held = k.held.Since(k.ended)
 	k.known = k.known.Since(now - knownFor)
+	k.shared = k.shared && len(k.known) > 0
 }
 
 // begin starts an attempt. The next call of Accepts sends it.
@@ -191,7 +199,7 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 		return Pending
 	}
 	k.record(vote)
-	ok, open, outvoted, ended := 0, 0, 0, 0
+	ok, open, outvoted, ended, full := 0, 0, 0, 0, 0
 	for _, s := range v.Voters() {
 		c := k.voted(s.ID)
 		switch {
@@ -205,6 +213,8 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 			outvoted++
 		case c.why == sticky.Ended:
 			ended++
+		case c.why == sticky.Full:
+			full++
 		}
 	}
 	switch need := v.Majority(); {
@@ -219,6 +229,9 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 		return Lost
 	case ended > 0:
 		k.end()
+	case full > 0:
+		k.end()
+		return Crowded
 	}
 	return Stuck
 }
@@ -240,6 +253,7 @@ func (k *Proposer) record(vote *sticky.Accepted) {
 	}
 	if !vote.OK {
 		k.known, _ = k.known.Join(vote.Held).Latest(sticky.MaxWatermarks)
+		k.shared = k.shared || vote.Shared && len(vote.Held) > 0
 		if vote.Promised.Round <= sticky.MaxRound {
 			k.top = max(k.top, vote.Promised.Round)
 		}

@@ -171,6 +171,11 @@ func TestProposerStuck(t *testing.T) {
 	b.expect("ended", b.vote(2, refuses(sticky.Ended, 0, 0)), Stuck)
 	b.expect("dropped", b.k.Busy(), false)
 	b.expect("still held", b.k.Held().Amount(100), uint64(20))
+
+	b.want(20, 60)
+	b.accepts(3 * time.Hour)
+	b.expect("no room", b.vote(2, refuses(sticky.Full, 0, 0)), Crowded)
+	b.expect("dropped without room", b.k.Busy(), false)
 }
 
 func TestProposerGenerations(t *testing.T) {

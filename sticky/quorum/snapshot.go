@@ -172,6 +172,7 @@ func (r *Acceptor) finish() {
 		r.putLayout()
 	}
 	r.copying = nil
+	spread(r)
 	r.meta.Voting = true
 	r.putMeta() // after the layout, and after all that was copied
 	r.announceAll = true
@@ -284,7 +285,7 @@ func (r *Acceptor) onSnapshotChunk(from route.Peer, p *sticky.SnapshotChunk) err
 	} else {
 		s.generation, s.generations = generation, p.Generations
 	}
-	if len(r.records)+len(p.Records) > 2*r.cfg.MaxKeys+sticky.MaxRecords {
+	if len(r.records)+len(p.Records) > 2*r.cfg.MaxKeys+overflowRecords+sticky.MaxRecords {
 		return r.reject(NoRoom, from, fmt.Errorf("snapshot chunk of %q: no room for more than %d keys: want more room to copy", from.Name, 2*r.cfg.MaxKeys))
 	}
 	r.merge(from, p)
@@ -330,6 +331,7 @@ func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
 	if p.Ended > r.meta.Ended {
 		r.meta.Ended = p.Ended
 		r.putMeta()
+		r.boundEnded()
 	}
 	for i := range p.Records {
 		r.join(&p.Records[i])

@@ -13,6 +13,8 @@ type Peer struct {
 	Name, Region string
 	// Ready reports that the daemon has recovered its state after its start.
 	Ready bool
+	// Off reports that its clock is wrong: it owns no keys.
+	Off bool
 }
 
 // Peers are live daemons, sorted by Sort.

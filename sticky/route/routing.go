@@ -46,7 +46,8 @@ type regionOwners struct {
 	weight uint64
 	// owners are the daemons of the region that can own keys: the live and
 	// ready voters; if there are none, the live ones; else all. If the voters
-	// are not known, all daemons of the region count as voters.
+	// are not known, all daemons of the region count as voters. One with a
+	// wrong clock counts as dead.
 	owners []daemon
 }
 
@@ -195,6 +196,8 @@ func newRegionOwners(r *Region, live Peers) regionOwners {
 	add := func(name string, p Peer) {
 		rank := 0
 		switch {
+		case p.Off:
+			p.ID = 0
 		case p.ID != 0 && p.Ready:
 			rank = 2
 		case p.ID != 0:

@@ -695,6 +695,9 @@ type WatermarkAccepted struct {
 	PromisedTerm  uint64              `protobuf:"varint,12,opt,name=promised_term,json=promisedTerm,proto3" json:"promised_term,omitempty"`
 	Held          []*Watermark        `protobuf:"bytes,13,rep,name=held,proto3" json:"held,omitempty"`
 	Generations   []*StrictGeneration `protobuf:"bytes,14,rep,name=generations,proto3" json:"generations,omitempty"`
+	// Held may have the watermarks of other keys: the voter has no room for a
+	// record of each.
+	Shared        bool `protobuf:"varint,15,opt,name=shared,proto3" json:"shared,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -825,6 +828,13 @@ func (x *WatermarkAccepted) GetGenerations() []*StrictGeneration {
 		return x.Generations
 	}
 	return nil
+}
+
+func (x *WatermarkAccepted) GetShared() bool {
+	if x != nil {
+		return x.Shared
+	}
+	return false
 }
 
 // StrictGeneration is the generation of a voter's disk.
@@ -1584,7 +1594,7 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x05known\x18\a \x03(\v2\x11.rld.v1.WatermarkR\x05known\x121\n" +
 	"\n" +
 	"watermarks\x18\b \x03(\v2\x11.rld.v1.WatermarkR\n" +
-	"watermarks\"\xa7\x03\n" +
+	"watermarks\"\xbf\x03\n" +
 	"\x11WatermarkAccepted\x12\x15\n" +
 	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
@@ -1600,7 +1610,8 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x0epromised_owner\x18\v \x01(\x06R\rpromisedOwner\x12#\n" +
 	"\rpromised_term\x18\f \x01(\x04R\fpromisedTerm\x12%\n" +
 	"\x04held\x18\r \x03(\v2\x11.rld.v1.WatermarkR\x04held\x12:\n" +
-	"\vgenerations\x18\x0e \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"H\n" +
+	"\vgenerations\x18\x0e \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\x12\x16\n" +
+	"\x06shared\x18\x0f \x01(\bR\x06shared\"H\n" +
 	"\x10StrictGeneration\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x1e\n" +
 	"\n" +
