@@ -25,7 +25,8 @@ func TestControlBegins(t *testing.T) {
 			time.Sleep(700 * time.Millisecond)
 		}
 		// The first message of a daemon counts, whoever knows the other first.
-		w.within(3*time.Second, "all know each other", func() bool {
+		w.within(20*time.Second, "all are connected", w.whole)
+		w.within(2*time.Second, "all know each other", func() bool {
 			return !slices.ContainsFunc(w.residents, func(r *resident) bool { return !w.met(r.name, 5) })
 		})
 		w.init("us-1", "us", "eu", "ap")
@@ -265,6 +266,7 @@ func TestControlNameHeld(t *testing.T) {
 		if late.State().Record != nil || w.state("eu-0").Record != nil || holder.State().Record != nil {
 			t.Error("a daemon without its name began a cluster")
 		}
+		second.kill() // both before the loop of the name ends
 		first.kill()
 		holder.close()
 	})
