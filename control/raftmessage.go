@@ -152,7 +152,7 @@ const maxAsks = 256
 
 // ask asks raft for the index up to which everything was committed before now.
 func (v *raftNode) ask(from crdt.Incarnation, ask Number) {
-	if v.stalled() || v.asks >= maxAsks {
+	if v.stalled() || v.asks >= maxAsks || !v.leader() { // raft of a follower would send it on, of term 0
 		return // it asks again
 	}
 	v.asks++

@@ -269,7 +269,7 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 		_ = d.control.Recover(control.RecoverRequest{Author: "operator", Behind: true, Stopped: true}) // not by a diskless daemon
 		return
 	}
-	if a.rng.IntN(8) == 0 {
+	if a.rng.IntN(2) == 0 {
 		_, _ = d.control.Limits().SubmitEmergency(a.emergency(d.Instant(w.now).Wall)) // refused while a leader is there
 	}
 	if a.rng.IntN(4) > 0 || a.latest.ID == 0 {

@@ -48,13 +48,14 @@ func (p *promises) raft(d *sim.Daemon, log control.Recovery, of term, to uint64,
 	case "MsgPreVote", "MsgPreVoteResp":
 		return // of a term that may never be
 	case "MsgAppResp":
-		return // raft sends it behind messages of a later term
+		return // raft returns it behind messages of a later term
 	case "MsgVote":
 		p.vote(d, of, of.voter)
 	case "MsgVoteResp":
 		if !rejects {
 			p.vote(d, of, to)
 		}
+		return // as of MsgAppResp
 	case "MsgApp", "MsgHeartbeat", "MsgSnap":
 		all := p.leaders[log]
 		if all == nil {
