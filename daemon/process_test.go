@@ -139,8 +139,8 @@ func (p *localProcess) start() {
 	}, newAcceptorLoop(log), log)
 	storage := replica.Storage{Folder: p.folder, Owner: processOwner, First: first, Fence: p.wall().UnixMilli()}
 	loop := &rightsLoop{log: log, storage: storage, news: make(chan struct{}, 1)}
-	start, _, err := storage.OpenRights()
-	p.script.must(err)
+	start, found, err := storage.OpenRights()
+	p.script.must(errors.Join(err, found.Fault))
 	c := agent.Config{Region: "us", Name: "us-0", Daemons: p.script.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
 	for _, name := range processRegions {
 		c.Regions = append(c.Regions, agent.Region{Name: name})

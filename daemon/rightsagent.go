@@ -2,11 +2,14 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -26,13 +29,21 @@ import (
 type rightsLoop struct {
 	log     *slog.Logger
 	storage replica.Storage
+	// open opens the record. fault is why the disk cannot be used now.
+	open func() (a *agent.Agent, fault, err error)
 
-	lock    io.Closer // locks the folder while the process runs
+	lock    io.Closer // locks the folder while the process runs, nil while the disk fails
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
 
 	mu   sync.Mutex
 	loop replica.RightsLoop
+	// Without a record the agent holds no rights, and exchanges nothing.
+	unread bool
+	retry  time.Duration // when to open it again
+	set    *rules.Set
+	self   crdt.Incarnation
+	live   []gossip.Peer
 }
 
 // openAgent opens the rights agent of a daemon, none for one that holds no
@@ -42,15 +53,34 @@ func (d *daemon) openAgent() error {
 	if c.Region == "" || c.State.Dir == "" {
 		return nil
 	}
-	// Two processes that went on from one record would use every right twice.
-	storage := d.storage("rights of a cluster")
-	lock, err := storage.Folder.Lock("lock")
-	if err != nil {
-		return fmt.Errorf("state.dir: %w", err)
+	f := &rightsLoop{log: d.Log, open: d.openRecord, news: make(chan struct{}, 1)}
+	d.agent = f
+	a, fault, err := d.openRecord()
+	if err == nil && fault != nil {
+		f.unread = true
+		d.Log.Error("the record of rights cannot be read: this daemon holds no rights, and tries again every "+
+			replica.RetryAfter.String()+"; repair the disk", "event", "rights_failed", "error", fault)
+		a, err = agent.New(d.agentConfig(), agent.Start{Generation: 1, Fence: math.MaxInt64 / 2})
 	}
-	d.agent = &rightsLoop{log: d.Log, storage: storage, news: make(chan struct{}, 1), lock: lock}
-	d.agent.loop.Agent, err = d.newAgent()
+	f.loop.Agent = a
 	return err
+}
+
+// openRecord locks the folder and opens the agent as its record has it.
+func (d *daemon) openRecord() (a *agent.Agent, fault, err error) {
+	f := d.agent
+	f.storage = d.storage("rights of a cluster")
+	if f.lock == nil {
+		// Two processes that went on from one record would use every right
+		// twice.
+		switch f.lock, err = f.storage.Folder.Lock("lock"); {
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EIO):
+			return nil, err, nil
+		case err != nil: // another process uses the folder, or it cannot be one
+			return nil, nil, fmt.Errorf("state.dir: %w", err)
+		}
+	}
+	return d.newAgent()
 }
 
 // closeState closes the files of the control log, the acceptor and the rights
@@ -62,22 +92,31 @@ func (d *daemon) closeState() {
 	if d.strict != nil {
 		d.strict.acceptor.close()
 	}
-	if d.agent != nil {
+	if d.agent != nil && d.agent.lock != nil {
 		d.agent.lock.Close()
 	}
 }
 
-// newAgent returns the agent as its record has it.
-func (d *daemon) newAgent() (*agent.Agent, error) {
-	c := &d.Config
+// newAgent returns the agent as its record has it, or the fault of the disk.
+func (d *daemon) newAgent() (a *agent.Agent, fault, err error) {
 	start, found, err := d.agent.storage.OpenRights()
-	if err != nil {
-		return nil, fmt.Errorf("state.dir: %w", err)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("state.dir: %w", err)
+	case found.Fault != nil:
+		return nil, found.Fault, nil
 	}
 	if found.Found == replica.Missing {
 		d.Log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+
 			"it holds no rights before the other daemons have admitted it", "file", found.File)
 	}
+	a, err = agent.New(d.agentConfig(), start)
+	return a, nil, err
+}
+
+// agentConfig configures the agent.
+func (d *daemon) agentConfig() agent.Config {
+	c := &d.Config
 	rc := agent.Config{
 		Region: c.Region, Name: c.Name, Daemons: c.Rights.Daemons,
 		DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
@@ -94,7 +133,30 @@ func (d *daemon) newAgent() (*agent.Agent, error) {
 		}
 		rc.Regions = append(rc.Regions, r)
 	}
-	return agent.New(rc, start)
+	return rc
+}
+
+// reopen opens a record again that could not be read, when that is due. It
+// returns when to try again, 0 for never: the record is open.
+func (f *rightsLoop) reopen(at time.Duration) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.unread || at < f.retry {
+		return f.retry
+	}
+	first := f.retry == 0
+	if f.retry = at + replica.RetryAfter; first {
+		return f.retry
+	}
+	a, fault, err := f.open()
+	if fault != nil || err != nil {
+		return f.retry
+	}
+	f.log.Info("the record of rights is read", "event", "rights_reopened")
+	f.unread, f.retry, f.loop.Agent = false, 0, a
+	a.Rules(replica.RightsRules(f.set))
+	a.Peers(at, f.self, f.live)
+	return 0
 }
 
 // with runs do on the machine and publishes the version of the shares.
@@ -118,6 +180,9 @@ func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnat
 
 // turn does the work that is due, and returns when the next turn is.
 func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
+	if again := f.reopen(at.Mono); again != 0 {
+		return again
+	}
 	now := e.Time(at)
 	due := false
 	f.with(func(l *replica.RightsLoop) { due = l.CountDue(at.Mono) })
@@ -163,18 +228,29 @@ func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte
 // receive handles a message of a peer.
 func (f *rightsLoop) receive(at node.Instant, now int64, m *agent.Message) error {
 	var err error
-	f.do(func(a *agent.Agent) { err = a.Receive(at.Mono, now, m) })
+	f.do(func(a *agent.Agent) {
+		if !f.unread {
+			err = a.Receive(at.Mono, now, m)
+		}
+	})
 	return err
 }
 
 // peers sets the daemons that are live.
 func (f *rightsLoop) peers(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
-	f.do(func(a *agent.Agent) { a.Peers(at.Mono, self, peers) })
+	f.do(func(a *agent.Agent) {
+		if f.self, f.live = self, peers; !f.unread {
+			a.Peers(at.Mono, self, peers)
+		}
+	})
 }
 
 // rules sets the rules in force.
 func (f *rightsLoop) rules(set *rules.Set) {
-	f.do(func(a *agent.Agent) { a.Rules(replica.RightsRules(set)) })
+	f.do(func(a *agent.Agent) {
+		f.set = set
+		a.Rules(replica.RightsRules(set))
+	})
 }
 
 // Left is part of replica.Resigner.

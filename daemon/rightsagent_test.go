@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/georld/rld/config"
@@ -139,4 +140,66 @@ func testNode(region, name string) node.Config {
 	c := node.Default()
 	c.Region, c.Name = region, name
 	return c
+}
+
+// TestAgentOnFailingDisk starts a daemon whose record cannot be read. It holds
+// no rights and changes nothing, and goes on with the record as soon as that
+// can be read.
+func TestAgentOnFailingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		d := agentOf(dir, "one")
+		if err := d.openAgent(); err != nil {
+			t.Fatal(err)
+		}
+		serveAgent(t, d)
+		member := d.agent.Status().Daemons
+		d.closeAgent()
+
+		file := filepath.Join(dir, replica.RightsFile)
+		if err := os.Rename(file, file+".away"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(file, 0o700); err != nil { // it cannot be read
+			t.Fatal(err)
+		}
+		d = agentOf(dir, "one")
+		if err := d.openAgent(); err != nil {
+			t.Fatal(err)
+		}
+		defer d.closeAgent()
+		e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.Config.Region, d.Config.Name)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.agent.rules(e.Rules())
+		turn := func() {
+			wake := d.agent.turn(e.Now(), e, func(crdt.Incarnation, []byte) bool { return true })
+			if wake <= e.Now().Mono {
+				t.Errorf("wakes at %v, now is %v", wake, e.Now().Mono)
+			}
+		}
+		for range 4 {
+			turn()
+			x := e.Time(e.Now()).Millis()
+			if n, _ := d.agent.Allotment(1, 100, x+1000, 0, false); n != 0 || !d.agent.unread {
+				t.Errorf("a daemon without its record holds %d of 100", n)
+			}
+			time.Sleep(replica.RetryAfter)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(file+".away", file); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(replica.RetryAfter)
+		turn()
+		if got := d.agent.Status().Daemons; d.agent.unread || len(got) == 0 || len(got[0].Members) != len(member[0].Members) {
+			t.Errorf("with its record again: unread %v, daemons %+v, want %+v", d.agent.unread, got, member)
+		}
+		if again := agentOf(dir, "one"); again.openAgent() == nil {
+			t.Error("a second daemon uses the folder")
+		}
+	})
 }

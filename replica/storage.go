@@ -66,7 +66,8 @@ const (
 )
 
 // OpenRights reads the record of the rights agent. It refuses a damaged record,
-// and that of another daemon.
+// and that of another daemon. If the disk fails, Recovery has the Fault, and
+// the agent cannot start: the driver calls it again later.
 func (s *Storage) OpenRights() (agent.Start, Recovery, error) {
 	r := Recovery{File: s.Folder.Path(RightsFile)}
 	data, err := s.Folder.ReadFile(RightsFile)
@@ -78,7 +79,8 @@ func (s *Storage) OpenRights() (agent.Start, Recovery, error) {
 		r.Found = Missing
 		return agent.Start{Generation: uint64(s.Fence), Fence: s.Fence}, r, nil
 	case err != nil:
-		return agent.Start{}, r, err
+		r.Fault = err
+		return agent.Start{}, r, nil
 	}
 	stored, err := wire.DecodeStored(data, s.Owner.Cluster, s.Owner.Name)
 	if err != nil {

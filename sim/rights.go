@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -71,7 +72,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, nil
 	}
 	start, found, err := d.storage.OpenRights()
-	if err != nil {
+	if err = errors.Join(err, found.Fault); err != nil {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	w.opened(d, found.File, nil)

@@ -131,7 +131,7 @@ func scopes() []*setup {
 			{ID: at(1), Members: amounts(1, 4, 2, 0)},
 			{ID: at(2), Pred: at(1), Members: amounts(1, 0, 2, 4)},
 		}},
-		// Each acknowledgement names one epoch. If that of the second one counted
+		// Each acknowledgement names one epoch. If that of the second counted
 		// for the first as well, a participant that jumped over the first would
 		// let the other one use it.
 		{name: "there and back", genesis: pair, clock: 2, proposals: []Epoch{
