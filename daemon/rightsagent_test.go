@@ -154,7 +154,7 @@ func TestAgentOnFailingDisk(t *testing.T) {
 		}
 		serveAgent(t, d)
 		member := d.agent.Status().Daemons
-		d.closeAgent()
+		d.closeState()
 
 		file := filepath.Join(dir, replica.RightsFile)
 		if err := os.Rename(file, file+".away"); err != nil {
@@ -167,7 +167,7 @@ func TestAgentOnFailingDisk(t *testing.T) {
 		if err := d.openAgent(); err != nil {
 			t.Fatal(err)
 		}
-		defer d.closeAgent()
+		defer d.closeState()
 		e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.Config.Region, d.Config.Name)})
 		if err != nil {
 			t.Fatal(err)
