@@ -183,10 +183,10 @@ var badChunks = []func(c *sticky.SnapshotChunk){
 }
 
 // sendBadControl sends a message of the control log under another id, or of
-// another run, behind one of its own.
+// another run, behind one of its own. A copy of its disk has the same id.
 func sendBadControl(w *World, d *Daemon, m *control.Message, to *incarnation) {
 	bad := *m
-	if other := w.daemons[w.faults.rng.IntN(len(w.daemons))]; other != d && other.control != nil {
+	if other := w.daemons[w.faults.rng.IntN(len(w.daemons))]; other.control != nil && other.control.ID() != bad.Sender.ID {
 		bad.Sender.ID = other.control.ID()
 	} else {
 		bad.Sender.Run[w.faults.rng.IntN(len(bad.Sender.Run))]++
