@@ -205,6 +205,7 @@ func (v *virtualProcess) receive(from gossip.Peer, frame []byte) error {
 	i := v.peer[from.ID]
 	return v.world.receive(v.daemon, flight{
 		from: int32(v.world.membership.all[i].daemon), to: int32(v.daemon.Index), sender: i, name: v.daemon.Name, frame: frame,
+		origin: replica.Origin{Incarnation: v.world.membership.all[i].incarnations[0]},
 	})
 }
 
