@@ -246,9 +246,6 @@ func (r *Record) Encode() []byte {
 	return data
 }
 
-// pack returns the record as it is stored and sent.
-func (r *Record) pack() []byte { return pack(r.Encode()) }
-
 // checkBytes returns an error for a record that is too large. There is room for
 // the outcomes of later commands, which are not checked.
 func (r *Record) checkBytes() error {
