@@ -59,7 +59,12 @@ func TestLayoutIsChanged(t *testing.T) {
 			{api.SetVoters, api.LayoutRequest{Voters: []string{"us-0"}, Region: "us"}, "voters of us: us-0, were us-0, us-1, us-2"},
 		} {
 			number := uint64(i + 2)
-			a, err := w.operator(w.in("eu")[0]).report.Layout(step.command, step.q) // at the daemon that proposes layouts
+			var a api.LayoutAnswer
+			var err error
+			w.within(20*time.Second, "the voters are known to vote", func() bool {
+				a, err = w.operator(w.in("eu")[0]).report.Layout(step.command, step.q) // at the daemon that proposes layouts
+				return err == nil || !strings.Contains(err.Error(), "known to vote")
+			})
 			if err != nil || a.Before != number-1 || a.After != number || strings.Join(a.Changes, "; ") != step.changes || a.Next == "" {
 				t.Fatalf("layout %d: %+v, %v", number, a, err)
 			}

@@ -205,8 +205,6 @@ func (r *receiver) StepControl(m *control.Message) error {
 	return err
 }
 
-var _ replica.Receiver = (*receiver)(nil)
-
 // initAgain is the time after which the operator asks again for a founding.
 const initAgain = 2 * time.Second
 

@@ -56,12 +56,12 @@ func (d *draw) control(seed uint64) {
 		c.Faults = append(c.Faults, f)
 	}
 	d.forgetful()
-	d.copies()
+	drawCopies(d)
 }
 
-// copies draws one control log that becomes older than it was, or that another
-// daemon gets, too: what two old ones forget, nobody may know.
-func (d *draw) copies() {
+// drawCopies draws one control log that becomes older than it was, or that
+// another daemon gets, too: what two old ones forget, nobody may know.
+func drawCopies(d *draw) {
 	c := &d.cfg
 	if !d.chance(0.4) {
 		return

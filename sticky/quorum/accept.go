@@ -63,6 +63,9 @@ func (r *Acceptor) hold(accept *sticky.Accept, v *sticky.Accepted) {
 			case known >= x.Amount:
 			case x.End < over:
 				ended = max(ended, x.End+1)
+			case len(accept.Known) >= sticky.MaxWatermarks && x.Window < accept.Known[0].Window:
+				v.Reason = sticky.Full // the owner knows as many as it can
+				return
 			default:
 				v.Reason = sticky.Outvoted
 				return
