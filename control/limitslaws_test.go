@@ -252,7 +252,7 @@ func TestEffectivePending(t *testing.T) {
 			}
 		}
 	})
-	if pending < 50 || raised == 0 {
+	if !testing.Short() && (pending < 50 || raised == 0) { // of few checks none may
 		t.Errorf("%d changes were pending, and %d raised something: these prove too little", pending, raised)
 	}
 }
