@@ -430,11 +430,12 @@ func (c *cluster) retire() {
 	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
-// leave sends the last counts to all peers, resigns, and leaves the membership.
+// leave sends the last counts to all peers, gives up its rights, and leaves the
+// membership.
 // A peer that does not acknowledge them in time, because it is partitioned or
 // leaves too, does not delay it further.
 func (c *cluster) leave() {
-	var rights replica.Resigner
+	var rights replica.Rights
 	if c.agent != nil {
 		rights = c.agent
 	}

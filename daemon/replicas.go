@@ -149,7 +149,7 @@ type departure struct {
 
 // depart begins the departure of an engine that decides no call any more, with
 // its rights agent, nil for none.
-func (e *Engine) depart(rights replica.Resigner) *departure {
+func (e *Engine) depart(rights replica.Rights) *departure {
 	at := e.Now()
 	return &departure{
 		engine: e, began: at.Mono,

@@ -253,21 +253,21 @@ func (f *rightsLoop) rules(set *rules.Set) {
 	})
 }
 
-// Left is part of replica.Resigner.
+// Left is part of replica.Rights.
 func (f *rightsLoop) Left() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.loop.Agent.Left()
 }
 
-// Resign is part of replica.Resigner.
-func (f *rightsLoop) Resign() { f.do((*agent.Agent).Resign) }
+// Stop is part of replica.Rights.
+func (f *rightsLoop) Stop() { f.do((*agent.Agent).Stop) }
 
-// Resigned is part of replica.Resigner.
-func (f *rightsLoop) Resigned() bool {
+// Stopped is part of replica.Rights.
+func (f *rightsLoop) Stopped() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.loop.Agent.Resigned()
+	return f.loop.Agent.Stopped()
 }
 
 // Status returns the state of the agent.
@@ -316,6 +316,6 @@ func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int6
 }
 
 var (
-	_ node.Allotments  = (*rightsLoop)(nil)
-	_ replica.Resigner = (*rightsLoop)(nil)
+	_ node.Allotments = (*rightsLoop)(nil)
+	_ replica.Rights  = (*rightsLoop)(nil)
 )

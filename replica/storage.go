@@ -86,7 +86,7 @@ func (s *Storage) OpenRights() (agent.Start, Recovery, error) {
 	if err != nil {
 		return agent.Start{}, r, fmt.Errorf("%s: %w", r.File, err)
 	}
-	return agent.Start{Record: stored, Generation: uint64(s.Fence)}, r, nil
+	return agent.Start{Record: stored}, r, nil
 }
 
 // StoreRights replaces the record of the rights agent. When it returns without

@@ -78,7 +78,7 @@ func (w *World) depart(process int32) {
 		l.over, acknowledged = l.departure.Over(at, links)
 	case d.process == nil || d.process.Waiters.Len() == 0 || w.now-l.since >= maxDrain:
 		l.departing, l.departed = true, w.now
-		var rights replica.Resigner
+		var rights replica.Rights
 		if d.agent != nil {
 			rights = d.agent.Agent
 		}

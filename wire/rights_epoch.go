@@ -40,7 +40,10 @@ func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
 		out.Members = append(out.Members, m.ID)
 		out.Amounts = append(out.Amounts, m.Amount)
 	}
-	out.Retired, out.RetiredFromMs = retiredIDs(e.Retired), retiredFrom(e.Retired)
+	for _, r := range e.Retired {
+		out.Retired = append(out.Retired, r.ID)
+		out.RetiredFromMs = append(out.RetiredFromMs, r.From)
+	}
 	for _, r := range e.Rules {
 		out.Rules = append(out.Rules, r.Rule)
 		out.Shares = append(out.Shares, r.Shares...)
@@ -55,44 +58,22 @@ func (c *rightsReader) epoch(e *rldv1.RightsEpoch) epoch.Epoch {
 	}
 	out := epoch.Epoch{ID: idOf(e.Id), Pred: idOf(e.Pred), Horizon: e.HorizonMs}
 	n := len(e.Members)
-	if len(e.Amounts) != n || len(e.Shares) != n*len(e.Rules) {
-		c.fail("epoch of %d members with %d amounts, %d rules with %d amounts: want one each",
-			n, len(e.Amounts), len(e.Rules), len(e.Shares))
+	if len(e.Amounts) != n || len(e.RetiredFromMs) != len(e.Retired) || len(e.Shares) != n*len(e.Rules) {
+		c.fail("epoch of %d members with %d amounts, %d retired with %d windows, "+
+			"%d rules with %d amounts: want one each", n, len(e.Amounts), len(e.Retired), len(e.RetiredFromMs),
+			len(e.Rules), len(e.Shares))
 		return out
 	}
 	for i, id := range e.Members {
 		out.Members = append(out.Members, epoch.Member{ID: id, Amount: e.Amounts[i]})
 	}
-	out.Retired = c.retired(e.Retired, e.RetiredFromMs)
+	for i, id := range e.Retired {
+		out.Retired = append(out.Retired, epoch.Retirement{ID: id, From: e.RetiredFromMs[i]})
+	}
 	for i, rule := range e.Rules {
 		out.Rules = append(out.Rules, epoch.RuleShares{Rule: rule, Shares: e.Shares[i*n : (i+1)*n : (i+1)*n]})
 	}
 	return out
-}
-
-func retiredIDs(all []epoch.Retirement) (ids []uint64) {
-	for _, r := range all {
-		ids = append(ids, r.ID)
-	}
-	return ids
-}
-
-func retiredFrom(all []epoch.Retirement) (from []int64) {
-	for _, r := range all {
-		from = append(from, r.From)
-	}
-	return from
-}
-
-func (c *rightsReader) retired(ids []uint64, from []int64) (all []epoch.Retirement) {
-	if len(ids) != len(from) {
-		c.fail("%d retired with %d windows: want one each", len(ids), len(from))
-		return nil
-	}
-	for i, id := range ids {
-		all = append(all, epoch.Retirement{ID: id, From: from[i]})
-	}
-	return all
 }
 
 func rightsAck(a *epoch.Ack) *rldv1.RightsAck {

@@ -32,7 +32,6 @@ func EncodeStored(cluster uint64, name string, s *agent.Stored) []byte {
 	payload, _ := deterministic.Marshal(&rldv1.RightsFile{
 		Region: rightsRecord(&s.Region), Local: rightsRecord(&s.Local),
 		Genesis: s.Genesis[:], FenceMs: s.Fence,
-		Resigned: retiredIDs(s.Resigned), ResignedFromMs: retiredFrom(s.Resigned),
 	})
 	b := make([]byte, storedHead, storedHead+len(name)+len(payload))
 	copy(b, storedMagic)
@@ -63,7 +62,6 @@ func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, erro
 	s := &agent.Stored{
 		Genesis: [2]uint64(f.Genesis), Fence: f.FenceMs,
 		Region: regions.record(f.Region), Local: daemons.record(f.Local),
-		Resigned: daemons.retired(f.Resigned, f.ResignedFromMs),
 	}
 	switch {
 	case regions.err != nil:
@@ -109,7 +107,7 @@ func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 
 func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	return &rldv1.RightsRecord{
-		Owner: r.Owner, Regional: r.Regional, Former: r.Former, Base: rightsEpoch(&r.Base),
+		Owner: r.Owner, Regional: r.Regional, Base: rightsEpoch(&r.Base),
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
 		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, HorizonMs: r.Bounds.Horizon,
 		Epochs: listOf(r.Epochs, rightsEpoch), Acks: listOf(r.Acks, rightsAck),
@@ -123,7 +121,7 @@ func (c *rightsReader) record(r *rldv1.RightsRecord) epoch.Record {
 		return epoch.Record{}
 	}
 	return epoch.Record{
-		Owner: r.Owner, Regional: r.Regional, Former: r.Former, Base: c.epoch(r.Base),
+		Owner: r.Owner, Regional: r.Regional, Base: c.epoch(r.Base),
 		BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
 		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),
 		Bounds: epoch.Bounds{Window: r.WindowMs, Horizon: r.HorizonMs},

@@ -114,10 +114,7 @@ func genRights(t *rapid.T) *agent.Message {
 	}
 	if rapid.Bool().Draw(t, "local") {
 		m.Daemons, m.HasVotes = genSection(t), []uint64{0, 5}
-		m.Leaving, m.Former = rapid.Bool().Draw(t, "leaving"), rapid.Uint64().Draw(t, "former")
-		for i := range rapid.IntRange(0, 3).Draw(t, "resigned") {
-			m.Resigned = append(m.Resigned, epoch.Retirement{ID: uint64(i) << 40, From: rapid.Int64().Draw(t, "from")})
-		}
+		m.Leaving = rapid.Bool().Draw(t, "leaving")
 		for range rapid.IntRange(0, 2).Draw(t, "votes") {
 			m.Votes = append(m.Votes, epoch.Vote{
 				Daemon: rapid.Uint64().Draw(t, "daemon"), Ack: genAck(t),
@@ -218,10 +215,6 @@ func TestStoredRoundTrip(t *testing.T) {
 			Region: genRecord(t, true), Local: genRecord(t, false), Genesis: [2]uint64{1, 2},
 			Fence: rapid.Int64().Draw(t, "fence"),
 		}
-		for i := range rapid.IntRange(0, 3).Draw(t, "resigned") {
-			s.Resigned = append(s.Resigned, epoch.Retirement{ID: uint64(i) << 40, From: rapid.Int64().Draw(t, "from")})
-		}
-		s.Local.Former = rapid.Uint64().Draw(t, "former")
 		data := EncodeStored(9, "eu-0", s)
 		got, err := DecodeStored(data, 9, "eu-0")
 		if err != nil {

@@ -63,15 +63,15 @@ type Agent struct {
 	// compacted is the oldest regional epoch in dependencies of local.
 	compacted epoch.ID
 
-	disk    disk
-	leaving bool  // Leave was called
-	resign  int64 // from when on this daemon uses nothing, 0 without Resign
-	members members
-	demand  demand
-	balance balance
-	cache   shareCache
-	resting [2]time.Duration // until when no epoch of a table is proposed
-	learned [2]time.Duration // when an epoch of a table was learned last
+	disk     disk
+	leaving  bool // Leave was called
+	stopping bool // Stop was called
+	members  members
+	demand   demand
+	balance  balance
+	cache    shareCache
+	resting  [2]time.Duration // until when no epoch of a table is proposed
+	learned  [2]time.Duration // when an epoch of a table was learned last
 }
 
 // learning is the state of a restarted daemon: it holds nothing until it has
@@ -84,11 +84,8 @@ type Stored struct {
 	// Genesis are the fingerprints of the genesis of both tables.
 	Genesis [2]uint64
 	// Fence is the last window, in Unix milliseconds, that the daemon may have
-	// used before it lost its record or resigned; 0 if it never did.
+	// used before it lost its record; 0 if it never did.
 	Fence int64
-	// Resigned are the daemons of the region that resigned, ascending by ID.
-	// With this daemon among them the next run is another participant.
-	Resigned []epoch.Retirement
 }
 
 // Start is the initial state of an agent: exactly one of a record, a first
@@ -102,13 +99,12 @@ type Start struct {
 	// statement is wrong, windows may be used twice.
 	First bool
 	// Generation identifies a daemon that lost its record: not 0, and greater
-	// with each loss, as an HLC stamp is. It also identifies one that resigned,
-	// and is required beside the record of such a one. Fence, above 0, is at or
-	// after the last window a daemon without a record may have used before, in
-	// Unix milliseconds: its clock plus the most that it may have been ahead.
-	// It joins anew, and the others retire its former participant; until then
-	// it holds 0. A region all of whose daemons lost their records holds 0
-	// until an operator retires it and starts it under another name.
+	// with each loss, as an HLC stamp is. Fence, above 0, is at or after the
+	// last window it may have used before, in Unix milliseconds: its clock plus
+	// the most that it may have been ahead. It joins anew, and the others
+	// retire its former participant; until then it holds 0. A region all of
+	// whose daemons lost their records holds 0 until an operator retires it and
+	// starts it under another name.
 	Generation uint64
 	Fence      int64
 }
@@ -144,10 +140,7 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 		return nil, err
 	}
 	a.demand = demand{cfg: &a.cfg, own: a.own, regions: make([]periodDemand, len(cfg.Regions))}
-	a.members = members{
-		member: a.member, fence: a.fence, local: a.local, resigned: a.members.resigned,
-		seen: map[uint64]time.Duration{}, differs: -1,
-	}
+	a.members = members{member: a.member, fence: a.fence, local: a.local, seen: map[uint64]time.Duration{}, differs: -1}
 	a.balance = balance{cfg: &a.cfg, ids: a.ids, own: a.own, demand: &a.demand, log: &a.log}
 	a.seen = [2]uint64{a.region.Revision(), a.local.Revision()}
 	a.settled = [2]epoch.ID{settledID(a.region), settledID(a.local)}
@@ -157,7 +150,7 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 
 func (a *Agent) start(s Start) error {
 	given := 0
-	for _, is := range []bool{s.Record != nil, s.First, s.Record == nil && s.Generation != 0} {
+	for _, is := range []bool{s.Record != nil, s.First, s.Generation != 0} {
 		if is {
 			given++
 		}
@@ -167,7 +160,7 @@ func (a *Agent) start(s Start) error {
 			"a daemon that lost its record: want exactly one of them")
 	}
 	if s.Record != nil {
-		return a.restore(s.Record, s.Generation)
+		return a.restore(s.Record)
 	}
 	if s.Generation != 0 && s.Fence <= 0 {
 		return fmt.Errorf("start after a lost record with fence %d: want the last window it may have "+
@@ -193,34 +186,20 @@ func (a *Agent) start(s Start) error {
 	return err
 }
 
-// restore restores the tables from a record. generation names the daemon if it
-// had resigned.
-func (a *Agent) restore(s *Stored, generation uint64) error {
+// restore restores the tables from a record.
+func (a *Agent) restore(s *Stored) error {
+	var err error
 	a.genesis, a.member, a.fence = s.Genesis, s.Local.Owner, s.Fence
-	a.members.resigned = resignations(slices.Clone(s.Resigned))
 	if !sameName(a.member, memberID(a.cfg.Name, 0)) {
 		return fmt.Errorf("record of another daemon than %q: want its own", a.cfg.Name)
 	}
 	if !s.Region.Regional || s.Local.Regional {
 		return errors.New("record with its two tables exchanged: want that of the regions first")
 	}
-	open := epoch.Restore
-	if from, ok := a.members.resigned.of(a.member); ok {
-		if generation == 0 {
-			return errors.New("the record of a daemon that resigned without a generation: want one")
-		}
-		a.fence = from - 1
-		for used := true; used; generation++ { // the clock may have stepped back
-			a.member = memberID(a.cfg.Name, generation)
-			_, used = a.members.resigned.of(a.member)
-		}
-		open = func(owner uint64, r epoch.Record) (*epoch.Table, error) { return epoch.Succeed(owner, r, from) }
-	}
-	var err error
-	if a.region, err = open(a.ids[a.own], s.Region); err != nil {
+	if a.region, err = epoch.Restore(a.ids[a.own], s.Region); err != nil {
 		return fmt.Errorf("regions: want the record of region %q: %w", a.cfg.Region, err)
 	}
-	if a.local, err = open(a.member, s.Local); err != nil {
+	if a.local, err = epoch.Restore(a.member, s.Local); err != nil {
 		return fmt.Errorf("daemons: %w", err)
 	}
 	for _, ack := range s.Region.Acks {

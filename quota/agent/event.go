@@ -28,15 +28,13 @@ const (
 	Following
 	// PinsUnfit: a rule's pins do not fit the regions. Text is the reason.
 	PinsUnfit
-	// Resigned: the daemon gave up its share before it stops.
-	Resigned
 )
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
 	return enum.Name(k,
 		"proposed", "settled", "refused", "store failed", "store mended",
-		"became ready", "leading", "following", "pins unfit", "resigned",
+		"became ready", "leading", "following", "pins unfit",
 	)
 }
 

@@ -23,11 +23,9 @@ type link struct {
 	// From its newest message.
 	stamp     hlc.Timestamp
 	member    uint64
-	former    uint64
 	fence     int64
 	ready     bool
 	leaving   bool
-	resigned  bool // it has the resignation of this daemon
 	tables    [2]known
 	votes     []uint64         // fingerprints of the votes it has
 	extension *epoch.Extension // to send
@@ -61,13 +59,12 @@ func (ls links) find(id crdt.Incarnation) *link {
 	return ls[i]
 }
 
-// ofMember returns the link of a participant of the own region, nil for none.
-func (ls links) ofMember(id uint64) *link {
-	i := slices.IndexFunc(ls, func(l *link) bool { return l.local && l.member == id && l.receivedAt >= 0 })
-	if i < 0 {
-		return nil
-	}
-	return ls[i]
+// leaving reports whether a live daemon of the own region, by its participant,
+// will stop soon.
+func (ls links) leaving(at time.Duration, id uint64) bool {
+	return slices.ContainsFunc(ls, func(l *link) bool {
+		return l.local && l.leaving && l.member == id && l.alive(at)
+	})
 }
 
 // interval returns the time between two messages without news.

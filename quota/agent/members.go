@@ -14,8 +14,6 @@ type members struct {
 	member uint64 // this daemon
 	fence  int64
 	local  *epoch.Table
-	// resigned are the participants that resigned.
-	resigned resignations
 	// seen is when each participant was alive last.
 	seen map[uint64]time.Duration
 	// differs is since when the live ones differ from the newest epoch, -1
@@ -26,7 +24,7 @@ type members struct {
 const (
 	// joinAfter is how long a change must last before it is proposed.
 	joinAfter = time.Second
-	// leaveAfter is the same for a change with daemons that leave or resigned.
+	// leaveAfter is the same for a change with daemons that leave.
 	leaveAfter = 200 * time.Millisecond
 	// dropAfter is how long a daemon must be silent before an epoch leaves it
 	// out. Its share is reclaimed a horizon after its last extension, so the
@@ -51,9 +49,6 @@ func (a *Agent) proposeDaemons() {
 	for _, id := range want {
 		same = same && top.Epoch.Has(id)
 	}
-	for _, r := range retired { // without it the newest epoch may wait for ever
-		same = same && (top.Settled || top.Epoch.Retires(r.ID))
-	}
 	if same && !barren(a.local) {
 		m.differs = -1
 		return
@@ -61,12 +56,11 @@ func (a *Agent) proposeDaemons() {
 	if m.differs < 0 {
 		m.differs = a.at
 	}
-	wait := joinAfter
-	leaves := func(member epoch.Member) bool { return m.leaving(a.at, member.ID, a.links) }
-	if len(retired) > 0 || slices.ContainsFunc(top.Epoch.Members, leaves) {
-		wait = leaveAfter
+	wait, pause := joinAfter, proposeEvery
+	if slices.ContainsFunc(top.Epoch.Members, func(member epoch.Member) bool { return a.links.leaving(a.at, member.ID) }) {
+		wait, pause = leaveAfter, proposeEvery/4 // they wait for it
 	}
-	if a.at-m.differs < wait || age(a.now, top.Epoch.ID) < proposeEvery || !m.remembers(want, a.links) {
+	if a.at-m.differs < wait || age(a.now, top.Epoch.ID) < pause || !m.remembers(want) {
 		return
 	}
 	e := epoch.Epoch{Horizon: a.cfg.horizon(), Retired: retired}
@@ -85,7 +79,7 @@ func (m *members) live(at time.Duration, ready bool, ls links) []uint64 {
 		live = append(live, m.member)
 	}
 	for _, l := range ls {
-		if _, left := m.resigned.of(l.member); l.local && l.ready && l.alive(at) && !left {
+		if l.local && l.ready && l.alive(at) {
 			live = append(live, l.member)
 		}
 	}
@@ -102,8 +96,8 @@ func (m *members) live(at time.Duration, ready bool, ls links) []uint64 {
 
 // next returns the members of the next epoch, ascending: the live participants,
 // and the dead ones whose shares cannot be reclaimed. retired are participants
-// that resigned or restarted without their record, and those in an unsettled
-// retirement by an operator.
+// that restarted without their record, and those in an unsettled retirement by
+// an operator.
 func (m *members) next(at, started time.Duration, live []uint64, ls links) (want []uint64, retired []epoch.Retirement) {
 	top := newest(m.local)
 	want = slices.Clone(live)
@@ -115,20 +109,16 @@ func (m *members) next(at, started time.Duration, live []uint64, ls links) (want
 		}
 	}
 	var dead []uint64
-	for i := range m.local.Len() {
-		k := m.local.At(i)
-		if k.Epoch.ID.Before(settledID(m.local)) {
+	for _, member := range top.Epoch.Members {
+		if slices.Contains(live, member.ID) {
 			continue
 		}
-		for _, member := range k.Epoch.Members {
-			from, left := m.left(at, member.ID, ls)
-			switch {
-			case slices.Contains(live, member.ID), m.leaving(at, member.ID, ls):
-			case left:
-				retired = append(retired, epoch.Retirement{ID: member.ID, From: from})
-			case k.Epoch.ID == top.Epoch.ID:
-				dead = append(dead, member.ID)
-			}
+		if fence, ok := m.replaced(at, member.ID, ls); ok {
+			retired = append(retired, epoch.Retirement{ID: member.ID, From: fence + 1})
+			continue
+		}
+		if !ls.leaving(at, member.ID) { // one that leaves acknowledges the epoch
+			dead = append(dead, member.ID)
 		}
 	}
 	if !m.reclaimable(live, retired) {
@@ -148,27 +138,16 @@ func (m *members) next(at, started time.Duration, live []uint64, ls links) (want
 	})
 }
 
-// leaving reports whether a live daemon leaves: it acknowledges an epoch
-// without it.
-func (m *members) leaving(at time.Duration, id uint64, ls links) bool {
-	_, resigned := m.resigned.of(id)
-	return !resigned && slices.ContainsFunc(ls, func(l *link) bool {
-		return l.local && l.leaving && l.member == id && l.alive(at)
-	})
-}
-
-// left reports whether a participant resigned, or is a former generation of a
-// live daemon, and returns the first window that it does not use any more.
-func (m *members) left(at time.Duration, id uint64, ls links) (from int64, ok bool) {
-	if from, ok = m.resigned.of(id); ok {
-		return from, true
-	}
+// replaced reports whether a participant is a former generation of a live
+// daemon that lost its record, and returns the last window that it may have
+// used.
+func (m *members) replaced(at time.Duration, id uint64, ls links) (fence int64, ok bool) {
 	if m.fence != 0 && sameName(id, m.member) && id != m.member {
-		return m.fence + 1, true
+		return m.fence, true
 	}
 	for _, l := range ls {
 		if l.local && l.ready && l.fence != 0 && sameName(id, l.member) && id != l.member && l.alive(at) {
-			return l.fence + 1, true
+			return l.fence, true
 		}
 	}
 	return 0, false
@@ -200,16 +179,9 @@ func (m *members) reclaimable(live []uint64, retired []epoch.Retirement) bool {
 	return true
 }
 
-// remembers reports whether one of the participants knows the promises of the
-// region, so that joining daemons learn them from it.
-func (m *members) remembers(want []uint64, ls links) bool {
-	return slices.ContainsFunc(want, func(id uint64) bool {
-		former := uint64(0)
-		if l := ls.ofMember(id); l != nil {
-			former = l.former
-		} else if id == m.member {
-			former = m.local.Former()
-		}
-		return m.local.Remembers(id, former)
-	})
+// remembers reports whether one of the participants is in the settled epoch: it
+// knows the promises of the region, and joining daemons learn them from it.
+func (m *members) remembers(want []uint64) bool {
+	s, _ := m.local.Settled()
+	return slices.ContainsFunc(want, s.Has)
 }

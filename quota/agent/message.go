@@ -19,9 +19,6 @@ type Message struct {
 	Stamp hlc.Timestamp
 	// Member is the sender as a participant of its region's epochs.
 	Member uint64
-	// Former is the participant that Member continues after a resignation, 0
-	// for none.
-	Former uint64
 	// Fence is the last window, in Unix milliseconds, that a daemon may have
 	// used before it lost its record; 0 if it did not lose it. It is above 0 if
 	// and only if Member is of a later generation.
@@ -42,9 +39,6 @@ type Message struct {
 	Votes            []epoch.Vote
 	// HasVotes are the fingerprints of the votes the sender has, ascending.
 	HasVotes []uint64
-	// Resigned are the daemons of the region that resigned, with the first
-	// window that each does not use any more, ascending by ID.
-	Resigned []epoch.Retirement
 	// Extension extends the receiver's horizon, nil for none.
 	Extension *epoch.Extension
 
@@ -107,14 +101,6 @@ func (m *Message) validate() error {
 	if len(m.Votes) > maxVotes || len(m.HasVotes) > MaxHas {
 		return fmt.Errorf("%d votes and %d fingerprints of votes: want at most %d and %d",
 			len(m.Votes), len(m.HasVotes), maxVotes, MaxHas)
-	}
-	if len(m.Resigned) > maxResigned {
-		return fmt.Errorf("%d resigned daemons: want at most %d", len(m.Resigned), maxResigned)
-	}
-	for i := range m.Resigned {
-		if i > 0 && m.Resigned[i-1].ID >= m.Resigned[i].ID {
-			return fmt.Errorf("resigned daemon %016x out of order: want them ascending, each once", m.Resigned[i].ID)
-		}
 	}
 	if i := unsorted(m.HasVotes); i > 0 {
 		return fmt.Errorf("fingerprint %d of %d votes out of order: want them ascending, each once", i, len(m.HasVotes))

@@ -36,8 +36,7 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	l.receivedAt = at
 	if m.Stamp >= l.stamp {
 		l.stamp, l.ready, l.leaving = m.Stamp, m.Ready, m.Leaving
-		l.member, l.former, l.fence = m.Member, m.Former, m.Fence
-		_, l.resigned = resignations(m.Resigned).of(a.member)
+		l.member, l.fence = m.Member, m.Fence
 		l.votes = m.HasVotes
 		l.period = max(l.period, m.Heard)
 		for i, s := range []*Section{&m.Regions, &m.Daemons} {
@@ -49,10 +48,6 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	if l.local {
 		a.takeSection(l, daemonTable, &m.Daemons)
 		a.takeVotes(l, m)
-		if a.members.takeResigned(m.Resigned) {
-			a.changes++
-			a.disk.dirty = true
-		}
 		a.takeExtension(l, m)
 	}
 	if err := a.demand.take(l, m, now); err != nil {
@@ -94,7 +89,7 @@ func (a *Agent) sender(m *Message) (*link, error) {
 		return nil, fmt.Errorf("message of %q: it %w than this daemon: want the same everywhere, for ever",
 			m.Name, ErrGenesis)
 	}
-	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || len(m.Resigned) > 0 || m.Extension != nil) {
+	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || m.Extension != nil) {
 		return nil, fmt.Errorf("message of %q in %q: want nothing about daemons across regions", m.Name, m.Region)
 	}
 	return l, nil

@@ -118,7 +118,7 @@ func (a *Agent) RetireDaemon(name string) error {
 		return fmt.Errorf("retire daemon %q: it holds nothing in region %q: it is retired, unknown, or "+
 			"of another region: use a daemon of that region", name, a.cfg.Region)
 	}
-	if !a.members.remembers(left, a.links) {
+	if !a.members.remembers(left) {
 		return fmt.Errorf("retire daemon %q: none of the others was in the settled epoch, so none knows "+
 			"the promises of the region: retire the region and return it", name)
 	}

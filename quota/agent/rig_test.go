@@ -85,7 +85,7 @@ type proc struct {
 	events       []Event
 	forgotten    bool
 	barred       time.Duration // an operator retired it: it must not start before
-	leaving      time.Duration // when it resigns at the latest, 0 if it does not leave
+	leaving      time.Duration // when its rights end at the latest, 0 if it does not leave
 	serves       time.Duration // until then it does not
 }
 
@@ -171,7 +171,7 @@ func (r *rig) restart(p *proc, lost bool) {
 		return
 	}
 	if p.disk != nil && !lost {
-		r.start(p, Start{Record: p.disk, Generation: uint64(r.stamp(p))})
+		r.start(p, Start{Record: p.disk})
 		return
 	}
 	if p.disk == nil && !p.forgotten {

@@ -57,7 +57,7 @@ func (a *Agent) message(l *link) (Message, bool) {
 	l.revision = a.changes
 	m := Message{
 		From: a.self, To: l.peer.ID, Region: a.cfg.Region, Name: a.cfg.Name, Stamp: a.stamp,
-		Member: a.member, Former: a.local.Former(), Fence: a.fence, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving,
+		Member: a.member, Fence: a.fence, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving,
 	}
 	if known := a.demand.latest(l); known != nil {
 		m.Heard = known.period
@@ -80,7 +80,7 @@ func (a *Agent) fill(l *link, m *Message) (news bool) {
 	news = a.fillSection(l, regionTable, &m.Regions, &room)
 	if l.local {
 		news = a.fillSection(l, daemonTable, &m.Daemons, &room) || news
-		m.HasVotes, m.Resigned = a.content(voteTable).has, a.members.resigned
+		m.HasVotes = a.content(voteTable).has
 		if l.receivedAt >= 0 {
 			news = a.fillVotes(l, m, &room) || news
 		}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"time"
 
 	"github.com/georld/rld/quota/epoch"
@@ -45,12 +44,7 @@ func (a *Agent) toStore() *Stored {
 	}
 	s := &Stored{
 		Region: a.region.Extend(a.now + ahead), Local: a.local.Extend(a.now + ahead),
-		Genesis: a.genesis, Fence: a.fence, Resigned: slices.Clone(a.members.resigned),
-	}
-	if own := (epoch.Retirement{ID: a.member, From: a.resign}); a.resign != 0 {
-		all := resignations(s.Resigned)
-		all.add(own, a.local)
-		s.Resigned = all
+		Genesis: a.genesis, Fence: a.fence,
 	}
 	d.flight, d.flown = s, d.votes
 	if d.promised && d.flown == nil {
@@ -74,9 +68,6 @@ func (a *Agent) Stored() {
 	}
 	a.region.Stored(s.Region)
 	a.local.Stored(s.Local)
-	if from, ok := resignations(s.Resigned).of(a.member); ok {
-		a.members.resigned.add(epoch.Retirement{ID: a.member, From: from}, a.local)
-	}
 	for _, v := range votes {
 		a.addVote(v)
 	}

@@ -19,10 +19,9 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	}
 	a.clock(at)
 	a.now, a.stamp = stamp.Millis(), max(a.stamp, stamp)
-	// Without a message of a peer it is ready once its record is stored, if it
-	// knows the promises of the settled epoch.
-	if !a.ready && at-a.started >= readyAlone && a.local.Bounds().Window >= a.now &&
-		a.local.Remembers(a.member, a.local.Former()) {
+	// Without a message of a peer it is ready once its record is stored, if it is
+	// in the settled epoch.
+	if e, _ := a.local.Settled(); !a.ready && at-a.started >= readyAlone && e.Has(a.member) && a.local.Bounds().Window >= a.now {
 		a.becomeReady()
 	}
 	a.endLearning()

@@ -35,14 +35,14 @@
 //     participant is not needed. A member that reaches too few others loses its
 //     rights after the horizon.
 //   - Without a horizon, and in epochs of one or two members, a share is given
-//     up only by the participant itself, or by an epoch that retires it: since
-//     it resigned, which it stored first, or by an operator. The latter is safe
-//     only if the operator is right: the participant must be dead, or must
-//     never again admit in a window at or after the Retirement's From.
+//     up only by the participant itself, or by an operator with an epoch that
+//     retires it. This is safe only if the operator is right: the participant
+//     must be dead, or must never again admit in a window at or after the
+//     Retirement's From.
 //
 // Windows are compared by their start in Unix milliseconds, so that rules with
 // different window lengths share one table. docs/adr/0011 and 0012 describe the
-// design, docs/adr/0025 resignations.
+// design, docs/adr/0025 daemons that leave.
 //
 // # Duties of the caller
 //

@@ -30,11 +30,10 @@ type Member struct {
 	Amount uint64
 }
 
-// Retirement states that a participant admits nothing in a window that starts
-// at From (Unix milliseconds) or later: the participant resigned, or lost its
-// record, or it is the word of an operator. Nothing checks the latter: if the
-// participant is alive and has not received the epoch, it goes on using its old
-// share, although the others use it too.
+// Retirement is an operator's statement that a participant is dead: it admits
+// nothing in a window that starts at From (Unix milliseconds) or later. Nothing
+// checks this. If the participant is alive and has not received the epoch, it
+// goes on using its old share, although the others use it too.
 type Retirement struct {
 	ID   uint64
 	From int64
@@ -162,12 +161,6 @@ func (e Epoch) rank(id uint64) (int, bool) {
 	return slices.BinarySearchFunc(e.Members, id, func(m Member, id uint64) int {
 		return cmp.Compare(m.ID, id)
 	})
-}
-
-// Retires reports whether the epoch retires the participant.
-func (e Epoch) Retires(id uint64) bool {
-	_, ok := e.retired(id)
-	return ok
 }
 
 func (e Epoch) retired(id uint64) (from int64, ok bool) {

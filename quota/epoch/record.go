@@ -23,9 +23,6 @@ type Bounds struct {
 type Record struct {
 	Owner    uint64
 	Regional bool // made by NewRegional
-	// Former is the participant of an earlier run that the owner continues, 0
-	// for none.
-	Former uint64
 	// Base is the oldest kept epoch, settled from BaseFrom on for all windows
 	// in use. BaseHeld are its dependencies.
 	Base     Epoch
@@ -50,7 +47,7 @@ type Record struct {
 
 // Record returns the record to store now.
 func (t *Table) Record() Record {
-	r := Record{Owner: t.owner, Regional: t.regional, Former: t.former, Top: t.top, Pruned: t.pruned, Bounds: t.durable}
+	r := Record{Owner: t.owner, Regional: t.regional, Top: t.top, Pruned: t.pruned, Bounds: t.durable}
 	for i := range t.entries {
 		e := &t.entries[i]
 		if i == 0 {
@@ -83,6 +80,9 @@ func (t *Table) Extend(window int64) Record {
 	}
 	r.Bounds.Window = max(r.Bounds.Window, window)
 	r.Bounds.Horizon = max(r.Bounds.Horizon, sat.AddInt(window, horizon))
+	if t.stopped != never { // it may be less than before
+		r.Bounds.Window = t.stopped - 1
+	}
 	return r
 }
 
@@ -116,7 +116,7 @@ func restore(owner uint64, r Record) (*Table, error) {
 		return nil, fmt.Errorf("want that of %d", owner)
 	}
 	t := empty(owner)
-	t.regional, t.former, t.top, t.pruned = r.Regional, r.Former, r.Top, r.Pruned
+	t.regional, t.top, t.pruned = r.Regional, r.Top, r.Pruned
 	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Horizon
 	if err := r.Base.Validate(); err != nil {
 		return nil, fmt.Errorf("base: %w", err)

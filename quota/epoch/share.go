@@ -27,8 +27,8 @@ const (
 	// ReasonUnlearned: the regional table lacks an epoch that those that
 	// admitted the daemon had acknowledged, or its record is not stored yet.
 	ReasonUnlearned
-	// ReasonResigned: the owner resigned and will stop.
-	ReasonResigned
+	// ReasonStopped: the owner gave up its rights before it stops.
+	ReasonStopped
 )
 
 // String returns the reason as half a sentence.
@@ -38,7 +38,7 @@ func (r Reason) String() string {
 		"partitioned from too many of the others", "no epoch is settled for the window",
 		"an earlier run may have used the window", "the stored record does not cover the window",
 		"restarted, waiting for the epochs of others", "an epoch of the region is not learned and stored",
-		"the daemon has resigned and will stop",
+		"the daemon has given up its rights and will stop",
 	)
 }
 
@@ -126,8 +126,8 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 	switch {
 	case earlier(x, carry) <= t.fence: // use by the earlier run may still count
 		return 0, ReasonFenced
-	case x >= t.resigned:
-		return 0, ReasonResigned
+	case x >= t.stopped:
+		return 0, ReasonStopped
 	case x > t.durable.Window:
 		return 0, ReasonAhead
 	}

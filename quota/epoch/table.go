@@ -57,10 +57,9 @@ type Table struct {
 
 	used  int64 // the latest window a share was returned for
 	fence int64 // an earlier run may have used windows that start here or before
-	// resigned is the first window the owner does not use any more, never
-	// without a resignation.
-	resigned int64
-	former   uint64 // the participant that Succeed continues, 0 for none
+	// stopped is the first window the owner does not use any more, never before
+	// Stop.
+	stopped int64
 
 	durable Bounds // of the stored record
 
@@ -118,7 +117,7 @@ func NewRegional(region uint64, genesis Epoch) (*Table, error) {
 
 func empty(owner uint64) *Table {
 	return &Table{
-		owner: owner, used: always, fence: always, resigned: never, floor: always,
+		owner: owner, used: always, fence: always, stopped: never, floor: always,
 		durable: Bounds{Window: always, Horizon: always},
 	}
 }
@@ -131,15 +130,6 @@ func (t *Table) find(id ID) (int, bool) {
 	return slices.BinarySearchFunc(t.entries, id, func(e entry, id ID) int {
 		return e.ID.Compare(id)
 	})
-}
-
-// after returns the place after an epoch and all before it.
-func (t *Table) after(id ID) int {
-	i, ok := t.find(id)
-	if ok {
-		i++
-	}
-	return i
 }
 
 // Knows reports whether the table has the epoch or has replaced it by a settled
@@ -161,8 +151,7 @@ func (t *Table) Settled() (e Epoch, from int64) {
 }
 
 // Pending returns the epochs the owner may acknowledge now and has not, in the
-// ascending order that Acknowledge requires. A participant that uses no rights
-// under an epoch or an earlier one has nothing to promise.
+// ascending order that Acknowledge requires.
 func (t *Table) Pending() []ID {
 	var ids []ID
 	for i := range t.entries {
@@ -271,9 +260,6 @@ func (t *Table) acknowledgeable(e *entry) error {
 	if e.Pred.Before(settled.ID) && e.from == never {
 		return fmt.Errorf("predecessor %s: %w: want %s", e.Pred, ErrStale, settled.ID)
 	}
-	if !slices.ContainsFunc(t.entries[:t.after(e.ID)], func(o entry) bool { return o.Has(t.owner) }) {
-		return fmt.Errorf("neither it nor an earlier one names %d", t.owner)
-	}
 	pending, limit := 0, MaxPending
 	if len(e.Retired) == 0 {
 		limit /= 2
@@ -338,7 +324,7 @@ func (t *Table) TakeAck(a Ack) error {
 		return nil // the table has its own promises
 	}
 	i, ok := t.find(a.ID)
-	if !ok || !t.Named(a.By) {
+	if !ok || !t.named(a.By) {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w", a.ID, a.By, ErrUnknown)
 	}
 	e := &t.entries[i]
@@ -369,8 +355,8 @@ func (e *entry) hold(held []ID) {
 	}
 }
 
-// Named reports whether a known epoch names the participant.
-func (t *Table) Named(id uint64) bool {
+// named reports whether a known epoch names the participant.
+func (t *Table) named(id uint64) bool {
 	return slices.ContainsFunc(t.entries, func(e entry) bool { return e.Has(id) })
 }
 

@@ -59,14 +59,8 @@ type RightsFrame struct {
 	DemandHits  []uint64 `protobuf:"varint,17,rep,packed,name=demand_hits,json=demandHits,proto3" json:"demand_hits,omitempty"`
 	// The period up to which the sender has the receiver's demand.
 	HasPeriod uint64 `protobuf:"varint,18,opt,name=has_period,json=hasPeriod,proto3" json:"has_period,omitempty"`
-	// The daemons of the region that resigned, ascending, and the first window
-	// that each does not use any more.
-	Resigned       []uint64 `protobuf:"fixed64,19,rep,packed,name=resigned,proto3" json:"resigned,omitempty"`
-	ResignedFromMs []int64  `protobuf:"varint,20,rep,packed,name=resigned_from_ms,json=resignedFromMs,proto3" json:"resigned_from_ms,omitempty"`
 	// The sender will stop soon.
-	Leaving bool `protobuf:"varint,21,opt,name=leaving,proto3" json:"leaving,omitempty"`
-	// The participant that the sender continues after a resignation.
-	Former        uint64 `protobuf:"fixed64,22,opt,name=former,proto3" json:"former,omitempty"`
+	Leaving       bool `protobuf:"varint,19,opt,name=leaving,proto3" json:"leaving,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -227,32 +221,11 @@ func (x *RightsFrame) GetHasPeriod() uint64 {
 	return 0
 }
 
-func (x *RightsFrame) GetResigned() []uint64 {
-	if x != nil {
-		return x.Resigned
-	}
-	return nil
-}
-
-func (x *RightsFrame) GetResignedFromMs() []int64 {
-	if x != nil {
-		return x.ResignedFromMs
-	}
-	return nil
-}
-
 func (x *RightsFrame) GetLeaving() bool {
 	if x != nil {
 		return x.Leaving
 	}
 	return false
-}
-
-func (x *RightsFrame) GetFormer() uint64 {
-	if x != nil {
-		return x.Former
-	}
-	return 0
 }
 
 // RightsSection is the part of a message about one table.
@@ -858,16 +831,13 @@ func (x *RightsExtension) GetUntilMs() int64 {
 // the fingerprint of the cluster (8), and the lengths of the daemon's name (4)
 // and of the payload (4); then the name.
 type RightsFile struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Region  *RightsRecord          `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
-	Local   *RightsRecord          `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
-	Genesis []uint64               `protobuf:"fixed64,3,rep,packed,name=genesis,proto3" json:"genesis,omitempty"`
-	FenceMs int64                  `protobuf:"varint,4,opt,name=fence_ms,json=fenceMs,proto3" json:"fence_ms,omitempty"`
-	// As in RightsFrame.
-	Resigned       []uint64 `protobuf:"fixed64,5,rep,packed,name=resigned,proto3" json:"resigned,omitempty"`
-	ResignedFromMs []int64  `protobuf:"varint,6,rep,packed,name=resigned_from_ms,json=resignedFromMs,proto3" json:"resigned_from_ms,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Region        *RightsRecord          `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
+	Local         *RightsRecord          `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
+	Genesis       []uint64               `protobuf:"fixed64,3,rep,packed,name=genesis,proto3" json:"genesis,omitempty"`
+	FenceMs       int64                  `protobuf:"varint,4,opt,name=fence_ms,json=fenceMs,proto3" json:"fence_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RightsFile) Reset() {
@@ -928,20 +898,6 @@ func (x *RightsFile) GetFenceMs() int64 {
 	return 0
 }
 
-func (x *RightsFile) GetResigned() []uint64 {
-	if x != nil {
-		return x.Resigned
-	}
-	return nil
-}
-
-func (x *RightsFile) GetResignedFromMs() []int64 {
-	if x != nil {
-		return x.ResignedFromMs
-	}
-	return nil
-}
-
 // RightsRecord is the durable state of one table.
 type RightsRecord struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -957,12 +913,10 @@ type RightsRecord struct {
 	Pruned     *RightsID              `protobuf:"bytes,10,opt,name=pruned,proto3" json:"pruned,omitempty"`
 	WindowMs   int64                  `protobuf:"zigzag64,11,opt,name=window_ms,json=windowMs,proto3" json:"window_ms,omitempty"`
 	HorizonMs  int64                  `protobuf:"zigzag64,12,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`
-	// The participant of an earlier run that the owner continues.
-	Former uint64 `protobuf:"fixed64,13,opt,name=former,proto3" json:"former,omitempty"`
 	// The greatest settled epoch, its first window and its dependencies.
-	Settled       *RightsID           `protobuf:"bytes,14,opt,name=settled,proto3" json:"settled,omitempty"`
-	SettledFromMs int64               `protobuf:"zigzag64,15,opt,name=settled_from_ms,json=settledFromMs,proto3" json:"settled_from_ms,omitempty"`
-	SettledHeld   []*RightsDependency `protobuf:"bytes,16,rep,name=settled_held,json=settledHeld,proto3" json:"settled_held,omitempty"`
+	Settled       *RightsID           `protobuf:"bytes,13,opt,name=settled,proto3" json:"settled,omitempty"`
+	SettledFromMs int64               `protobuf:"zigzag64,14,opt,name=settled_from_ms,json=settledFromMs,proto3" json:"settled_from_ms,omitempty"`
+	SettledHeld   []*RightsDependency `protobuf:"bytes,15,rep,name=settled_held,json=settledHeld,proto3" json:"settled_held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1081,13 +1035,6 @@ func (x *RightsRecord) GetHorizonMs() int64 {
 	return 0
 }
 
-func (x *RightsRecord) GetFormer() uint64 {
-	if x != nil {
-		return x.Former
-	}
-	return 0
-}
-
 func (x *RightsRecord) GetSettled() *RightsID {
 	if x != nil {
 		return x.Settled
@@ -1113,7 +1060,7 @@ var File_rld_v1_rights_proto protoreflect.FileDescriptor
 
 const file_rld_v1_rights_proto_rawDesc = "" +
 	"\n" +
-	"\x13rld/v1/rights.proto\x12\x06rld.v1\"\xa9\x05\n" +
+	"\x13rld/v1/rights.proto\x12\x06rld.v1\"\xcb\x04\n" +
 	"\vRightsFrame\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x16\n" +
@@ -1135,11 +1082,8 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\vdemand_hits\x18\x11 \x03(\x04R\n" +
 	"demandHits\x12\x1d\n" +
 	"\n" +
-	"has_period\x18\x12 \x01(\x04R\thasPeriod\x12\x1a\n" +
-	"\bresigned\x18\x13 \x03(\x06R\bresigned\x12(\n" +
-	"\x10resigned_from_ms\x18\x14 \x03(\x03R\x0eresignedFromMs\x12\x18\n" +
-	"\aleaving\x18\x15 \x01(\bR\aleaving\x12\x16\n" +
-	"\x06former\x18\x16 \x01(\x06R\x06former\"\xf2\x01\n" +
+	"has_period\x18\x12 \x01(\x04R\thasPeriod\x12\x18\n" +
+	"\aleaving\x18\x13 \x01(\bR\aleaving\"\xf2\x01\n" +
 	"\rRightsSection\x12$\n" +
 	"\x04base\x18\x01 \x01(\v2\x10.rld.v1.RightsIDR\x04base\x12*\n" +
 	"\asettled\x18\x02 \x01(\v2\x10.rld.v1.RightsIDR\asettled\x12\x10\n" +
@@ -1187,15 +1131,13 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\x02by\x18\x01 \x01(\x06R\x02by\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12&\n" +
 	"\x05under\x18\x03 \x01(\v2\x10.rld.v1.RightsIDR\x05under\x12\x19\n" +
-	"\buntil_ms\x18\x04 \x01(\x12R\auntilMs\"\xe1\x01\n" +
+	"\buntil_ms\x18\x04 \x01(\x12R\auntilMs\"\x9b\x01\n" +
 	"\n" +
 	"RightsFile\x12,\n" +
 	"\x06region\x18\x01 \x01(\v2\x14.rld.v1.RightsRecordR\x06region\x12*\n" +
 	"\x05local\x18\x02 \x01(\v2\x14.rld.v1.RightsRecordR\x05local\x12\x18\n" +
 	"\agenesis\x18\x03 \x03(\x06R\agenesis\x12\x19\n" +
-	"\bfence_ms\x18\x04 \x01(\x03R\afenceMs\x12\x1a\n" +
-	"\bresigned\x18\x05 \x03(\x06R\bresigned\x12(\n" +
-	"\x10resigned_from_ms\x18\x06 \x03(\x03R\x0eresignedFromMs\"\xef\x04\n" +
+	"\bfence_ms\x18\x04 \x01(\x03R\afenceMs\"\xd7\x04\n" +
 	"\fRightsRecord\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\x06R\x05owner\x12\x1a\n" +
 	"\bregional\x18\x02 \x01(\bR\bregional\x12'\n" +
@@ -1211,11 +1153,10 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	" \x01(\v2\x10.rld.v1.RightsIDR\x06pruned\x12\x1b\n" +
 	"\twindow_ms\x18\v \x01(\x12R\bwindowMs\x12\x1d\n" +
 	"\n" +
-	"horizon_ms\x18\f \x01(\x12R\thorizonMs\x12\x16\n" +
-	"\x06former\x18\r \x01(\x06R\x06former\x12*\n" +
-	"\asettled\x18\x0e \x01(\v2\x10.rld.v1.RightsIDR\asettled\x12&\n" +
-	"\x0fsettled_from_ms\x18\x0f \x01(\x12R\rsettledFromMs\x12;\n" +
-	"\fsettled_held\x18\x10 \x03(\v2\x18.rld.v1.RightsDependencyR\vsettledHeldB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"horizon_ms\x18\f \x01(\x12R\thorizonMs\x12*\n" +
+	"\asettled\x18\r \x01(\v2\x10.rld.v1.RightsIDR\asettled\x12&\n" +
+	"\x0fsettled_from_ms\x18\x0e \x01(\x12R\rsettledFromMs\x12;\n" +
+	"\fsettled_held\x18\x0f \x03(\v2\x18.rld.v1.RightsDependencyR\vsettledHeldB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_rights_proto_rawDescOnce sync.Once

@@ -115,11 +115,11 @@ func (r *rig) leave(p *proc, serves time.Duration) {
 func (r *rig) endLeaving(p *proc) {
 	switch {
 	case !p.up || p.leaving == 0:
-	case p.Resigned() || r.at >= p.leaving+time.Second:
+	case p.Stopped() || r.at >= p.leaving+time.Second:
 		r.crash(p)
 	case r.at < p.serves:
 	case p.Left() || r.at >= p.leaving:
-		p.Resign()
+		p.Stop()
 	}
 }
 
@@ -129,43 +129,27 @@ func (r *rig) joined(p *proc) bool {
 	return p.up && e.Has(p.member)
 }
 
-// TestResignWithoutWaiting stops a daemon at once: the others have its
-// resignation and need not wait for its horizon.
-func TestResignWithoutWaiting(t *testing.T) {
-	r := newRig(t, 1, 2)
-	r.boot()
-	r.run(3 * time.Second)
-	p := r.daemons[0]
-	p.Resign()
-	r.until(time.Second, "it has resigned", p.Resigned)
-	r.crash(p)
-	r.until(3*time.Second, "all is held again", r.whole)
-	r.safe()
-}
-
-// TestResignationIsStored: without it on disk it is not sent, and the next run
-// goes on as the same participant.
-func TestResignationIsStored(t *testing.T) {
-	r := newRig(t, 1, 2)
-	r.boot()
-	r.run(3 * time.Second)
-	p, q := r.daemons[0], r.daemons[1]
-	r.failing = func(d *proc) bool { return d == p }
-	member := p.member
-	p.Resign()
-	r.run(time.Second)
-	if _, has := q.members.resigned.of(member); has || p.Resigned() {
-		t.Fatal("a resignation that is not stored was sent")
+// TestStopIsStored: the next run uses the windows after a stop, and without it
+// on disk none that the former one may have used.
+func TestStopIsStored(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		r := newRig(t, 1, 1)
+		r.boot()
+		r.run(3 * time.Second)
+		p := r.daemons[0]
+		r.failing = func(*proc) bool { return !stored }
+		p.Stop()
+		r.run(500 * time.Millisecond)
+		if held := r.base(p, 0); held != 0 || p.Stopped() != stored {
+			t.Fatalf("%d held after the stop, stopped %v", held, p.Stopped())
+		}
+		r.crash(p)
+		r.failing = nil
+		r.restart(p, false)
+		took := r.until(10*time.Second, "all is held again", r.whole)
+		if stored != (took < 2*time.Second) {
+			t.Errorf("stored %v: all is held again after %v", stored, took)
+		}
+		r.safe()
 	}
-	if held := r.base(p, 0); held != 0 {
-		t.Fatalf("%d held after the resignation", held)
-	}
-	r.crash(p)
-	r.failing = nil
-	r.restart(p, false)
-	if p.member != member {
-		t.Fatal("another participant")
-	}
-	r.until(10*time.Second, "all is held again", r.whole)
-	r.safe()
 }
