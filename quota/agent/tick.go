@@ -19,8 +19,8 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	}
 	a.clock(at)
 	a.now, a.stamp = stamp.Millis(), max(a.stamp, stamp)
-	// Without a message of a peer it is ready once its record is stored, if it is
-	// in the settled epoch.
+	// Without a message of a peer it is ready once its record is stored, if it
+	// is in the settled epoch.
 	if e, _ := a.local.Settled(); !a.ready && at-a.started >= readyAlone && e.Has(a.member) && a.local.Bounds().Window >= a.now {
 		a.becomeReady()
 	}
