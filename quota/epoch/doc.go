@@ -24,9 +24,7 @@
 //     an increase waits for proof that all others have decreased. This is the
 //     demarcation protocol of Barbara and Garcia-Molina (1994), used to divide
 //     escrow rights. An increase also waits for as long as the history of an
-//     algorithm reaches back. A daemon need not count an epoch that cannot be
-//     settled for a window without it: its decrease begins with the first
-//     window of its acknowledgement.
+//     algorithm reaches back.
 //   - Horizon. In an epoch with a horizon, a member may use its rights in a
 //     window only if one third of the members plus one, with itself, extended
 //     its horizon to that window. A member that acknowledges an epoch without
@@ -42,7 +40,7 @@
 //
 // Windows are compared by their start in Unix milliseconds, so that rules with
 // different window lengths share one table. docs/adr/0011 and 0012 describe the
-// design, docs/adr/0025 daemons that leave.
+// design.
 //
 // # Duties of the caller
 //

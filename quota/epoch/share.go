@@ -86,36 +86,17 @@ func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
 	if reason != ReasonEpoch {
 		return 0, reason
 	}
-	return t.partOf(amount, lo, earlier(x, carry)), ReasonEpoch
+	return t.partOf(amount, lo), ReasonEpoch
 }
 
-// counts reports whether the epoch at a place above the least one counts for
-// windows whose history begins at y. An epoch that nobody can settle for y does
-// not: one that waits for the owner, or that the owner acknowledged for later
-// windows alone. So a decrease waits for the next window. A region is bound by
-// the acknowledgement of its daemons, also by one that this daemon has no part
-// in.
-func (t *Table) counts(e *entry, y int64) bool {
-	switch {
-	case t.regional || e.from <= y:
-		return true
-	case e.own.ID == (ID{}):
-		return e.mine || !e.Has(t.owner)
-	}
-	return e.own.From <= y
-}
-
-// partOf returns the owner's part of amount under the epochs that count from a
-// place on, for windows whose history begins at y.
-func (t *Table) partOf(amount uint64, lo int, y int64) uint64 {
+// partOf returns the owner's part of amount under the epochs from a place on.
+func (t *Table) partOf(amount uint64, lo int) uint64 {
 	least, past := amount, t.pastFrom(lo)
 	for i := range past {
 		least = min(least, past[i].split(amount))
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; i == lo || t.counts(e, y) {
-			least = min(least, e.Split(amount, t.owner))
-		}
+		least = min(least, t.entries[i].Split(amount, t.owner))
 	}
 	return least
 }
@@ -138,14 +119,13 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 			return 0, ReasonUnsettled
 		}
 	}
-	y := earlier(x, carry)
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; !e.Has(t.owner) && (i == lo || t.counts(e, y)) {
+		if !t.entries[i].Has(t.owner) {
 			return 0, ReasonLeftOut
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; t.extendedUntil(e) < x && (i == lo || t.counts(e, y)) {
+		if t.extendedUntil(&t.entries[i]) < x {
 			return 0, ReasonAlone
 		}
 	}
