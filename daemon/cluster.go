@@ -430,11 +430,16 @@ func (c *cluster) retire() {
 	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
-// leave sends the last counts to all peers and leaves the membership.
+// leave sends the last counts to all peers, gives up its rights, and leaves the
+// membership.
 // A peer that does not acknowledge them in time, because it is partitioned or
 // leaves too, does not delay it further.
 func (c *cluster) leave() {
-	d, acknowledged := c.engine.depart(nil), false
+	var rights replica.Rights
+	if c.agent != nil {
+		rights = c.agent
+	}
+	d, acknowledged := c.engine.depart(rights), false
 	until(context.Background(), forever, func() (over bool) {
 		over, acknowledged = d.over()
 		return over

@@ -253,6 +253,23 @@ func (f *rightsLoop) rules(set *rules.Set) {
 	})
 }
 
+// Left is part of replica.Rights.
+func (f *rightsLoop) Left() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loop.Agent.Left()
+}
+
+// Stop is part of replica.Rights.
+func (f *rightsLoop) Stop() { f.do((*agent.Agent).Stop) }
+
+// Stopped is part of replica.Rights.
+func (f *rightsLoop) Stopped() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loop.Agent.Stopped()
+}
+
 // Status returns the state of the agent.
 func (f *rightsLoop) Status() agent.Status {
 	f.mu.Lock()
@@ -298,4 +315,7 @@ func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int6
 	return f.loop.Agent.RegionPart(region, rule, total, x, carry)
 }
 
-var _ node.Allotments = (*rightsLoop)(nil)
+var (
+	_ node.Allotments = (*rightsLoop)(nil)
+	_ replica.Rights  = (*rightsLoop)(nil)
+)

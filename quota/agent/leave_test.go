@@ -121,6 +121,22 @@ func (r *rig) joined(p *proc) bool {
 	return p.up && e.Has(p.member)
 }
 
+// TestStopStoresOnce: a record that is no more ahead of the clock is no reason to
+// store again and again.
+func TestStopStoresOnce(t *testing.T) {
+	r := newRig(t, 1, 2)
+	r.boot()
+	r.run(3 * time.Second)
+	p := r.daemons[0]
+	p.Stop()
+	r.until(time.Second, "it has stopped", p.Stopped)
+	r.run(20 * time.Second)
+	if out := p.Ready(r.at); out.Store != nil {
+		t.Fatal("it stores although nothing changed")
+	}
+	r.safe()
+}
+
 // TestStopIsStored: the next run uses the windows after a stop, and without it
 // on disk none that the former one may have used.
 func TestStopIsStored(t *testing.T) {

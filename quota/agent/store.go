@@ -39,8 +39,8 @@ func (a *Agent) toStore() *Stored {
 	}
 	ahead := a.cfg.Ahead.Milliseconds()
 	stored := min(a.region.Bounds().Window, a.local.Bounds().Window)
-	if !d.promised && !d.dirty && stored-ahead/2 > a.now {
-		return nil
+	if !d.promised && !d.dirty && (a.stopping || stored-ahead/2 > a.now) {
+		return nil // after Stop no record is ahead of the clock
 	}
 	s := &Stored{
 		Region: a.region.Extend(a.now + ahead), Local: a.local.Extend(a.now + ahead),
