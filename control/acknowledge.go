@@ -157,7 +157,7 @@ func (a *LimitsAgent) waits(v Version) []string {
 	return out
 }
 
-// turn reports what is stored, and brings pending limits into force.
+// turn reports the stored version, and brings pending limits into force.
 func (a *LimitsAgent) turn() {
 	n := a.node
 	if n.record == nil {

@@ -75,7 +75,7 @@ func (e *effective) of(l *Limits, emergencies []Emergency) (*rules.Set, []KeyOve
 		if err != nil {
 			return nil, nil, err
 		}
-		if i == 0 && s.From != 0 { // what was before has no effect any more
+		if i == 0 && s.From != 0 { // earlier steps have no effect any more
 			set = is
 			continue
 		}
@@ -175,7 +175,7 @@ func (x *Emergency) override() *Override {
 }
 
 // limit returns the limit of a rule with its overrides: the one in force
-// replaces what the rule has, and all others lower it.
+// replaces the values of the rule, and all others lower it.
 func (e *effective) limit(base *rules.Limit, all []*Override) *rules.Limit {
 	is := base
 	for _, o := range all {

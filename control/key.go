@@ -38,7 +38,7 @@ func InsecureSeed(rng *rand.Rand) Seed {
 	return s
 }
 
-// String returns a placeholder.
+// String hides the secret.
 func (Seed) String() string { return "secret" }
 
 // derive returns the secret number n for a use.
@@ -63,7 +63,7 @@ type Key struct {
 	id      ID
 }
 
-// Identity is what a daemon proves to others: its key, and its run.
+// Identity is the key and the run that a daemon proves to others.
 type Identity struct {
 	Key *Key
 	Run Run

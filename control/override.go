@@ -24,7 +24,7 @@ const (
 //
 // An override that only lowers acts from From to Until. One that raises acts
 // from Start on, which is known when all regions have acknowledged it. Before
-// Start each override acts by what it lowers.
+// Start each override acts where it lowers.
 type Override struct {
 	// Version is that of the entry that set it.
 	Version Version `json:"version,omitzero"`
@@ -67,7 +67,7 @@ type Target struct {
 	Key string `json:"key,omitempty"`
 }
 
-// Setting is what an override sets. A nil field keeps what the rule has.
+// Setting holds the values of an override. A nil field keeps that of the rule.
 type Setting struct {
 	// Requests are hits per window, Budget is the overage budget in parts per
 	// million, of a rule that has one.

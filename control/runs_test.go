@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/crdt"
 )
 
-// witness is a node with two processes that say that they are one daemon.
+// witness is a node with two processes that claim to be one daemon.
 type witness struct {
 	t        *testing.T
 	node     *Node
@@ -97,7 +97,7 @@ func (w *witness) pass(d time.Duration, runs ...int) {
 	}
 }
 
-// dead reports whether the id is dead, with the event that says why.
+// dead reports whether the id is dead, with the event that has the reason.
 func (w *witness) dead() bool { return w.node.Dead(w.identity[0].Key.ID()) }
 
 // A later run counts at once when the process of the former one is gone, and

@@ -48,7 +48,7 @@ func (l *ledger) old(s *Sender) bool {
 	return false
 }
 
-// receives hands a message to a daemon, and checks what it counts: nothing of
+// receives hands a message to a daemon, and checks that it counts nothing of
 // an id that its record declares dead, and of each id one run after the other.
 // A run that was displaced never counts again.
 func (w *world) receives(to *machine, m *Message) {

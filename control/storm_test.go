@@ -67,7 +67,7 @@ func storm(t *testing.T, seed uint64) {
 			if m.up && m.writing == nil && m.durable {
 				m.disk = m.node.Snapshot()
 			}
-		case 16: // the disk becomes what it was some time ago
+		case 16: // an earlier state of the disk comes back
 			disks = false
 			copied := slices.Clone(m.disk)
 			w.run(time.Duration(draw(10_000)) * time.Millisecond)

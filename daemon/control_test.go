@@ -24,7 +24,7 @@ func TestControlBegins(t *testing.T) {
 			r.start()
 			time.Sleep(700 * time.Millisecond)
 		}
-		// The first message of a daemon counts, whoever knows the other first.
+		// The first message counts, whichever daemon knows the other one first.
 		w.within(20*time.Second, "all are connected", w.whole)
 		w.within(2*time.Second, "all know each other", func() bool {
 			return !slices.ContainsFunc(w.residents, func(r *resident) bool { return !w.met(r.name, 5) })
@@ -169,7 +169,7 @@ func TestControlDamage(t *testing.T) {
 	})
 }
 
-// The journal does not grow without bound, and a restart reads what a rewrite
+// The journal does not grow without bound, and a restart reads the result of a rewrite
 // left.
 func TestControlCompacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

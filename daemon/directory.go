@@ -62,7 +62,7 @@ func (d *directory) region(name string) *remote {
 }
 
 // reached returns the members that this daemon has had a stream to, itself
-// among them. What is sent to others is lost.
+// among them. Messages to others are lost.
 func (d *directory) reached(members []gossip.Member) []gossip.Member {
 	was := d.streamed
 	d.streamed = make(map[crdt.Incarnation]bool, len(members))

@@ -57,7 +57,7 @@ func (s *Storage) journal() journal.Config {
 }
 
 // readJournal opens the journal and returns how an acceptor starts with it.
-// Also if it can only be read, the start has what is stored.
+// Also if it can only be read, the start has the stored state.
 func (s *Storage) readJournal(r *Recovery) (*journal.Journal, quorum.Start, error) {
 	file, kept, err := journal.Open(s.journal())
 	if kept == nil {

@@ -309,7 +309,7 @@ func TestCircuitsInOrder(t *testing.T) {
 }
 
 // TestOpenOnFailingDisk opens the acceptor on disks that are full or fail. It
-// does not vote, and what is stored stays: a later attempt finds it.
+// does not vote, and the stored state stays: a later attempt finds it.
 func TestOpenOnFailingDisk(t *testing.T) {
 	broken := errors.New("input/output error")
 	for name, faults := range map[string]simdisk.Faults{

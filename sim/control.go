@@ -180,7 +180,8 @@ func (d *Daemon) postControl(w *World, m *control.Message) {
 	}
 }
 
-// originOf returns what the streams of a process prove: here they are trusted.
+// originOf returns the identity that the streams of a process prove: here they
+// are trusted.
 func originOf(d *Daemon) replica.Origin {
 	o := replica.Origin{}
 	if len(d.incarnations) > 0 {

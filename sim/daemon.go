@@ -137,7 +137,7 @@ func (d *Daemon) Acceptor() *quorum.Acceptor {
 // Auditors read its record.
 func (d *Daemon) ControlLog() *control.Node { return d.control }
 
-// LostDisk reports whether the machine may have forgotten what it stored: a
+// LostDisk reports whether the machine may have lost stored state: a
 // disk of it was lost, a file damaged, or its control log replaced by that of
 // another time or daemon. shared reports whether another daemon got a copy.
 func (d *Daemon) LostDisk() (lost, shared bool) {

@@ -9,7 +9,7 @@ type ControlStats struct {
 	Index    uint64
 	Recovery uint32
 	// LeaderKnown reports that the daemon knows a leader, Votes and Leads that
-	// it votes and leads, Open that it can store what it has to.
+	// it votes and leads, Open that its journal takes writes.
 	LeaderKnown, Votes, Leads, Open bool
 	// Events counts the events since the process started, by kind.
 	Events map[string]uint64

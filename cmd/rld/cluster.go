@@ -195,7 +195,7 @@ func clusterLine(s *api.ClusterState) string {
 	return fmt.Sprintf("Cluster %s: version %s, %s, this daemon is a %s.\n", or(s.ID, "-"), or(s.Version, "-"), leader, s.Daemon.Role)
 }
 
-// problemLines lists what is wrong.
+// problemLines lists the problems.
 func problemLines(s *api.ClusterState) string {
 	var b strings.Builder
 	for _, p := range s.Problems {

@@ -198,10 +198,10 @@ func (r *Report) reachedFounders(s *ControlState) (reached, missing []string) {
 	return reached, missing
 }
 
-// noFounders is what a cluster without founders waits for.
+// noFounders is the missing condition of a cluster without founders.
 const noFounders = "cluster.founders is not set: name 1 to 5 daemons with a state.dir, the same in the settings of all daemons"
 
-// waiting returns what a cluster waits for that has not begun.
+// waiting returns the missing conditions of a cluster that has not begun.
 func (r *Report) waiting(s *ControlState, reached map[string]bool) string {
 	n := 0
 	for _, g := range r.Regions {
@@ -221,7 +221,7 @@ func (r *Report) waiting(s *ControlState, reached map[string]bool) string {
 	return text
 }
 
-// problems returns sentences about what is wrong, each with the remedy.
+// problems returns the problems as sentences, each with its remedy.
 func (r *Report) problems(s *ControlState) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }

@@ -129,7 +129,7 @@ func (a *controlAuditor) forgotten() bool {
 	return slices.ContainsFunc(a.founders, forgets)
 }
 
-// forgets reports whether a daemon may have forgotten what it stored.
+// forgets reports whether a daemon may have lost stored state.
 func forgets(d *sim.Daemon) bool {
 	lost, _ := d.LostDisk()
 	return lost

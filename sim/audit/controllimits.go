@@ -14,7 +14,7 @@ import (
 
 // controlLimits checks the limits that a daemon uses against its record, when
 // this changes: a rule is one of a set in force, and its requests are at most
-// those of such a set, or of an override in force. What is pending only lowers.
+// those of such a set, or of an override in force. Pending limits only lower.
 type controlLimits struct {
 	finding
 	sets map[string]*rules.Set // by hash and sizes

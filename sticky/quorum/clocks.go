@@ -19,7 +19,7 @@ type Lead struct {
 
 // clocks is the latest measurement of the clocks of all daemons. The clock of
 // this daemon alone ends no window for good: it may be wrong by hours, and
-// other voters copy what it ended.
+// other voters copy the end.
 type clocks struct {
 	at     time.Duration
 	offset int64 // max_offset in milliseconds

@@ -25,8 +25,8 @@ type crowd struct {
 	lost     uint64
 }
 
-// crowdOwner counts one key as sticky/lease does: what others consumed, and
-// what it consumed itself since then.
+// crowdOwner counts one key as sticky/lease does: the consumption of others, and
+// its own since then.
 type crowdOwner struct {
 	Proposer
 	self        crdt.Incarnation
@@ -123,7 +123,7 @@ func (w *crowd) advance(o *crowdOwner) {
 	w.deliver(true)
 }
 
-// consume has an owner use what it may.
+// consume has an owner use all that it may.
 func (w *crowd) consume(o *crowdOwner) {
 	for o.others+o.own < o.Held().Amount(crowdWindow) && rapid.Bool().Draw(w.t, "hit") {
 		o.own++
@@ -187,7 +187,7 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
-// TestOverflowIsReported tells owners that a watermark is shared, until its
+// TestOverflowIsReported informs owners that a watermark is shared, until its
 // window is over.
 func TestOverflowIsReported(t *testing.T) {
 	g := newRig(t, Start{First: true})

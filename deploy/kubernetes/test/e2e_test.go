@@ -18,7 +18,7 @@ import (
 // firstStart is what README.md adds to an overlay for the first start.
 const firstStart = "\ncomponents: [../base/first-start]\n"
 
-// cluster is real daemons, started as the manifests say.
+// cluster holds real daemons that are started with the manifests.
 type cluster struct {
 	*node
 	t        *testing.T

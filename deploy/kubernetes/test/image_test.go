@@ -20,7 +20,7 @@ import (
 // root is the folder of the repository, as tests see it.
 const root = "../../.."
 
-// dockerfile is what the tests need of a Dockerfile.
+// dockerfile is the part of a Dockerfile that the tests need.
 type dockerfile struct {
 	build      string // the command that builds the binary
 	builder    string // the image in which it runs

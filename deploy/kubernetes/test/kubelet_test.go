@@ -17,7 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// node does what a kubelet does for containers: it makes volumes, resolves the
+// node acts as a kubelet does for containers: it makes volumes, resolves the
 // environment and the arguments, and starts processes. Instead of mounts and
 // network namespaces it replaces texts: paths below a mount by those of the
 // volume, 0.0.0.0 and 127.0.0.1 by the address of the pod, and names by

@@ -65,7 +65,7 @@ func (p *process) begin() error {
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // whoever stops it looks at the state
+			_ = p.cmd.Wait() // its caller looks at the state
 			close(p.ended)
 		}
 	}()

@@ -19,7 +19,7 @@ import (
 // and leaves the membership.
 const leave = 25 * time.Second
 
-// problems collects what is wrong with an overlay.
+// problems collects the faults of an overlay.
 type problems []string
 
 func (p *problems) add(format string, args ...any) { *p = append(*p, fmt.Sprintf(format, args...)) }
@@ -33,7 +33,7 @@ func TestRelations(t *testing.T) {
 	}
 }
 
-// check returns what is wrong between the objects of an overlay. drain is not
+// check returns the faults between the objects of an overlay. drain is not
 // among it, since only the settings have it.
 func (o *overlay) check() (found problems) {
 	for _, p := range o.pods() {

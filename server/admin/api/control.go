@@ -59,7 +59,7 @@ type ClusterDaemon struct {
 	AgeSeconds *float64 `json:"age_seconds"`
 }
 
-// ClusterDaemonRole is what a daemon does in the control log.
+// ClusterDaemonRole is the part of a daemon in the control log.
 type ClusterDaemonRole string
 
 // The roles.
