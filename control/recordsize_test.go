@@ -62,7 +62,8 @@ func fullRecord(t *testing.T) *Record {
 	return r
 }
 
-// TestRecordBytes checks the bytes that a voter stores for 1,000 rules and 200 daemons:
+// TestRecordBytes checks the bytes that a voter stores for 1,000 rules and 200
+// daemons:
 // the record, and the snapshot of raft, which contains it once more.
 func TestRecordBytes(t *testing.T) {
 	r := fullRecord(t)

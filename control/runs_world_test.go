@@ -48,8 +48,8 @@ func (l *ledger) old(s *Sender) bool {
 	return false
 }
 
-// receives hands a message to a daemon, and checks that it counts nothing of
-// an id that its record declares dead, and of each id one run after the other.
+// receives hands a message to a daemon, and checks that it counts no message of
+// an id that its record declares dead, and one run after the other of each id.
 // A run that was displaced never counts again.
 func (w *world) receives(to *machine, m *Message) {
 	n, s := to.node, &m.Sender

@@ -125,8 +125,6 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 		is := c.node.Identity()
 		c.identity.Store(&is)
 		renewed = true
-		c.log.Error("the id of this daemon has ended, since its disk is older than it was, or a copy of it runs elsewhere: "+
-			"the daemon goes on under a new id", "event", "control", "former", ready.Former.String(), "id", c.node.ID().String())
 	}
 	c.name(ready.Events)
 	switch {

@@ -169,8 +169,47 @@ func TestControlDamage(t *testing.T) {
 	})
 }
 
-// The journal does not grow without bound, and a restart reads the result of a rewrite
-// left.
+// A daemon whose journal is put back from an older copy goes on under a new id,
+// which its streams prove: all daemons agree with it again.
+func TestControlOldDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newControlWorld(t, 1, []string{"us-0", "eu-0", "ap-0"}, "us", "eu", "ap")
+		w.start()
+		w.within(10*time.Second, "all know each other", func() bool { return w.met("us-0", 2) })
+		w.init("us-0", "us", "eu", "ap")
+		w.within(10*time.Second, "all have the record", func() bool { return w.equal(1) })
+		eu := w.find("eu-0")
+		w.kill(eu)
+		path := w.folders["eu-0"].Path(replica.ControlFile)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		eu.start()
+		w.note("us-0", "after the copy")
+		w.within(20*time.Second, "all have the command", func() bool { return w.equal(2) })
+		id := w.state("eu-0").Status.ID
+		w.kill(eu)
+		if err := os.WriteFile(path, old, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		eu.start()
+		w.within(30*time.Second, "eu-0 has another id", func() bool { return w.state("eu-0").Status.ID != id })
+		w.within(30*time.Second, "all agree again", func() bool {
+			s, o := w.state("eu-0").Status, w.state("us-0").Status
+			return s.Version == o.Version && s.Hash == o.Hash && !s.Starting
+		})
+		if r := w.state("us-0").Record; r.DeadID(id) == nil {
+			t.Error("the record does not have the id among the dead ones")
+		}
+		if n := len(eu.lines("the control log on disk is older")); n != 1 {
+			t.Errorf("%d lines of the log about the old disk, want 1", n)
+		}
+	})
+}
+
+// The journal does not grow without bound: a restart reads the result of its
+// rewrites.
 func TestControlCompacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newControlWorld(t, 1, []string{"us-0"}, "us")

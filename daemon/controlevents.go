@@ -39,11 +39,14 @@ var controlTexts = map[control.EventKind]struct {
 	control.Split:          {slog.LevelError, "a peer follows another recovery: choose one, and run rld cluster recover there"},
 	control.ForeignCluster: {slog.LevelError, "a peer belongs to another cluster: correct its addresses, or give it a new state.dir"},
 	control.FoundersDiffer: {slog.LevelError, "cluster.founders or the regions differ: give all daemons the same"},
-	control.OldDisk:        {slog.LevelError, "the control log on disk is older than it was: this daemon goes on under a new id"},
+	control.OldDisk:        {slog.LevelError, "the control log on disk is older than it was, or has a copy elsewhere: this daemon goes on under a new id"},
+	control.IDEnded:        {slog.LevelError, "an id of a daemon does not count any more"},
 	control.Rejected:       {slog.LevelWarn, "content of the control log is rejected"},
 	control.Abstains:       {slog.LevelError, "the voter of this daemon stopped until the next start: report it, and restart the daemon"},
 	control.StoreFailed:    {slog.LevelError, "the control log cannot be stored: check the disk of state.dir"},
 	control.StoreMended:    {slog.LevelInfo, "the control log can be stored again"},
+	control.LimitsInForce:  {slog.LevelInfo, "limits of the control log come into force"},
+	control.EmergencyTaken: {slog.LevelWarn, "an emergency override counts"},
 }
 
 // controlQuiet is the least time between two equal lines of the log.

@@ -155,3 +155,12 @@ func TestControlForeignCluster(t *testing.T) {
 		}
 	})
 }
+
+// Each kind of event has a message for the log.
+func TestControlEventTexts(t *testing.T) {
+	for _, k := range control.EventKinds() {
+		if controlTexts[k].text == "" {
+			t.Errorf("%v has no text", k)
+		}
+	}
+}

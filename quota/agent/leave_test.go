@@ -121,8 +121,8 @@ func (r *rig) joined(p *proc) bool {
 	return p.up && e.Has(p.member)
 }
 
-// TestStopStoresOnce: a record that is no more ahead of the clock is no reason to
-// store again and again.
+// TestStopStoresOnce: a record that is no more ahead of the clock is no reason
+// to store again and again.
 func TestStopStoresOnce(t *testing.T) {
 	r := newRig(t, 1, 2)
 	r.boot()

@@ -25,8 +25,8 @@ type crowd struct {
 	lost     uint64
 }
 
-// crowdOwner counts one key as sticky/lease does: the consumption of others, and
-// its own since then.
+// crowdOwner counts one key as sticky/lease does: the consumption of others,
+// and its own since then.
 type crowdOwner struct {
 	Proposer
 	self        crdt.Incarnation
