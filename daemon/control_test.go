@@ -205,6 +205,9 @@ func TestControlOldDisk(t *testing.T) {
 		if n := len(eu.lines("the control log on disk is older")); n != 1 {
 			t.Errorf("%d lines of the log about the old disk, want 1", n)
 		}
+		if all := w.find("us-0").lines("protocol error"); len(all) != 0 {
+			t.Errorf("messages under the new id came on streams of the former one: %v", all)
+		}
 	})
 }
 
