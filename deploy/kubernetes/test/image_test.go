@@ -152,7 +152,7 @@ func TestImage(t *testing.T) {
 func TestBinary(t *testing.T) {
 	f, err := elf.Open(binary)
 	if err != nil {
-		t.Skipf("not a binary of Linux: %v", err)
+		t.Fatalf("not a binary of Linux: %v", err)
 	}
 	defer f.Close()
 	for _, p := range f.Progs {

@@ -55,9 +55,7 @@ var (
 // certificates, and returns the Secrets that README.md makes of them.
 func makeSecrets(t testing.TB) map[string]map[string][]byte {
 	t.Helper()
-	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("there is no openssl here")
-	}
+	needOpenSSL(t)
 	script := scriptBlock.FindStringSubmatch(readFile(t, "../../regions/README.md"))
 	if script == nil {
 		t.Fatal("deploy/regions/README.md has no commands that make keys")
@@ -81,6 +79,19 @@ func makeSecrets(t testing.TB) map[string]map[string][]byte {
 		secrets[s[1]] = files
 	}
 	return secrets
+}
+
+// needOpenSSL installs openssl on a Debian machine, as root, if it is missing.
+func needOpenSSL(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("openssl"); err == nil {
+		return
+	}
+	_ = exec.Command("apt-get", "update").Run() // the next command has the error
+	out, err := exec.Command("apt-get", "install", "-y", "--no-install-recommends", "openssl").CombinedOutput()
+	if err != nil {
+		t.Fatalf("install openssl, which makes the keys of the manifests: apt-get: %v\n%s", err, out)
+	}
 }
 
 // container is a container that can be started.
