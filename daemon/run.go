@@ -284,6 +284,7 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	if errors.Is(context.Cause(ctx), errKilled) {
 		err = d.cutOff(e)
 	} else {
+		d.stopServing(e, err)
 		err = errors.Join(err, d.stop(e))
 	}
 	cancel()
@@ -297,6 +298,7 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 // serveWhenReady keeps the gRPC health status equal to ready. A daemon may lose
 // its name after it was ready.
 func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
+	defer e.grpc.SetServing(false)
 	for up := d.ready() == nil; ; up = !up {
 		e.grpc.SetServing(up)
 		changed := func() bool { return d.state.Load() != serving || (d.ready() == nil) != up }
@@ -306,14 +308,23 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	}
 }
 
-// stop drains the edges, sends the last counts to peers, and leaves the
-// cluster.
-func (d *daemon) stop(e *edges) error {
+// stopServing reports that the daemon is not ready, and lets its callers move
+// to others while it still answers. After an error of a listener it does not
+// wait.
+func (d *daemon) stopServing(e *edges, failed error) {
 	d.Log.Info("stopping", "delay", d.Config.Shutdown.Delay, "timeout", d.Config.Drain)
+	e.grpc.SetServing(false)
 	if d.cluster != nil {
 		d.cluster.retire()
 	}
-	time.Sleep(d.Config.Shutdown.Delay)
+	if failed == nil {
+		time.Sleep(d.Config.Shutdown.Delay)
+	}
+}
+
+// stop drains the edges, sends the last counts to peers, and leaves the
+// cluster.
+func (d *daemon) stop(e *edges) error {
 	err := e.stop(d.Config.Drain)
 	if d.cluster == nil {
 		return err

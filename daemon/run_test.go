@@ -150,6 +150,33 @@ func TestStopUnderLoadLosesNoCall(t *testing.T) {
 	}
 }
 
+// A daemon that stops answers calls for a while, although it reports that it is
+// not ready.
+func TestShutdownDelay(t *testing.T) {
+	c := testConfig(t, oneRule)
+	c.Shutdown.Delay = 3 * time.Second
+	r := startDaemon(t, c)
+	cc := dial(t, r.edges.grpcAddr())
+	serving := func() bool {
+		out, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.Status == healthpb.HealthCheckResponse_SERVING
+	}
+	if !serving() {
+		t.Fatal("not serving")
+	}
+	r.stop()
+	await.True(t, "the daemon reports that it is not ready", func() bool { return r.ready() != nil && !serving() })
+	if _, err := rldv1.NewRateLimiterClient(cc).Check(t.Context(), question("me")); err != nil {
+		t.Fatalf("a call in the delay: %v", err)
+	}
+	if err := r.wait(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func unaryLoad(c rldv1.RateLimiterClient, user string, answered *atomic.Uint64) {
 	for {
 		if _, err := c.Check(context.Background(), question(user)); err != nil {
