@@ -42,7 +42,7 @@ func (w *world) key() [16]byte {
 		b = binary.AppendVarint(b, w.now[i])
 		b = append(b, fmt.Sprint(w.dead[i])...)
 		r := w.stored[i]
-		b = binary.AppendVarint(b, r.Bounds.Window)
+		b = binary.AppendVarint(binary.AppendVarint(b, r.Bounds.Window), r.SettledFrom)
 		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Epochs)))
 		for x := range w.cur[i] {
 			b = append(b, byte(w.cur[i][x]), byte(w.past[i][x]))
@@ -63,7 +63,7 @@ func (w *world) key() [16]byte {
 	for _, id := range w.star {
 		b = appendID(b, id)
 	}
-	b = append(b, byte(w.crashes), byte(w.lapses))
+	b = append(b, byte(w.crashes), byte(w.stops), byte(w.lapses))
 	h := sha256.Sum256(b)
 	return [16]byte(h[:16])
 }

@@ -26,6 +26,7 @@ type world struct {
 	cur, past [][]uint64
 	star      []ID // by window: the greatest least epoch of any share
 	crashes   int
+	stops     int
 	lapses    int
 }
 
@@ -38,9 +39,12 @@ type setup struct {
 	joiners   []uint64
 	clock     int64 // the last instant of every clock
 	carry     int64
-	crashes   int // restarts with the record
-	lapses    int // losses of the record
-	kills     int // deaths
+	crashes   int   // restarts with the record
+	stops     int   // calls of Stop
+	ahead     int64 // of the clock, that records are
+	lapses    int   // losses of the record
+	kills     int   // deaths
+	parts     bool  // amounts are weights, as those of daemons are: see Part
 	prune     bool
 	late      bool // extensions may be delivered late
 	// ride lets epochs travel with what refers to them only. Knowing an epoch
@@ -72,7 +76,7 @@ const (
 )
 
 func newWorld(s *setup) *world {
-	w := &world{setup: s, crashes: s.crashes, lapses: s.lapses, star: make([]ID, s.clock+1)}
+	w := &world{setup: s, crashes: s.crashes, stops: s.stops, lapses: s.lapses, star: make([]ID, s.clock+1)}
 	for _, m := range s.genesis.Members {
 		w.join(m.ID)
 	}
@@ -98,7 +102,7 @@ func (w *world) join(id uint64) {
 }
 
 func (w *world) extend(i int) {
-	w.store(i, w.tables[i].Extend(w.now[i]))
+	w.store(i, w.tables[i].Extend(w.now[i]+w.ahead))
 }
 
 func (w *world) store(i int, r Record) {
@@ -143,6 +147,9 @@ func (w *world) actions() []string {
 		w.grantActions(i, add)
 		if w.crashes > 0 {
 			add("crash %d", i)
+		}
+		if w.stops > 0 && t.stopped == never {
+			add("stop %d", i)
 		}
 		if w.lapses > 0 && w.mutation == mutationAmnesia {
 			add("lapse %d", i)
@@ -301,6 +308,10 @@ func (w *world) do(act string) {
 		must(t.TakeExtension(w.grants[n]))
 	case "crash":
 		w.crash(i)
+	case "stop":
+		w.stops--
+		t.Stop(w.now[i])
+		w.extend(i)
 	case "lapse":
 		w.lapse(i)
 	case "kill":
@@ -401,6 +412,10 @@ func (w *world) share(t *Table, x int64) uint64 {
 		return s * (*last)[len(*last)-1].Total() / w.genesis.Total()
 	case mutationRaiseNow:
 		s, _ := t.Share(0, x, 0)
+		return s
+	}
+	if w.parts {
+		s, _ := t.Part(w.genesis.Total(), x, w.carry)
 		return s
 	}
 	s, _ := usable(t, x, w.carry, w.broken).Share(0, x, w.carry)
