@@ -17,7 +17,7 @@ func TestExploreParts(t *testing.T) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			s.parts, s.genesis = true, pair
-			n, all, bad := explore(newWorld(s), 60_000)
+			n, all, bad := explore(newWorld(s), worldStates)
 			t.Logf("%d states, all: %v", n, all)
 			if bad != nil {
 				t.Error(bad)
