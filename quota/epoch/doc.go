@@ -32,6 +32,9 @@
 //     how far it ever did. After that window, the acknowledgement of a dead
 //     participant is not needed. A member that reaches too few others loses its
 //     rights after the horizon.
+//   - Members without a disk extend nobody's horizon where others can, and need
+//     the extensions of others also where only one or two have a disk. So when
+//     all of them die at once, those with a disk reclaim their shares.
 //   - Without a horizon, and in epochs of one or two members, a share is given
 //     up only by the participant itself, or by an operator with an epoch that
 //     retires it. This is safe only if the operator is right: the participant

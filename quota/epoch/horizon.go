@@ -94,13 +94,16 @@ func (t *Table) TakeExtension(x Extension) error {
 // extendedUntil returns the last window that enough others have extended the
 // owner's horizon to under e; never where none is needed.
 func (t *Table) extendedUntil(e *entry) int64 {
-	need := e.extensionsNeeded() - 1 // without the owner
-	if need <= 0 {
+	need := e.extensionsNeeded(t.owner)
+	if need == 0 {
 		return never
+	}
+	if k, ok := e.rank(t.owner); ok && e.extends(k) {
+		need-- // the owner itself
 	}
 	var ends []int64
 	for _, g := range t.extensions {
-		if !e.ID.Before(g.Under) && e.Has(g.By) {
+		if k, ok := e.rank(g.By); ok && e.extends(k) && !e.ID.Before(g.Under) {
 			ends = append(ends, g.Until)
 		}
 	}

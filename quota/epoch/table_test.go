@@ -430,7 +430,7 @@ func TestSplit(t *testing.T) {
 			if !equal {
 				w = rapid.Uint64Range(0, 1<<40).Draw(t, "weight")
 			}
-			e.Members = append(e.Members, Member{uint64(i), w})
+			e.Members = append(e.Members, Member{ID: uint64(i), Amount: w})
 		}
 		amount := rapid.OneOf(rapid.Uint64Range(0, 100), rapid.Uint64()).Draw(t, "amount")
 		more := amount + rapid.Uint64Range(0, 100).Draw(t, "more")
