@@ -106,8 +106,8 @@ func TestDisklessDieAtOnce(t *testing.T) {
 	}
 }
 
-// TestDisklessExtendNobody: only members with a disk extend horizons, as long as
-// there is one.
+// TestDisklessExtendNobody: only members with a disk extend horizons, as long
+// as there is one.
 func TestDisklessExtendNobody(t *testing.T) {
 	for _, durable := range []bool{true, false} {
 		g := Epoch{Horizon: 30_000, Members: diskless(amounts(1, 10, 2, 10, 3, 10, 4, 10), 2, 3, 4)}
