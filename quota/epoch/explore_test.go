@@ -259,6 +259,7 @@ func randomSetup(seed uint64) *setup {
 	}
 	s := &setup{
 		clock: int64(2 + rng.IntN(4)), carry: int64(rng.IntN(2)),
+		lead:    int64(rng.IntN(3)),
 		crashes: rng.IntN(3), prune: rng.IntN(2) == 0, ride: rng.IntN(2) == 0,
 		late: rng.IntN(2) == 0,
 	}

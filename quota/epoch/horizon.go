@@ -72,6 +72,9 @@ func (t *Table) TakeExtension(x Extension) error {
 	if !t.named(x.By) {
 		return fmt.Errorf("horizon extension by %d: %w", x.By, ErrUnknown)
 	}
+	if !slices.ContainsFunc(t.entries, func(e entry) bool { return e.Has(t.owner) && !e.ID.Before(x.Under) }) {
+		return nil // it counts for no known epoch, and the one before may
+	}
 	find := func() (int, bool) {
 		return slices.BinarySearchFunc(t.extensions, x.By, func(x Extension, by uint64) int {
 			return cmp.Compare(x.By, by)

@@ -42,6 +42,7 @@ type setup struct {
 	crashes   int   // restarts with the record
 	stops     int   // calls of Stop
 	ahead     int64 // of the clock, that records are
+	lead      int64 // of the clock, that acknowledgements are
 	lapses    int   // losses of the record
 	kills     int   // deaths
 	parts     bool  // amounts are weights, as those of daemons are: see Part
@@ -278,7 +279,7 @@ func (w *world) do(act string) {
 		if w.mutation == mutationLower {
 			t.top = ID{}
 		}
-		a, r, err := t.Acknowledge(w.proposals[n].ID, w.now[i], nil)
+		a, r, err := t.Acknowledge(w.proposals[n].ID, w.now[i]+w.lead, nil)
 		must(err)
 		if w.mutation == mutationCurrent {
 			a.From--
