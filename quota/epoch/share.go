@@ -75,7 +75,7 @@ func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
 		least = min(least, past[i].amountOf(rule))
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; i == lo || t.counts(e, x) {
+		if e := &t.entries[i]; t.counts(e, x) {
 			least = min(least, e.AmountOf(rule, t.owner))
 		}
 	}
@@ -102,19 +102,20 @@ func (t *Table) partOf(amount uint64, lo int, x int64) uint64 {
 		least = min(least, past[i].split(amount))
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; i == lo || t.counts(e, x) {
+		if e := &t.entries[i]; t.counts(e, x) {
 			least = min(least, e.Split(amount, t.owner))
 		}
 	}
 	return least
 }
 
-// counts reports whether an epoch above the least one counts in the windows that
-// start at x: not one that the owner acknowledged for later windows alone. So
-// the owner keeps an amount until the epoch that takes it is in force. Nobody
-// can settle the epoch for x or earlier, and who gets the amount waits for its
-// own history besides. A region is bound by the acknowledgements of all its
-// daemons, also by those that this daemon has no part in.
+// counts reports whether an epoch, the least one that counts or one above,
+// counts in the windows that start at x: not one that the owner acknowledged
+// for later windows alone. So the owner keeps an amount until the epoch that
+// takes it is in force. Nobody can settle the epoch for x or earlier, and who
+// gets the amount waits for its own history besides. A region is bound by the
+// acknowledgements of all its daemons, also by those that this daemon has no
+// part in.
 func (t *Table) counts(e *entry, x int64) bool {
 	return t.regional || e.own.ID == (ID{}) || e.own.From <= x || e.from <= x
 }
@@ -138,12 +139,12 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; !e.Has(t.owner) && (i == lo || t.counts(e, x)) {
+		if e := &t.entries[i]; !e.Has(t.owner) && t.counts(e, x) {
 			return 0, ReasonLeftOut
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; (i == lo || t.counts(e, x)) && t.extendedUntil(e) < x {
+		if e := &t.entries[i]; t.counts(e, x) && t.extendedUntil(e) < x {
 			return 0, ReasonAlone
 		}
 	}
