@@ -20,9 +20,9 @@
 //     leaves out can use an older epoch there: neither the predecessor, nor an
 //     epoch that an acknowledging member had acknowledged before.
 //   - The min rule. A share is the least amount of all known epochs from the
-//     greatest settled one upward. So a decrease takes effect immediately, or
-//     from the window on for which the participant acknowledged it, and an
-//     increase waits for proof that all others have decreased. This is the
+//     greatest settled one upward. So a decrease takes effect from the window
+//     on for which the participant acknowledged it, and an increase waits for
+//     proof that all others have decreased. This is the
 //     demarcation protocol of Barbara and Garcia-Molina (1994), used to divide
 //     escrow rights. An increase also waits for as long as the history of an
 //     algorithm reaches back.

@@ -72,10 +72,12 @@ func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
 	}
 	least, past := uint64(Whole), t.pastFrom(lo)
 	for i := range past {
-		least = min(least, past[i].amountOf(rule))
+		if past[i].counts <= x {
+			least = min(least, past[i].amountOf(rule))
+		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; t.counts(e, x) {
+		if e := &t.entries[i]; t.countsFrom(e) <= x {
 			least = min(least, e.AmountOf(rule, t.owner))
 		}
 	}
@@ -99,25 +101,35 @@ func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
 func (t *Table) partOf(amount uint64, lo int, x int64) uint64 {
 	least, past := amount, t.pastFrom(lo)
 	for i := range past {
-		least = min(least, past[i].split(amount))
+		if past[i].counts <= x {
+			least = min(least, past[i].split(amount))
+		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; t.counts(e, x) {
+		if e := &t.entries[i]; t.countsFrom(e) <= x {
 			least = min(least, e.Split(amount, t.owner))
 		}
 	}
 	return least
 }
 
-// counts reports whether an epoch, the least one that counts or one above,
-// counts in the windows that start at x: not one that the owner acknowledged
-// for later windows alone. So the owner keeps an amount until the epoch that
-// takes it is in force. Nobody can settle the epoch for x or earlier, and who
-// gets the amount waits for its own history besides. A region is bound by the
-// acknowledgements of all its daemons, also by those that this daemon has no
-// part in.
-func (t *Table) counts(e *entry, x int64) bool {
-	return t.regional || e.own.ID == (ID{}) || e.own.From <= x || e.from <= x
+// countsFrom returns the first window in which an epoch counts where it is
+// not below the least one that counts, never for none. An epoch that the
+// owner has not acknowledged, or acknowledged for later windows alone, does
+// not count. So the owner keeps an amount until the epoch that takes it is
+// in force: nobody can settle the epoch for an earlier window before the
+// owner's horizon ends. Who gets the amount waits for its own history
+// besides. A region is bound by the acknowledgements of all its daemons,
+// also by those that this daemon has no part in.
+func (t *Table) countsFrom(e *entry) int64 {
+	_, retired := e.retired(t.owner)
+	switch {
+	case t.regional || retired || e.mine && e.own.ID == (ID{}):
+		return always
+	case e.own.ID != (ID{}):
+		return min(e.own.From, e.from)
+	}
+	return e.from
 }
 
 // lowest returns the place of the least epoch that counts for a window, or the
@@ -139,12 +151,12 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; !e.Has(t.owner) && t.counts(e, x) {
+		if e := &t.entries[i]; !e.Has(t.owner) && t.countsFrom(e) <= x {
 			return 0, ReasonLeftOut
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if e := &t.entries[i]; t.counts(e, x) && t.extendedUntil(e) < x {
+		if e := &t.entries[i]; t.countsFrom(e) <= x && t.extendedUntil(e) < x {
 			return 0, ReasonAlone
 		}
 	}

@@ -76,9 +76,9 @@ func wantSettled(t testing.TB, id ID, from int64, tables ...*Table) {
 	}
 }
 
-// TestMove follows one epoch: it decreases immediately, increases when all have
-// acknowledged, one carry later where history reaches back, and the older epoch
-// is pruned when no window needs it.
+// TestMove follows one epoch: it decreases from the windows on for which it was
+// acknowledged, increases when all have acknowledged, one carry later where
+// history reaches back, and the older epoch is pruned when no window needs it.
 func TestMove(t *testing.T) {
 	g := genesis(0, 1, 50, 2, 50)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
@@ -88,9 +88,11 @@ func TestMove(t *testing.T) {
 	}
 	wantShare(t, a, 1000, 0, 50, ReasonEpoch)
 	exchange(t, a, b)
-	wantShare(t, b, 1000, 0, 20, ReasonEpoch)
+	wantShare(t, b, 1000, 0, 50, ReasonEpoch)
 	acknowledge(t, a, e.ID, 1500)
 	acknowledge(t, b, e.ID, 1700)
+	wantShare(t, b, 1700, 0, 50, ReasonEpoch)
+	wantShare(t, b, 1701, 0, 20, ReasonEpoch)
 	exchange(t, a, b)
 	wantShare(t, a, 1700, 0, 50, ReasonEpoch)
 	wantShare(t, a, 1701, 0, 80, ReasonEpoch)
