@@ -93,11 +93,19 @@ func TestMove(t *testing.T) {
 	acknowledge(t, b, e.ID, 1700)
 	wantShare(t, b, 1700, 0, 50, ReasonEpoch)
 	wantShare(t, b, 1701, 0, 20, ReasonEpoch)
+	if got := a.BelievedPart(2, 100, 1701, 0); got != 50 {
+		t.Errorf("b is believed to hold %d before its acknowledgement arrived, want 50", got)
+	}
 	exchange(t, a, b)
 	wantShare(t, a, 1700, 0, 50, ReasonEpoch)
 	wantShare(t, a, 1701, 0, 80, ReasonEpoch)
 	wantShare(t, a, 2000, 1000, 50, ReasonEpoch)
 	wantShare(t, a, 3000, 1000, 80, ReasonEpoch)
+	for _, x := range []int64{1700, 1701} {
+		if got, want := a.BelievedPart(2, 100, x, 0), uint64(20+30*(1701-x)); got != want {
+			t.Errorf("b is believed to hold %d in window %d, want %d", got, x, want)
+		}
+	}
 	if s, from := a.Settled(); s.ID != e.ID || from != 1701 {
 		t.Errorf("settled %v from %d", s.ID, from)
 	}
