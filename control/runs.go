@@ -29,9 +29,9 @@ const (
 	maxDead   = 256
 	// deadAtOnce bounds the ids that a daemon asks to declare dead at a time.
 	deadAtOnce = 4
-	// nonceWithin is how long a run has to answer a nonce, or the least election
-	// timeout if that is longer, as messages are slow then. nonceEach is the
-	// time between two attempts.
+	// nonceWithin is how long a run has to answer a nonce, or the least
+	// election timeout if that is longer, as messages are slow then. nonceEach
+	// is the time between two attempts.
 	nonceWithin = 2 * time.Second
 	nonceEach   = 200 * time.Millisecond
 )
