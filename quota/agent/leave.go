@@ -14,7 +14,7 @@ func (a *Agent) Leave() {
 // daemon is settled, or no daemon is left that may propose one.
 func (a *Agent) Left() bool {
 	top := newest(a.local)
-	return top.Settled && !top.Epoch.Has(a.member) || !slices.ContainsFunc(a.links, func(l *link) bool {
+	return top.Settled && !top.Epoch.Has(a.cfg.Self) || !slices.ContainsFunc(a.links, func(l *link) bool {
 		return l.local && l.ready && l.alive(a.at)
 	})
 }
