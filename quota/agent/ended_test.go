@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -307,6 +308,34 @@ func TestRemoveWhatAPendingEpochWaitsFor(t *testing.T) {
 	r.run(5 * time.Second)
 	r.removeDaemon(second)
 	r.until(15*time.Second, "the others hold all", r.whole)
+	r.safe()
+}
+
+// TestLeaverDies: a daemon of two dies while it leaves, before it acknowledged
+// the epoch without it. The record states that it is dead from a window on.
+func TestLeaverDies(t *testing.T) {
+	r := newRig(t, 1, 2, 1)
+	r.boot()
+	r.run(5 * time.Second)
+	a, dead := r.find("a1"), r.find("a2")
+	r.slow = func(p *proc) time.Duration {
+		if p == dead {
+			return time.Second
+		}
+		return 0
+	}
+	r.leave(dead, 0)
+	r.until(5*time.Second, "an epoch leaves it out", func() bool { return !newest(a.local).Epoch.Has(dead.id()) })
+	r.crash(dead)
+	r.run(30 * time.Second)
+	if newest(a.local).Settled {
+		t.Fatal("the share of a daemon is reclaimed without its acknowledgement")
+	}
+	r.removeDaemon(dead)
+	r.until(15*time.Second, "the other one holds all", r.whole)
+	if want := r.record.dead; !slices.Equal(newest(a.local).Epoch.Retired, want) {
+		t.Errorf("retired %+v, want %+v", newest(a.local).Epoch.Retired, want)
+	}
 	r.safe()
 }
 
