@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
@@ -32,6 +34,7 @@ type rightsLoop struct {
 	// open opens the record. fault is why the disk cannot be used now.
 	open func() (a *agent.Agent, fault, err error)
 
+	regions []agent.Region
 	lock    io.Closer // locks the folder while the process runs, nil while the disk fails
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
@@ -60,9 +63,11 @@ func (d *daemon) openAgent() error {
 		f.unread = true
 		d.Log.Error("the record of rights cannot be read: this daemon holds no rights, and tries again every "+
 			replica.RetryAfter.String()+"; repair the disk", "event", "rights_failed", "error", fault)
-		a, err = agent.New(d.agentConfig(), agent.Start{Generation: 1, Fence: math.MaxInt64 / 2})
+		c := d.agentConfig()
+		c.Self = math.MaxUint64 // it holds nothing and exchanges nothing
+		a, err = agent.New(c, agent.Start{})
 	}
-	f.loop.Agent = a
+	f.loop.Agent, f.regions = a, d.agentConfig().Genesis
 	return err
 }
 
@@ -99,18 +104,27 @@ func (d *daemon) closeState() {
 
 // newAgent returns the agent as its record has it, or the fault of the disk.
 func (d *daemon) newAgent() (a *agent.Agent, fault, err error) {
-	start, found, err := d.agent.storage.OpenRights()
+	record, found, err := d.agent.storage.OpenRights()
 	switch {
 	case err != nil:
 		return nil, nil, fmt.Errorf("state.dir: %w", err)
 	case found.Fault != nil:
 		return nil, found.Fault, nil
 	}
-	if found.Found == replica.Missing {
+	c, start := d.agentConfig(), agent.Start{Record: record}
+	switch {
+	case record != nil:
+		c.Self = record.Local.Owner
+	case d.Config.Rights.FirstStart:
+		start.Found = slices.Contains(c.Founders, c.Self)
+	default:
 		d.Log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+
 			"it holds no rights before the other daemons have admitted it", "file", found.File)
+		c.Self = rendezvous.Mix(c.Self + uint64(d.agent.storage.Fence))
 	}
-	a, err = agent.New(d.agentConfig(), start)
+	if a, err = agent.New(c, start); err == nil {
+		a.Confirm()
+	}
 	return a, nil, err
 }
 
@@ -118,20 +132,23 @@ func (d *daemon) newAgent() (a *agent.Agent, fault, err error) {
 func (d *daemon) agentConfig() agent.Config {
 	c := &d.Config
 	rc := agent.Config{
-		Region: c.Region, Name: c.Name, Daemons: c.Rights.Daemons,
-		DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
+		Region: c.Region, Name: c.Name, Self: rendezvous.Hash("daemon", c.Name), Generation: rendezvous.Hash("region", c.Region),
+		DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period, Horizon: c.Rights.DaemonHorizon.Milliseconds(),
+	}
+	for _, name := range c.Rights.Daemons {
+		rc.Founders = append(rc.Founders, rendezvous.Hash("daemon", name))
 	}
 	if rc.DaemonHorizon == 0 {
 		rc.DaemonHorizon = -1
 	}
 	for _, name := range c.RegionNames() {
-		r := agent.Region{Name: name}
+		r := agent.Region{Name: name, ID: rendezvous.Hash("region", name)}
 		for _, known := range c.Regions {
 			if known.Name == name {
-				r.Weight, r.Added = uint64(known.Weight), known.Added
+				r.Weight = uint64(known.Weight)
 			}
 		}
-		rc.Regions = append(rc.Regions, r)
+		rc.Genesis = append(rc.Genesis, r)
 	}
 	return rc
 }
@@ -197,6 +214,9 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 		}
 		ready = l.Turn(at.Mono, now)
 	})
+	if e := ready.Proposal; e != nil {
+		f.do(func(a *agent.Agent) { a.Regions(f.regions, []epoch.Epoch{*e}) })
+	}
 	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
 		err := f.storage.StoreRights(ready.Store)
 		f.with(func(l *replica.RightsLoop) { ready = l.Stored(at.Mono, err) })

@@ -65,28 +65,26 @@ const (
 	Damaged
 )
 
-// OpenRights reads the record of the rights agent. It refuses a damaged record,
-// and that of another daemon. If the disk fails, Recovery has the Fault, and
-// the agent cannot start: the driver calls it again later.
-func (s *Storage) OpenRights() (agent.Start, Recovery, error) {
+// OpenRights reads the record of the rights agent, nil for a Missing file. It
+// refuses a damaged record, and that of another daemon. If the disk fails,
+// Recovery has the Fault, and the agent cannot start: the driver calls it again
+// later.
+func (s *Storage) OpenRights() (*agent.Stored, Recovery, error) {
 	r := Recovery{File: s.Folder.Path(RightsFile)}
 	data, err := s.Folder.ReadFile(RightsFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.First:
-		r.Found = NeverRan
-		return agent.Start{First: true}, r, nil
 	case errors.Is(err, fs.ErrNotExist):
 		r.Found = Missing
-		return agent.Start{Generation: uint64(s.Fence), Fence: s.Fence}, r, nil
+		return nil, r, nil
 	case err != nil:
 		r.Fault = err
-		return agent.Start{}, r, nil
+		return nil, r, nil
 	}
 	stored, err := wire.DecodeStored(data, s.Owner.Cluster, s.Owner.Name)
 	if err != nil {
-		return agent.Start{}, r, fmt.Errorf("%s: %w", r.File, err)
+		return nil, r, fmt.Errorf("%s: %w", r.File, err)
 	}
-	return agent.Start{Record: stored}, r, nil
+	return stored, r, nil
 }
 
 // StoreRights replaces the record of the rights agent. When it returns without

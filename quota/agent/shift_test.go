@@ -70,23 +70,6 @@ func TestLongWindow(t *testing.T) {
 	r.safe()
 }
 
-// TestAddedRegion: a region that came later holds 0 until it is returned.
-func TestAddedRegion(t *testing.T) {
-	r := newRig(t, 1, 1, 1, 1)
-	r.cfg.Regions[2].Added = true
-	r.boot()
-	r.run(5 * time.Second)
-	c := r.find("c1")
-	if got := r.base(c, 0); got != 0 || !r.whole() {
-		t.Errorf("%d held by the region added, %d by all", got, r.held(0))
-	}
-	if err := r.find("a1").ReturnRegion("c"); err != nil {
-		t.Fatal(err)
-	}
-	r.until(3*time.Second, "returned", func() bool { return r.base(c, 0) > 3000 && r.whole() })
-	r.safe()
-}
-
 // TestPins: weights that an operator sets apply at once, and demand does not
 // change them.
 func TestPins(t *testing.T) {
