@@ -116,6 +116,7 @@ func genRights(t *rapid.T) *agent.Message {
 	if rapid.Bool().Draw(t, "local") {
 		m.Daemons, m.HasVotes = genSection(t), []uint64{0, 5}
 		m.Leaving = rapid.Bool().Draw(t, "leaving")
+		m.Diskless = rapid.Bool().Draw(t, "diskless")
 		for range rapid.IntRange(0, 2).Draw(t, "votes") {
 			m.Votes = append(m.Votes, epoch.Vote{
 				Daemon: rapid.Uint64().Draw(t, "daemon"), Ack: genAck(t),

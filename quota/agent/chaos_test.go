@@ -90,7 +90,8 @@ func (c *chaos) harm() string {
 		c.cuts = nil
 		return "mend"
 	case n < 16 && len(c.daemons) < 12:
-		return "join " + c.join(p.region).name
+		diskless := c.cfg.DaemonHorizon > 0 && c.rng.IntN(2) == 0
+		return fmt.Sprint("join ", c.add(p.region, diskless).name, " diskless ", diskless)
 	case n < 18 && !q.up:
 		c.removeDaemon(q)
 		return "remove " + q.name
@@ -136,6 +137,17 @@ func (c *chaos) heal() {
 	c.run(time.Second)
 	for _, g := range c.cfg.Genesis {
 		_ = c.addRegion(c.daemons[0], g.Name, 300_000) // or it is there
+	}
+}
+
+// removeFormer states that the former ids of daemons without a disk are
+// stopped. Where a daemon with a disk was removed, too few may be left to
+// reclaim the shares of those.
+func (c *chaos) removeFormer() {
+	for _, p := range c.daemons {
+		for i := 1; p.diskless && i <= p.ids; i++ {
+			c.removeID(p.id() - uint64(i))
+		}
 	}
 }
 
@@ -217,6 +229,10 @@ func TestChaosHeals(t *testing.T) {
 		c.demand = nil
 		for !c.whole() && c.at-healed < 30*time.Second {
 			c.run(100 * time.Millisecond)
+		}
+		if !c.whole() {
+			c.removeFormer()
+			c.run(20 * time.Second)
 		}
 		if !c.whole() {
 			c.replace()

@@ -33,6 +33,9 @@ type Config struct {
 	// Self is this daemon as a participant of its region's epochs, not 0. A
 	// daemon that lost its record has another one.
 	Self uint64
+	// Diskless daemons lose their record when they stop, and start again with
+	// another Self. Those with a disk extend their horizons.
+	Diskless bool
 	// Generation is the region of this daemon as a participant of the epochs of
 	// regions.
 	Generation uint64

@@ -25,6 +25,7 @@ type link struct {
 	member    uint64
 	ready     bool
 	leaving   bool
+	diskless  bool
 	tables    [2]known
 	votes     []uint64         // fingerprints of the votes it has
 	extension *epoch.Extension // to send

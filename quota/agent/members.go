@@ -69,10 +69,24 @@ func (a *Agent) proposeDaemons() {
 	}
 	e := epoch.Epoch{Horizon: a.cfg.horizon(), Retired: retired}
 	for _, id := range want {
-		e.Members = append(e.Members, epoch.Member{ID: id, Amount: 1})
+		e.Members = append(e.Members, epoch.Member{ID: id, Amount: 1, Diskless: a.diskless(&top, id)})
 	}
 	a.tryPropose(daemonTable, e, fmt.Sprintf("%d daemons instead of %d", len(want), len(top.Epoch.Members)))
 	m.differs = -1
+}
+
+// diskless reports whether a participant has no disk, by its own message or the
+// newest epoch.
+func (a *Agent) diskless(top *epoch.EntryView, id uint64) bool {
+	if id == a.cfg.Self {
+		return a.cfg.Diskless
+	}
+	for _, l := range a.links {
+		if l.local && l.member == id {
+			return l.diskless
+		}
+	}
+	return slices.ContainsFunc(top.Epoch.Members, func(m epoch.Member) bool { return m.ID == id && m.Diskless })
 }
 
 // live returns the participants that are ready and alive, ascending, and notes
@@ -178,23 +192,17 @@ func (m *members) retirements(pending []epoch.Retirement) []epoch.Retirement {
 // horizons.
 func (m *members) reclaimable(live []uint64, retired func(id uint64) bool) bool {
 	settled := settledID(m.local)
+	refuses := func(id uint64) bool { return slices.Contains(live, id) }
 	for i := range m.local.Len() {
 		k := m.local.At(i)
 		if k.Epoch.ID.Before(settled) {
 			continue
 		}
-		silent, left, n := 0, 0, len(k.Epoch.Members)
 		for _, member := range k.Epoch.Members {
-			switch {
-			case slices.Contains(live, member.ID):
-			case retired(member.ID):
-				left++
-			default:
-				silent++
+			id := member.ID
+			if !refuses(id) && !retired(id) && !k.Epoch.Reclaimable(id, refuses) {
+				return false
 			}
-		}
-		if silent > 0 && (k.Epoch.Horizon == 0 || n <= 2 || silent+left > n/3) {
-			return false
 		}
 	}
 	return true

@@ -28,6 +28,8 @@ type Message struct {
 	// Leaving reports whether the sender will stop soon: the next epoch of its
 	// region must leave it out. It is not Ready then.
 	Leaving bool
+	// Diskless is Config.Diskless of the sender.
+	Diskless bool
 
 	// Regions is about the epochs of regions. Daemons is about those of the
 	// region's daemons, and Votes are the votes of these; both are empty across

@@ -35,7 +35,7 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	}
 	l.receivedAt = at
 	if m.Stamp >= l.stamp {
-		l.stamp, l.ready, l.leaving = m.Stamp, m.Ready, m.Leaving
+		l.stamp, l.ready, l.leaving, l.diskless = m.Stamp, m.Ready, m.Leaving, m.Diskless
 		if l.member = m.Member; l.local {
 			a.names.remember(m.Member, m.Name)
 		}

@@ -115,6 +115,9 @@ func (r *rig) afterAll() int64 { return dawn + r.at.Milliseconds() + afterAll }
 func (r *rig) removeDaemon(p *proc) { r.removeID(p.id()) }
 
 func (r *rig) removeID(id uint64) {
+	if slices.ContainsFunc(r.record.dead, func(d epoch.Retirement) bool { return d.ID == id }) {
+		return
+	}
 	r.record.dead = append(slices.Clone(r.record.dead), epoch.Retirement{ID: id, From: r.afterAll()})
 }
 

@@ -75,6 +75,7 @@ type window struct {
 
 // proc is a daemon, and its disk.
 type proc struct {
+	diskless bool
 	*Agent
 	name, region string
 	self         crdt.Incarnation
@@ -132,7 +133,7 @@ func newRig(t *testing.T, seed uint64, n ...int) *rig {
 // config returns the configuration of a daemon in a generation of its region.
 func (r *rig) config(p *proc, generation uint64) Config {
 	c := r.cfg
-	c.Region, c.Name, c.Self, c.Generation = p.region, p.name, p.id(), generation
+	c.Region, c.Name, c.Self, c.Generation, c.Diskless = p.region, p.name, p.id(), generation, p.diskless
 	c.Founders, c.Horizon = r.record.founders[generation], c.horizon()
 	return c
 }
@@ -147,8 +148,13 @@ func (r *rig) boot() {
 }
 
 // join adds a daemon that is no founder. Its name has three letters.
-func (r *rig) join(region string) *proc {
-	p := &proc{name: fmt.Sprintf("%s%02d", region, len(r.daemons)), region: region}
+func (r *rig) join(region string) *proc { return r.add(region, false) }
+
+// joinDiskless adds a daemon without a disk.
+func (r *rig) joinDiskless(region string) *proc { return r.add(region, true) }
+
+func (r *rig) add(region string, diskless bool) *proc {
+	p := &proc{name: fmt.Sprintf("%s%02d", region, len(r.daemons)), region: region, diskless: diskless}
 	r.daemons = append(r.daemons, p)
 	r.start(p)
 	return p
@@ -176,9 +182,10 @@ func (r *rig) crash(p *proc) {
 	p.up, p.downAt, p.Agent, p.writing, p.leaving = false, r.at, nil, nil, 0
 }
 
-// restart starts a daemon from its disk, or without memory when it is lost.
+// restart starts a daemon from its disk, or without memory when it is lost or
+// there is none.
 func (r *rig) restart(p *proc, lost bool) {
-	if lost {
+	if lost || p.diskless {
 		p.disk = nil
 		if r.forget != nil {
 			r.forget(p)

@@ -64,7 +64,7 @@ func (a *Agent) message(l *link) (Message, bool) {
 	l.revision = a.changes
 	m := Message{
 		From: a.self, To: l.peer.ID, Region: a.cfg.Region, Name: a.cfg.Name, Stamp: a.stamp,
-		Member: a.cfg.Self, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving,
+		Member: a.cfg.Self, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving, Diskless: a.cfg.Diskless,
 	}
 	if known := a.demand.latest(l); known != nil {
 		m.Heard = known.period

@@ -103,6 +103,18 @@ func beyondHorizon(e, older *entry, id uint64) int64 {
 	return sat.AddInt(horizons[need-1], 1)
 }
 
+// Reclaimable reports whether the share of a participant that is silent can be
+// reclaimed while the refusing ones acknowledge an epoch without it.
+func (e Epoch) Reclaimable(id uint64, refuse func(id uint64) bool) bool {
+	g, n := e.extensionsNeeded(id), 0
+	for i, m := range e.Members {
+		if m.ID != id && e.extends(i) && refuse(m.ID) {
+			n++
+		}
+	}
+	return g > 0 && n >= e.extenders()-g+1
+}
+
 // ack returns the acknowledgement of e by the participant.
 func (e *entry) ack(by uint64) (Ack, bool) {
 	i, ok := slices.BinarySearchFunc(e.acks, by, compareAck)

@@ -57,7 +57,9 @@ type RightsFrame struct {
 	// The period up to which the sender has the receiver's demand.
 	HasPeriod uint64 `protobuf:"varint,18,opt,name=has_period,json=hasPeriod,proto3" json:"has_period,omitempty"`
 	// The sender will stop soon.
-	Leaving       bool `protobuf:"varint,19,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Leaving bool `protobuf:"varint,19,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// The sender has no disk.
+	Diskless      bool `protobuf:"varint,20,opt,name=diskless,proto3" json:"diskless,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -214,6 +216,13 @@ func (x *RightsFrame) GetHasPeriod() uint64 {
 func (x *RightsFrame) GetLeaving() bool {
 	if x != nil {
 		return x.Leaving
+	}
+	return false
+}
+
+func (x *RightsFrame) GetDiskless() bool {
+	if x != nil {
+		return x.Diskless
 	}
 	return false
 }
@@ -1051,7 +1060,7 @@ var File_rld_v1_rights_proto protoreflect.FileDescriptor
 
 const file_rld_v1_rights_proto_rawDesc = "" +
 	"\n" +
-	"\x13rld/v1/rights.proto\x12\x06rld.v1\"\xb6\x04\n" +
+	"\x13rld/v1/rights.proto\x12\x06rld.v1\"\xd2\x04\n" +
 	"\vRightsFrame\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x16\n" +
@@ -1073,7 +1082,8 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"demandHits\x12\x1d\n" +
 	"\n" +
 	"has_period\x18\x12 \x01(\x04R\thasPeriod\x12\x18\n" +
-	"\aleaving\x18\x13 \x01(\bR\aleavingJ\x04\b\a\x10\b\"\xf2\x01\n" +
+	"\aleaving\x18\x13 \x01(\bR\aleaving\x12\x1a\n" +
+	"\bdiskless\x18\x14 \x01(\bR\bdisklessJ\x04\b\a\x10\b\"\xf2\x01\n" +
 	"\rRightsSection\x12$\n" +
 	"\x04base\x18\x01 \x01(\v2\x10.rld.v1.RightsIDR\x04base\x12*\n" +
 	"\asettled\x18\x02 \x01(\v2\x10.rld.v1.RightsIDR\asettled\x12\x10\n" +
