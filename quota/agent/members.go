@@ -69,19 +69,19 @@ func (a *Agent) proposeDaemons() {
 	}
 	e := epoch.Epoch{Horizon: a.cfg.horizon(), Retired: retired}
 	for _, id := range want {
-		e.Members = append(e.Members, epoch.Member{ID: id, Amount: 1, Diskless: a.diskless(&top, id)})
+		e.Members = append(e.Members, epoch.Member{ID: id, Amount: 1, Diskless: m.diskless(id, a.cfg.Diskless, &top, a.links)})
 	}
 	a.tryPropose(daemonTable, e, fmt.Sprintf("%d daemons instead of %d", len(want), len(top.Epoch.Members)))
 	m.differs = -1
 }
 
 // diskless reports whether a participant has no disk, by its own message or the
-// newest epoch.
-func (a *Agent) diskless(top *epoch.EntryView, id uint64) bool {
-	if id == a.cfg.Self {
-		return a.cfg.Diskless
+// newest epoch. own is that of this daemon.
+func (m *members) diskless(id uint64, own bool, top *epoch.EntryView, ls links) bool {
+	if id == m.member {
+		return own
 	}
-	for _, l := range a.links {
+	for _, l := range ls {
 		if l.local && l.member == id {
 			return l.diskless
 		}
