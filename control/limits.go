@@ -113,7 +113,8 @@ type Supplier struct {
 // SupplierOf is a source of rules.
 type SupplierOf string
 
-// The sources: the log, or the files and services that each daemon reads.
+// The sources: the rule sets of the log in the domains that they have, or the
+// files and services that each daemon reads.
 const (
 	SupplierLog   SupplierOf = "log"
 	SupplierLocal SupplierOf = "local"
@@ -136,7 +137,8 @@ func (l *Limits) Set(hash string) *RuleSet {
 	return &l.Sets[i]
 }
 
-// SupplierOf returns the supplier of a domain.
+// SupplierOf returns the supplier of a domain: SupplierLog unless an entry named
+// another one. Until a rule set of the log has the domain, files supply it.
 func (l *Limits) SupplierOf(domain string) SupplierOf {
 	i, known := l.supplier(domain)
 	if !known {

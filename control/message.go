@@ -30,9 +30,9 @@ type Sender struct {
 	// Leader is the leader of the control log as far as it knows, zero for
 	// none.
 	Leader ID `json:"leader,omitzero"`
-	// Stored is the version that it has stored, and Region the one that all
-	// daemons of its region have stored that may hold rights. Both are zero
-	// while no limits are pending.
+	// Stored is the version that it has stored and whose limits it uses, and
+	// Region the one that all daemons of its region have that may hold rights.
+	// Both are zero while no limits are pending.
 	Stored Version `json:"stored,omitzero"`
 	Region Version `json:"region,omitzero"`
 	// Emergencies is a hash of the emergency overrides that it has, 0 for none.

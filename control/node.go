@@ -316,7 +316,7 @@ func (n *Node) sender() Sender {
 		s.Applied = n.raft.applied
 	}
 	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
-		s.Stored, s.Region = n.limits.stored, n.limits.ofRegion()
+		s.Stored, s.Region = n.limits.has(), n.limits.ofRegion()
 	}
 	s.Emergencies = n.emergencies.digest
 	return s

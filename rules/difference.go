@@ -1,6 +1,9 @@
 package rules
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Difference is a rule that two sets differ in.
 type Difference struct {
@@ -107,4 +110,26 @@ func (r *replacer) level(nodes []Node) []Node {
 		out[i] = n
 	}
 	return out
+}
+
+// Union returns the domains of a set, and those of another one that it lacks.
+// It returns one of the two if that has all of them.
+func Union(over, under *Set) (*Set, error) {
+	missing := func(s, of *Set) []DomainNode {
+		var all []DomainNode
+		for _, d := range of.nodes {
+			if s.Domain(d.Name) == nil {
+				all = append(all, d)
+			}
+		}
+		return all
+	}
+	more := missing(over, under)
+	switch {
+	case len(more) == 0:
+		return over, nil
+	case len(over.nodes) == 0:
+		return under, nil
+	}
+	return NewSet(append(slices.Clone(over.nodes), more...))
 }
