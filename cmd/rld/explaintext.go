@@ -131,7 +131,7 @@ func limitInForce(l *api.LimitInForce) string {
 	for _, is := range []struct {
 		so   bool
 		text string
-	}{{l.Quota, "quota"}, {l.Shadow, "shadow"}, {l.Override, "came with the call"}} {
+	}{{l.Quota, "quota"}, {l.Shadow, "shadow"}, {l.Override, "came with the call"}, {l.Blocked, "blocked by an operator"}} {
 		if is.so {
 			parts = append(parts, is.text)
 		}
