@@ -42,6 +42,7 @@ type LimitsAgent struct {
 	// is sent again, and wait the time after that.
 	reported    [2]Version
 	again, wait time.Duration
+	askAgain    time.Duration
 	proposed    Number // the command that brings limits into force
 }
 
@@ -70,6 +71,17 @@ func (a *LimitsAgent) begin(n *Node, former []Limits) {
 // when all of them have stored them. Until the first call they are the live
 // daemons of the region.
 func (a *LimitsAgent) Holders(ids []ID) { a.holders = slices.Clone(ids) }
+
+// Revision identifies all that Effective depends on, beside the time.
+type Revision struct {
+	record      *Record
+	emergencies Number
+}
+
+// Revision returns the present revision.
+func (a *LimitsAgent) Revision() Revision {
+	return Revision{a.node.record, a.node.emergencies.digest}
+}
 
 // InUse states that the limits of Effective decide all later calls of this
 // daemon. The record is the one that was there when Effective was called.
@@ -236,6 +248,31 @@ func (a *LimitsAgent) waits(v Version) []string {
 		}
 	}
 	return out
+}
+
+// MaxWaits bounds the names of Sender.Waits.
+const MaxWaits = 8
+
+// waitsSent returns the part of waits that messages of the leader contain.
+func (a *LimitsAgent) waitsSent(v Version) []string {
+	all := a.waits(v)
+	all = all[:min(len(all), MaxWaits)]
+	for i := range all {
+		all[i] = shorten(all[i], maxText/4)
+	}
+	return all
+}
+
+// Ask asks the leader what pending limits wait for: Status.Waits has the answer
+// a round trip later. It asks once in Config.Retry at most.
+func (a *LimitsAgent) Ask() {
+	n := a.node
+	p := n.byID(n.leader())
+	if n.record == nil || n.leads() || p == nil || n.record.Limits.Pending() == (Version{}) || n.at < a.askAgain {
+		return
+	}
+	a.askAgain = n.at + n.cfg.Retry
+	n.send(p, Message{Ask: n.number()})
 }
 
 // turn reports the acknowledged version, and brings pending limits into force.

@@ -35,6 +35,9 @@ type Sender struct {
 	// Both are zero while no limits are pending.
 	Stored Version `json:"stored,omitzero"`
 	Region Version `json:"region,omitzero"`
+	// Waits names the regions and daemons that pending limits wait for, at most
+	// MaxWaits, in messages of the leader.
+	Waits []string `json:"waits,omitempty"`
 	// Emergencies is a hash of the emergency overrides that it has, 0 for none.
 	Emergencies Number `json:"emergencies,omitzero"`
 }

@@ -317,6 +317,9 @@ func (n *Node) sender() Sender {
 	}
 	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
 		s.Stored, s.Region = n.limits.has(), n.limits.ofRegion()
+		if n.leads() {
+			s.Waits = n.limits.waitsSent(n.record.Limits.Pending())
+		}
 	}
 	s.Emergencies = n.emergencies.digest
 	return s
