@@ -94,6 +94,8 @@ type Config struct {
 	// are those of the settings, by name, for the founding.
 	Control Control
 	Regions []control.FirstRegion
+	// Limits are the limits that decide calls. It is set where Control is.
+	Limits Limits
 	// WorstRule returns the rule that used most of its bound; nil for a daemon
 	// alone.
 	WorstRule func() *api.RuleUse
