@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,9 +18,10 @@ import (
 //
 // A daemon that was not counted must store the version before it holds rights.
 // Each acknowledgement of the epoch that gives it rights contains the version
-// that the acknowledging daemon has stored and uses (Sender.Stored). The joining daemon
-// stores the greatest of these versions, and holds nothing before. So it has
-// stored all that its region acknowledged before it was counted.
+// that the acknowledging daemon has stored and uses (Sender.Stored). The
+// joining daemon stores the greatest of these versions, and holds nothing
+// before. So it has stored all that its region acknowledged before it was
+// counted.
 type LimitsAgent struct {
 	node *Node
 	// local are the rules of files, and whole is the union of each set of the
@@ -141,23 +143,34 @@ func (a *LimitsAgent) step(l *Limits, i int) (*rules.Set, error) {
 	return a.with(set)
 }
 
-// Overruled returns the domains of files that have other rules in the latest
-// set of the log: the files do not count there.
-func (a *LimitsAgent) Overruled() ([]string, error) {
-	if a.node.record == nil {
-		return nil, nil
-	}
+// DomainSource is the source of the rules of a domain.
+type DomainSource struct {
+	Domain string
+	From   SupplierOf
+	// Overruled reports that the files of this daemon have other rules of the
+	// domain than the log, and do not count.
+	Overruled bool
+}
+
+// Domains returns the domains of the latest rules of the log, and of the files
+// of this daemon, by name.
+func (a *LimitsAgent) Domains() ([]DomainSource, error) {
 	set, err := a.latest()
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var all []DomainSource
+	for _, name := range set.Domains() {
+		overruled := a.local.Domain(name) != nil && !rules.SameDomain(set, a.local, name)
+		all = append(all, DomainSource{name, SupplierLog, overruled})
+	}
 	for _, name := range a.local.Domains() {
-		if set.Domain(name) != nil && !rules.SameDomain(set, a.local, name) {
-			out = append(out, name)
+		if set.Domain(name) == nil {
+			all = append(all, DomainSource{Domain: name, From: SupplierLocal})
 		}
 	}
-	return out, nil
+	slices.SortFunc(all, func(a, b DomainSource) int { return cmp.Compare(a.Domain, b.Domain) })
+	return all, nil
 }
 
 // keep keeps the limits of a record whose end a recovery dropped. They survive

@@ -254,6 +254,9 @@ func (x *emergencies) active() []Emergency {
 	return all
 }
 
+// Emergencies returns the emergency overrides that count and are no entries.
+func (a *LimitsAgent) Emergencies() []Emergency { return a.node.emergencies.active() }
+
 // entered reports whether an emergency override became an entry.
 func (r *Record) entered(id Number) bool {
 	return slices.ContainsFunc(r.Limits.Entered, func(e Entered) bool { return e.ID == id })

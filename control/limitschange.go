@@ -198,17 +198,35 @@ func (a *LimitsAgent) differences(set *rules.Set) ([]rules.Difference, error) {
 	return rules.Differences(was, is), nil
 }
 
-// Compare returns the differences of a rule set from the rules that are
-// applied now, as a command to apply it would make them.
-func (a *LimitsAgent) Compare(s *RuleSet) ([]rules.Difference, error) {
+// Compare returns the differences that a change of the rules would make.
+func (a *LimitsAgent) Compare(c *RulesChange) ([]rules.Difference, error) {
 	if a.node.record == nil {
 		return nil, ErrNoCluster
+	}
+	s, err := a.node.record.Limits.wanted(c)
+	if err != nil {
+		return nil, err
 	}
 	set, err := a.parse(s, a.sizes())
 	if err != nil {
 		return nil, err
 	}
 	return a.differences(set)
+}
+
+// Try returns the text of a command, and the error with which a leader would
+// refuse it that has the record and the clock of this daemon.
+func (a *LimitsAgent) Try(r Request) (string, error) {
+	n := a.node
+	if n.record == nil {
+		return "", ErrNoCluster
+	}
+	e := n.record.entry(&r)
+	e.Command.At = n.wall
+	if err := a.lookUpChange(e); err != nil {
+		return "", err
+	}
+	return n.record.check(e)
 }
 
 // lookUpInForce sets the times from which pending limits are in force.
@@ -247,10 +265,10 @@ func (a *LimitsAgent) lookUpInForce(c *InForce) error {
 // latest returns the active rules.
 func (a *LimitsAgent) latest() (*rules.Set, error) {
 	n := a.node
-	s := n.record.Limits.Latest()
-	if s == nil {
+	if n.record == nil || n.record.Limits.Latest() == nil {
 		return rules.NewSet(nil)
 	}
+	s := n.record.Limits.Latest()
 	return n.limits.parse(n.record.Limits.Set(s.Set), s.Sizes)
 }
 

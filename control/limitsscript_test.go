@@ -139,12 +139,14 @@ func (s *script) limits(m *machine) string {
 		return err.Error()
 	}
 	out := describeSet(e.Set)
-	overruled, err := m.node.Limits().Overruled()
+	domains, err := m.node.Limits().Domains()
 	if err != nil {
 		return err.Error()
 	}
-	if len(overruled) > 0 {
-		out += fmt.Sprintf("files do not count in %s\n", strings.Join(overruled, ", "))
+	for _, o := range domains {
+		if o.Overruled {
+			out += fmt.Sprintf("files do not count in %s\n", o.Domain)
+		}
 	}
 	for _, k := range e.Keys {
 		out += "key " + strings.TrimLeft(k.Key, "0")

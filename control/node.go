@@ -326,7 +326,7 @@ func (n *Node) sender() Sender {
 }
 
 // leader returns the leader of the log as far as this daemon knows: by its own
-// vote, or by the latest word of a voter.
+// vote, or by the latest message of a live leader.
 func (n *Node) leader() ID {
 	if n.record == nil {
 		return ID{}
@@ -339,7 +339,8 @@ func (n *Node) leader() ID {
 	var best *peer
 	for _, p := range n.peers {
 		same := p.version.Recovery == n.record.Version.Recovery
-		if same && p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		if same && live && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}

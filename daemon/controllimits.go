@@ -54,7 +54,8 @@ func newActiveLimits(e *Engine, put func(*rules.Set, map[crdt.Key]bool), log *sl
 // of limits is due: the clock of windows may jump.
 const limitsPoll = time.Second
 
-// limitsAgain is the time after which limits that cannot be used are read again.
+// limitsAgain is the time after which limits are read again that could not be
+// used.
 const limitsAgain = 10 * time.Second
 
 // follow makes the control log supply limits, and puts those of its record in
@@ -85,8 +86,8 @@ func (l *activeLimits) count() int {
 	return len(l.set.Rules())
 }
 
-// files sets the rules of files, or of the examples in the binary, and puts them
-// in force as far as the control log leaves it to them.
+// files sets the rules of files, or of the examples in the binary, and puts
+// them in force as far as the control log leaves it to them.
 func (l *activeLimits) files(set *rules.Set, examples bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,12 +174,12 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 	if err != nil {
 		return nil, nil, err
 	}
-	overruled, err := a.Overruled()
+	domains, err := a.Domains()
 	if err != nil {
 		return nil, nil, err
 	}
 	l.next = e.Next
-	l.overruled(overruled)
+	l.describe(domains)
 	return e.Set, e.Keys, nil
 }
 
@@ -192,25 +193,23 @@ func (l *activeLimits) fail(err error) {
 	}
 }
 
-// overruled notes and logs the domains whose files do not count. The caller
-// holds l.mu.
-func (l *activeLimits) overruled(domains []string) {
-	for _, name := range domains {
-		if !slices.Contains(l.state.Overruled, name) {
+// describe notes the sources of domains, and logs the domains whose files do not
+// count. The caller holds l.mu.
+func (l *activeLimits) describe(domains []control.DomainSource) {
+	for _, d := range domains {
+		if d.Overruled && !slices.Contains(l.state.Domains, d) {
 			l.log.Warn("files of limits differ from the control log in a domain, and do not count there: "+
-				"apply them with rld limits apply, or remove them", "event", "limits", "domain", name)
+				"apply them with rld limits apply, or remove them", "event", "limits", "domain", d.Domain)
 		}
 	}
-	l.state.Overruled = domains
+	l.state.Domains = domains
 }
 
 // State returns the state for status pages.
 func (l *activeLimits) State() report.LimitsState {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := l.state
-	out.Overruled = slices.Clone(out.Overruled)
-	return out
+	return l.state
 }
 
 // blockedKeys returns the keys that overrides block, nil for none.

@@ -285,14 +285,16 @@ func TestLimitsOfDisk(t *testing.T) {
 		eu := w.find("eu-0")
 		const other = "domain: other\ndescriptors:\n  - {key: host, rate_limit: {unit: minute, requests_per_unit: 7}}\n"
 		w.read("eu-0", edgeRules(70))
-		if got := w.active["eu-0"].State(); !slices.Equal(got.Overruled, []string{"edge"}) || !w.have(40) {
+		want := []control.DomainSource{{Domain: "edge", From: control.SupplierLog, Overruled: true}}
+		if got := w.active["eu-0"].State(); !slices.Equal(got.Domains, want) || !w.have(40) {
 			t.Errorf("%+v, %v requests", got, w.requests())
 		}
 		if n := len(eu.lines("files of limits differ")); n != 1 {
 			t.Errorf("%d lines of the log about the files, want 1", n)
 		}
 		w.read("eu-0", other)
-		if got := w.active["eu-0"].State(); len(got.Overruled) != 0 || eu.engine.Rules().Domain("other") == nil || !w.have(40) {
+		want = []control.DomainSource{{Domain: "edge", From: control.SupplierLog}, {Domain: "other", From: control.SupplierLocal}}
+		if got := w.active["eu-0"].State(); !slices.Equal(got.Domains, want) || eu.engine.Rules().Domain("other") == nil || !w.have(40) {
 			t.Errorf("%+v, %v requests, rules %v", got, w.requests(), eu.engine.Rules().Domains())
 		}
 		for _, r := range w.residents {

@@ -132,6 +132,7 @@ func (d *daemon) build() error {
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
 		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.Log,
+		SharedKeys: d.Secret != nil,
 	}
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d.engine, d.agent, &d.Config)

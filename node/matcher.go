@@ -110,8 +110,8 @@ func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 	return st.Rule
 }
 
-// block replaces the limit of descriptor i, a copy of its own or that of a rule,
-// by one that admits nothing.
+// block replaces the limit of descriptor i, a copy of its own or that of a
+// rule, by one that admits nothing.
 func (c *Call) block(i int) {
 	st := &c.Statuses[i]
 	blocked := st.Limit.Blocked()

@@ -68,8 +68,8 @@ descriptors:
 	}
 }
 
-// TestBlockedKeys: each call of a blocked key is denied, whatever its limit, and
-// charges nothing. Other keys are not touched. It does not allocate.
+// TestBlockedKeys: each call of a blocked key is denied, whatever its limit,
+// and charges nothing. Other keys are not touched. It does not allocate.
 func TestBlockedKeys(t *testing.T) {
 	r := newRig(t, Default())
 	r.put(t, everyAlgorithm)

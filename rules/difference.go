@@ -8,6 +8,8 @@ import (
 // Difference is a rule that two sets differ in.
 type Difference struct {
 	Domain, Path string
+	// Before and After are its rules, nil for a set that lacks it.
+	Before, After *Rule
 	Effect
 	// Shape: the rule counts or holds rights in another way, or it is in one of
 	// the sets only.
@@ -21,7 +23,7 @@ func Differences(before, after *Set) []Difference {
 	moved := reordered(before, after)
 	for _, r := range after.rules {
 		o := before.byID[r.ID]
-		d := Difference{Domain: r.Domain, Path: r.Path}
+		d := Difference{Domain: r.Domain, Path: r.Path, Before: o, After: r}
 		switch {
 		case o == nil:
 			d.Raises, d.Shape = true, true
@@ -37,7 +39,7 @@ func Differences(before, after *Set) []Difference {
 	}
 	for _, r := range before.rules {
 		if after.byID[r.ID] == nil {
-			all = append(all, Difference{Domain: r.Domain, Path: r.Path, Effect: Effect{Raises: true}, Shape: true})
+			all = append(all, Difference{Domain: r.Domain, Path: r.Path, Before: r, Effect: Effect{Raises: true}, Shape: true})
 		}
 	}
 	return all

@@ -266,6 +266,9 @@ func (r *Report) problems(s *ControlState) []string {
 	if st.Unreported > 0 {
 		say("%d commands that a recovery dropped are not in the history yet", st.Unreported)
 	}
+	if r.Limits != nil {
+		out = append(out, r.limitsProblems(s, new(r.Limits.State()))...)
+	}
 	return out
 }
 
