@@ -193,8 +193,8 @@ func (l *activeLimits) fail(err error) {
 	}
 }
 
-// describe notes the sources of domains, and logs the domains whose files do not
-// count. The caller holds l.mu.
+// describe notes the sources of domains, and logs the domains whose files do
+// not count. The caller holds l.mu.
 func (l *activeLimits) describe(domains []control.DomainSource) {
 	for _, d := range domains {
 		if d.Overruled && !slices.Contains(l.state.Domains, d) {

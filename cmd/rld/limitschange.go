@@ -286,13 +286,13 @@ func differencesText(a *api.LimitsCommandAnswer) string {
 			effect = "new"
 		case d.After == "":
 			effect = "removed"
-		case d.Moves && d.Lowers:
+		case d.Moved && d.Lower:
 			effect = "moved, lower"
-		case d.Moves:
+		case d.Moved:
 			effect = "moved"
-		case d.Raises && d.Lowers:
+		case d.Higher && d.Lower:
 			effect = "lower and higher"
-		case d.Raises:
+		case d.Higher:
 			effect = "higher"
 		}
 		t.row(or(d.Domain, "-"), or(d.Rule, "-"), effect, or(d.Before, "-"), or(d.After, "-"))

@@ -348,6 +348,6 @@ func (r *Report) ControlStats() telemetry.ControlStats {
 	return telemetry.ControlStats{
 		Begun: s.Record != nil, Index: v.Index, Recovery: v.Recovery.Number,
 		LeaderKnown: s.Status.Leader != (control.ID{}), Votes: s.Status.Votes, Leads: s.Status.Leads,
-		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events,
+		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events, Limits: r.limitsStats(&s),
 	}
 }

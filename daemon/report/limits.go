@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/server/admin/api"
+	"github.com/georld/rld/telemetry"
 )
 
 // Limits are the limits that decide the calls of a daemon. Implementations are
@@ -127,6 +128,28 @@ func commandOf(rec *control.Record, is func(*control.Command) bool) *control.Com
 		}
 	}
 	return nil
+}
+
+// limitsStats returns the metrics of the limits of the control log.
+func (r *Report) limitsStats(s *ControlState) telemetry.LimitsStats {
+	out := telemetry.LimitsStats{InUse: s.Status.Used.Index, Pending: s.Status.Pending != (control.Version{})}
+	if s.Record != nil {
+		out.Overrides = len(s.Record.Limits.Overrides)
+		if latest := s.Record.Limits.Latest(); latest != nil {
+			out.Version = latest.Version.Index
+		}
+	}
+	if r.Limits == nil {
+		return out
+	}
+	is := r.Limits.State()
+	out.Unusable = is.Fault != ""
+	for _, d := range is.Domains {
+		if d.Overruled {
+			out.Diverged++
+		}
+	}
+	return out
 }
 
 // limitsProblems returns the problems of limits as sentences, each with its

@@ -121,7 +121,7 @@ func (r *Report) tryLimits(q control.Request) (api.LimitsCommandAnswer, error) {
 	}
 	out.Changed = len(all)
 	for _, d := range all[:min(len(all), api.MaxDifferences)] {
-		x := api.LimitsDifference{Domain: d.Domain, Rule: d.Path, Lowers: d.Lowers, Raises: d.Raises, Moves: d.Shape}
+		x := api.LimitsDifference{Domain: d.Domain, Rule: d.Path, Lower: d.Lowers, Higher: d.Raises, Moved: d.Shape}
 		if d.Before != nil {
 			x.Before = limits.DescribeRule(d.Before)
 		}

@@ -201,9 +201,9 @@ type LimitsDifference struct {
 	// Before and After are its limits as text, "" without the rule.
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Lowers acts at once. Raises waits for all regions; so does Moves, which
-	// changes how the rule counts, or where its rights are.
-	Lowers bool `json:"lowers"`
-	Raises bool `json:"raises"`
-	Moves  bool `json:"moves"`
+	// Lower: a value becomes smaller, which acts at once. Higher waits for all
+	// regions; so does Moved, another way to count, or another place of rights.
+	Lower  bool `json:"lower"`
+	Higher bool `json:"higher"`
+	Moved  bool `json:"moved"`
 }
