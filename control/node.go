@@ -316,14 +316,17 @@ func (n *Node) sender() Sender {
 		s.Applied = n.raft.applied
 	}
 	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
-		s.Stored, s.Region = n.limits.stored, n.limits.ofRegion()
+		s.Stored, s.Region = n.limits.has(), n.limits.ofRegion()
+		if n.leads() {
+			s.Waits = n.limits.waitsSent(n.record.Limits.Pending())
+		}
 	}
 	s.Emergencies = n.emergencies.digest
 	return s
 }
 
 // leader returns the leader of the log as far as this daemon knows: by its own
-// vote, or by the latest word of a voter.
+// vote, or by the latest message of a live leader.
 func (n *Node) leader() ID {
 	if n.record == nil {
 		return ID{}
@@ -336,7 +339,8 @@ func (n *Node) leader() ID {
 	var best *peer
 	for _, p := range n.peers {
 		same := p.version.Recovery == n.record.Version.Recovery
-		if same && p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		if same && live && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}
