@@ -4,6 +4,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota/epoch"
 )
 
 // Peer is a live daemon by membership.
@@ -30,11 +31,14 @@ type Sender struct {
 	// Leader is the leader of the control log as far as it knows, zero for
 	// none.
 	Leader ID `json:"leader,omitzero"`
-	// Stored is the version that it has stored, and Region the one that all
-	// daemons of its region have stored that may hold rights. Both are zero
-	// while no limits are pending.
+	// Stored is the version that it has stored and whose limits it uses, and
+	// Region the one that all daemons of its region have that may hold rights.
+	// Both are zero while no limits are pending.
 	Stored Version `json:"stored,omitzero"`
 	Region Version `json:"region,omitzero"`
+	// Waits names the regions and daemons that pending limits wait for, at most
+	// MaxWaits, in messages of the leader.
+	Waits []string `json:"waits,omitempty"`
 	// Emergencies is a hash of the emergency overrides that it has, 0 for none.
 	Emergencies Number `json:"emergencies,omitzero"`
 }
@@ -108,6 +112,8 @@ type Change struct {
 	Limits *LimitsChange `json:"limits,omitempty"`
 	// Dead declares an id dead. The leader sets its times.
 	Dead *DeadID `json:"dead,omitempty"`
+	// Epoch has other shares of rules than the newest epoch of regions.
+	Epoch *epoch.Epoch `json:"epoch,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

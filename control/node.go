@@ -10,6 +10,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/eventlog"
+	"github.com/georld/rld/quota/epoch"
 )
 
 // Node is the part of one daemon in the control log. It is a state machine
@@ -23,7 +24,11 @@ type Node struct {
 
 	self    storedSelf
 	keys    keys
-	former  ID // that was given up since Ready, zero for none
+	former  ID       // that was given up since Ready, zero for none
+	holds   Version  // of self, as stored
+	settled epoch.ID // see Settled
+	// heard is when a daemon of each region sent its latest message.
+	heard   map[string]time.Duration
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -100,11 +105,11 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	if seed == (Seed{}) {
 		return nil, errors.New("control: no seed: want one of NewSeed")
 	}
-	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}}
+	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}, heard: map[string]time.Duration{}}
 	if start == nil {
 		start = &Start{}
 	}
-	n.self = start.self
+	n.self, n.holds = start.self, start.self.Holds
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
@@ -252,6 +257,9 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return ErrUncounted
 	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
+	if _, known := n.heard[p.Region]; known || len(n.heard) < 2*MaxRegions {
+		n.heard[p.Region] = at
+	}
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
@@ -316,14 +324,17 @@ func (n *Node) sender() Sender {
 		s.Applied = n.raft.applied
 	}
 	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
-		s.Stored, s.Region = n.limits.stored, n.limits.ofRegion()
+		s.Stored, s.Region = n.limits.has(), n.limits.ofRegion()
+		if n.leads() {
+			s.Waits = n.limits.waitsSent(n.record.Limits.Pending())
+		}
 	}
 	s.Emergencies = n.emergencies.digest
 	return s
 }
 
 // leader returns the leader of the log as far as this daemon knows: by its own
-// vote, or by the latest word of a voter.
+// vote, or by the latest message of a live leader.
 func (n *Node) leader() ID {
 	if n.record == nil {
 		return ID{}
@@ -336,7 +347,8 @@ func (n *Node) leader() ID {
 	var best *peer
 	for _, p := range n.peers {
 		same := p.version.Recovery == n.record.Version.Recovery
-		if same && p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		if same && live && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}

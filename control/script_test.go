@@ -37,6 +37,9 @@ import (
 //	clone-disk NAME NAME      gives the second a copy of the disk of the first
 //	pause NAME..., resume NAME...
 //	                          a process stops, and goes on
+//	keep NAME..., use NAME... a daemon goes on with the limits that it has, and
+//	                          uses those of its record again
+//	files NAME...             gives daemons the rules below in files
 //	compact-disk NAME         replaces what the disk holds by a snapshot
 //	fail-disk NAME, mend-disk NAME
 //	                          writes fail, and succeed again
@@ -224,13 +227,20 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 		if err != nil {
 			d.Fatalf(s.t, "%v", err)
 		}
-		r.Regions[0].Weight--
-		r.Regions[1].Weight++
+		r.Regions[0].Horizon++
 		m.node.record, m.corrupt = r, true
 	case "leave":
 		m.node.Leave()
 	case "pause", "resume":
 		m.paused = d.Cmd == "pause"
+	case "keep", "use":
+		m.keeps = d.Cmd == "keep"
+	case "files":
+		m.files = nil
+		if d.Input != "" {
+			m.files = ruleFiles(d.Input)
+		}
+		m.readFiles(s.t)
 	default:
 		d.Fatalf(s.t, "no command %s", d.Cmd)
 	}

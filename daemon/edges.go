@@ -158,6 +158,8 @@ func (d *daemon) makeServers(e *edges) {
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
 		o.InitCluster, o.RecoverCluster, o.Secret = d.report.InitCluster, d.report.RecoverCluster, d.Secret
+		o.Limits, o.LimitsHistory = d.report.LimitsPage, d.report.LimitsHistory
+		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
 	if d.agent != nil {
 		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {

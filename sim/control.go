@@ -107,6 +107,7 @@ func (d *Daemon) serveControl(w *World) {
 	if d.rewriting {
 		return
 	}
+	d.control.Limits().InUse(d.control.Record()) // no calls depend on these limits here
 	r := d.control.Ready(d.Instant(w.now).Mono)
 	for i := range r.Events {
 		e := &r.Events[i]
@@ -141,21 +142,6 @@ func (d *Daemon) storeControl(w *World, items [][]byte) {
 				d.control.Stored(mono)
 			}
 			d.serveControl(w)
-		})
-}
-
-// compactControl rewrites the log of a process that has nothing to store, if
-// most of it is out of date.
-func (d *Daemon) compactControl(w *World) {
-	if d.writing[controlFile] != nil || !d.controlLog.ShouldCompact() {
-		return
-	}
-	d.rewriting = true
-	d.write(w, maxSync, controlFile, 0,
-		func() error { return d.controlLog.Rewrite(d.control.Snapshot()) },
-		func(time.Duration, error) {
-			d.rewriting = false
-			d.turnControl(w)
 		})
 }
 

@@ -341,3 +341,18 @@ func (d *Daemon) cannotStart(w *World, file string, err error) error {
 	w.events.push(w.now+supervise, evStart, int32(d.Index))
 	return nil
 }
+
+// compactControl rewrites the log of a process that has nothing to store, if
+// most of it is out of date.
+func (d *Daemon) compactControl(w *World) {
+	if d.writing[controlFile] != nil || !d.controlLog.ShouldCompact() {
+		return
+	}
+	d.rewriting = true
+	d.write(w, maxSync, controlFile, 0,
+		func() error { return d.controlLog.Rewrite(d.control.Snapshot()) },
+		func(time.Duration, error) {
+			d.rewriting = false
+			d.turnControl(w)
+		})
+}

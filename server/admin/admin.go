@@ -1,10 +1,10 @@
 // Package admin is the listener for operators of a daemon: metrics, health, the
 // rules in force, the state of the cluster, explanations of decisions, and
 // profiles. It shows keys of requests as hashes, and their texts only to its
-// own machine. It changes nothing but rights and layouts, by commands that it
-// also accepts only from its own machine, and begins a cluster for senders that
-// have its secret. It is still meant for loopback or a
-// trusted network: a profile costs processor time.
+// own machine. It changes nothing but rights, layouts and limits, by commands
+// that it also accepts only from its own machine. It begins a cluster and
+// changes limits for other senders, too, that have its secret. It is still
+// meant for loopback or a trusted network: a profile costs processor time.
 package admin
 
 import (
@@ -58,8 +58,16 @@ type Options struct {
 	History        func() api.HistoryAnswer
 	InitCluster    func(q api.InitRequest) (api.InitAnswer, error)
 	RecoverCluster func(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error)
-	// Secret verifies an InitCluster from another machine, see api.Sign. Nil
-	// accepts none.
+	// Limits answers /v1/limits, LimitsHistory /v1/limits/history, and
+	// LimitsCommand /v1/limits/command for the id of a command. ChangeLimits
+	// executes a command about limits; it waits for its result until ctx ends.
+	// Nil for a daemon alone.
+	Limits        func() api.LimitsAnswer
+	LimitsHistory func() api.LimitsHistoryAnswer
+	LimitsCommand func(id string) (api.LimitsCommandAnswer, error)
+	ChangeLimits  func(ctx context.Context, c api.LimitsCommandName, q api.LimitsRequest) (api.LimitsCommandAnswer, error)
+	// Secret verifies an InitCluster and a ChangeLimits from another machine,
+	// see api.Sign. Nil accepts none.
 	Secret []byte
 	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
 	// is not Ready. Nil for none.
@@ -93,12 +101,19 @@ type page struct {
 //	/v1/cluster    an api.ClusterAnswer
 //	/v1/cluster/history
 //	               an api.HistoryAnswer
+//	/v1/limits     an api.LimitsAnswer
+//	/v1/limits/history
+//	               an api.LimitsHistoryAnswer
+//	/v1/limits/command
+//	               an api.LimitsCommandAnswer; ?id=
 //	/debug/pprof/  profiles
 //
 // and by POST an api.CommandRequest to /v1/rights/ and the name of an
 // api.Command, an api.LayoutRequest to /v1/strict/ and the name of an
-// api.LayoutCommand, an api.InitRequest to /v1/cluster/init, and an
-// api.RecoverRequest to /v1/cluster/recover. It is safe for concurrent use.
+// api.LayoutCommand, an api.InitRequest to /v1/cluster/init, an
+// api.RecoverRequest to /v1/cluster/recover, and an api.LimitsRequest to
+// /v1/limits/ and the name of an api.LimitsCommandName. It is safe for
+// concurrent use.
 func New(o Options) http.Handler {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
@@ -116,6 +131,8 @@ func New(o Options) http.Handler {
 		{"/v1/strict", "the state of strict keys, as JSON", o.answer(strict)},
 		{"/v1/cluster", "the state of the control log, as JSON", o.answer(cluster)},
 		{"/v1/cluster/history", "the commands that changed the cluster, as JSON", o.answer(history)},
+		{"/v1/limits", "the limits of the control log, as JSON", o.answer(limitsPage)},
+		{"/v1/limits/history", "the versions of the rules, as JSON", o.answer(limitsHistory)},
 		{"/debug/pprof/", "profiles", pprof.Index},
 	}
 	mux := http.NewServeMux()
@@ -130,6 +147,10 @@ func New(o Options) http.Handler {
 	}
 	for _, c := range api.ClusterCommands() {
 		mux.HandleFunc("POST "+clusterPath+string(c), o.answer(clusterCommand(c)))
+	}
+	mux.HandleFunc("GET /v1/limits/command", o.answer(limitsOutcome))
+	for _, c := range api.LimitsCommands() {
+		mux.HandleFunc("POST /v1/limits/"+string(c), o.answer(limitsCommand(c)))
 	}
 	mux.HandleFunc("POST /v1/explain", o.answer(explain))
 	index := indexText(o.Version, pages)
