@@ -149,6 +149,9 @@ func (n *Node) apply(it *Item) {
 			n.events.Add(appliedEvent(it))
 		}
 	}
+	if errors.Is(err, errVoid) {
+		n.requests.void()
+	}
 	next.Hash()
 	n.record = next
 	n.runs.checkSelf()

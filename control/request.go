@@ -28,9 +28,10 @@ type requests struct {
 	queue   []Request    // of the leader
 	results []Result
 	// proposed is the command whose entry is on its way, 0 for none, and since
-	// when.
+	// when. current is that command.
 	proposed   Number
 	proposedAt time.Duration
+	current    Request
 }
 
 type ownRequest struct {
@@ -154,6 +155,14 @@ func (q *requests) enqueue(r Request) {
 	q.queue = append(q.queue, r)
 }
 
+// void makes the leader propose a command again whose entry changed nothing,
+// since another change came before it.
+func (q *requests) void() {
+	if q.proposed != 0 {
+		q.proposed, q.queue = 0, slices.Insert(q.queue, 0, q.current)
+	}
+}
+
 // proposeNext proposes the next command: one at a time, since each is checked
 // against the record that the former one left.
 func (v *raftNode) proposeNext() {
@@ -194,7 +203,7 @@ func (v *raftNode) proposeNext() {
 			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, Command{Request: r.ID}
 		}
 		if v.raw.Propose(e.Encode()) == nil {
-			q.proposed, q.proposedAt = r.ID, n.at
+			q.proposed, q.proposedAt, q.current = r.ID, n.at, r
 		}
 	}
 }

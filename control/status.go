@@ -70,6 +70,8 @@ type PeerStatus struct {
 	Age     time.Duration
 	Sender  Sender
 	Version Version
+	// Live reports that the message is not older than those of live daemons.
+	Live bool
 	// Foreign is its cluster, if that is another one. Split reports that it has
 	// another recovery of the number here.
 	Foreign Number
@@ -83,6 +85,7 @@ func peerStatus(n *Node) []PeerStatus {
 		all[i] = PeerStatus{Peer: p.Peer, Age: -1, Sender: p.sender, Version: p.version, Foreign: p.foreign}
 		if p.heardAt >= 0 {
 			all[i].Age = n.at - p.heardAt
+			all[i].Live = all[i].Age < n.cfg.patience(len(n.peers))
 			here, there := n.record, p.version.Recovery
 			all[i].Split = here != nil && there != here.Version.Recovery && there.Number == here.Version.Recovery.Number && p.version.Index > 0
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
@@ -22,9 +23,15 @@ func (d *daemon) openControl() error {
 	d.control = newControlLoop(control.Config{
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
 		Language: replica.Language(c.Region, limitsOptions(c)),
+		// A daemon that is cut off may use its rights for that long.
+		Horizon: max(leastLimitsHorizon, c.Rights.DaemonHorizon),
 	}, d.storage("control log of a cluster"), d.Log)
 	return d.control.open()
 }
+
+// leastLimitsHorizon is the least time for which a change of limits that moves
+// rights waits after all regions have acknowledged it.
+const leastLimitsHorizon = 10 * time.Second
 
 // firstRegions returns the regions of the settings, by name, with weights that
 // sum to control.Whole. Added ones get none.

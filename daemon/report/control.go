@@ -284,22 +284,30 @@ func peersWith(s *ControlState, holds func(*control.PeerStatus) bool) string {
 	return strings.Join(names[:min(len(names), 5)], ", ")
 }
 
-// leaderless describes a log without a leader.
+// leaderless describes a log without a leader, and names the voters that are
+// missing as far as this daemon knows them.
 func (r *Report) leaderless(s *ControlState) string {
-	live := 0
+	live, missing := 0, []string{}
 	for _, v := range s.Record.Voters {
-		if !v.Learner && (v.Daemon == s.Status.ID || slices.ContainsFunc(s.Status.Peers, func(p control.PeerStatus) bool {
-			return p.Age >= 0 && p.Sender.ID == v.Daemon
-		})) {
+		if v.Learner {
+			continue
+		}
+		i := slices.IndexFunc(s.Status.Peers, func(p control.PeerStatus) bool { return p.Age >= 0 && p.Sender.ID == v.Daemon })
+		switch {
+		case v.Daemon == s.Status.ID, i >= 0 && s.Status.Peers[i].Live:
 			live++
+		case i >= 0:
+			missing = append(missing, s.Status.Peers[i].Region+"/"+s.Status.Peers[i].Name)
+		default:
+			missing = append(missing, "one of region "+v.Region)
 		}
 	}
 	all := s.Record.Voting()
 	if 2*live > all {
 		return fmt.Sprintf("the control log has no leader, with %d of %d voters live: an election takes some seconds", live, all)
 	}
-	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, want a majority; start the others, "+
-		"or if they are lost for good run rld cluster recover at one daemon", live, all)
+	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, want a majority; start the others (%s), "+
+		"or if they are lost for good run rld cluster recover at one daemon", live, all, strings.Join(missing, ", "))
 }
 
 // Checks returns the lines of /readyz?verbose.
