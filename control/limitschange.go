@@ -214,21 +214,6 @@ func (a *LimitsAgent) Compare(c *RulesChange) ([]rules.Difference, error) {
 	return a.differences(set)
 }
 
-// Try returns the text of a command, and the error with which a leader would
-// refuse it that has the record and the clock of this daemon.
-func (a *LimitsAgent) Try(r Request) (string, error) {
-	n := a.node
-	if n.record == nil {
-		return "", ErrNoCluster
-	}
-	e := n.record.entry(&r)
-	e.Command.At = n.wall
-	if err := a.lookUpChange(e); err != nil {
-		return "", err
-	}
-	return n.record.check(e)
-}
-
 // lookUpInForce sets the times from which pending limits are in force.
 func (a *LimitsAgent) lookUpInForce(c *InForce) error {
 	n := a.node

@@ -26,6 +26,11 @@ type Sender struct {
 	Applied uint64 `json:"applied,omitempty"`
 	// Leaving daemons give their vote away.
 	Leaving bool `json:"leaving,omitempty"`
+	// Clock is its clock in Unix milliseconds.
+	Clock int64 `json:"clock,omitempty"`
+	// Heard has a bit for each region of its record, in their order, of which
+	// it heard a daemon a short time ago.
+	Heard Number `json:"heard,omitzero"`
 	// Starting daemons do not know yet whether their record is current.
 	Starting bool `json:"starting,omitempty"`
 	// Leader is the leader of the control log as far as it knows, zero for

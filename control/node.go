@@ -27,8 +27,10 @@ type Node struct {
 	former  ID       // that was given up since Ready, zero for none
 	holds   Version  // of self, as stored
 	settled epoch.ID // see Settled
-	// heard is when a daemon of each region sent its latest message.
+	// heard is when a daemon of each region sent its latest message, and known
+	// are all daemons that did since the start.
 	heard   map[string]time.Duration
+	known   map[ID]known
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -105,7 +107,8 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	if seed == (Seed{}) {
 		return nil, errors.New("control: no seed: want one of NewSeed")
 	}
-	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}, heard: map[string]time.Duration{}}
+	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}}
+	n.heard, n.known = map[string]time.Duration{}, map[ID]known{}
 	if start == nil {
 		start = &Start{}
 	}
@@ -257,9 +260,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return ErrUncounted
 	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
-	if _, known := n.heard[p.Region]; known || len(n.heard) < 2*MaxRegions {
-		n.heard[p.Region] = at
-	}
+	n.remember(p)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
@@ -318,6 +319,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
+		Clock: n.wall, Heard: n.heardRegions(),
 		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {

@@ -67,6 +67,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	r.ID = cmp.Or(r.ID, n.number())
+	n.estimateEnd(&r.Change)
 	if n.requests.index(r.ID) >= 0 {
 		return r.ID, nil
 	}
@@ -181,31 +182,49 @@ func (v *raftNode) proposeNext() {
 		if n.record.Outcome(r.ID) != nil {
 			continue
 		}
-		e := n.record.entry(&r)
-		e.Command.At = n.wall
-		if e.Dead != nil {
-			e.Dead = e.Dead.stamp(&n.cfg, n.wall)
-		}
-		text, err := "", n.limits.lookUpChange(e)
-		if err == nil && e.Region != nil {
-			var region *RegionChange
-			if region, err = n.stampRegion(*e.Region); err == nil {
-				e.Region = region
-			}
-		}
-		if err == nil {
-			text, err = n.record.check(e)
-		}
-		if e.Command.Text = text; err == nil {
-			err = checkSize(e.Encode())
-		}
+		e, err := n.prepare(&r)
 		if err != nil {
-			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, Command{Request: r.ID}
+			refusal := Command{Request: r.ID}
+			if r.Epoch != nil {
+				refusal.Author = Rebalancer
+			}
+			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, refusal
 		}
 		if v.raw.Propose(e.Encode()) == nil {
 			q.proposed, q.proposedAt, q.current = r.ID, n.at, r
 		}
 	}
+}
+
+// prepare returns the entry of a command as the leader proposes it, and the
+// error with which it refuses the command.
+func (n *Node) prepare(r *Request) (*Entry, error) {
+	e := n.record.entry(r)
+	e.Command.At = n.wall
+	err := n.limits.lookUpChange(e)
+	if err == nil && e.Dead != nil {
+		e.Dead, err = n.stampDead(*e.Dead)
+	}
+	if err == nil && e.Region != nil {
+		e.Region, err = n.stampRegion(*e.Region)
+	}
+	if err == nil {
+		e.Command.Text, err = n.record.check(e)
+	}
+	if err == nil {
+		err = checkSize(e.Encode())
+	}
+	return e, err
+}
+
+// Try returns the text of a command, and the error with which a leader would
+// refuse it that knows as much as this daemon.
+func (n *Node) Try(r Request) (string, error) {
+	if n.record == nil {
+		return "", ErrNoCluster
+	}
+	e, err := n.prepare(&r)
+	return e.Command.Text, err
 }
 
 // complete reports whether the record here has all committed entries: it has

@@ -112,7 +112,7 @@ func (r *Report) tryLimits(q control.Request) (api.LimitsCommandAnswer, error) {
 	var all []rules.Difference
 	err := errors.New("the control log of this daemon is not open")
 	r.Control.Do(func(n *control.Node) {
-		if out.Text, err = n.Limits().Try(q); err == nil && q.Limits.Rules != nil {
+		if out.Text, err = n.Try(q); err == nil && q.Limits.Rules != nil {
 			all, err = n.Limits().Compare(q.Limits.Rules)
 		}
 	})
