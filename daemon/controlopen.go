@@ -20,6 +20,7 @@ func (d *daemon) openControl() error {
 	}
 	d.control = newControlLoop(control.Config{
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
+		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,
 	}, d.storage("control log of a cluster"), d.Log)
 	return d.control.open()
 }
