@@ -24,7 +24,8 @@ func (d *daemon) openControl() error {
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
 		Language: replica.Language(c.Region, limitsOptions(c)),
 		// A daemon that is cut off may use its rights for that long.
-		Horizon: max(leastLimitsHorizon, c.Rights.DaemonHorizon),
+		Horizon:       max(leastLimitsHorizon, c.Rights.DaemonHorizon),
+		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,
 	}, d.storage("control log of a cluster"), d.Log)
 	return d.control.open()
 }
