@@ -334,7 +334,7 @@ func (f *founding) propose() {
 		}
 		f.value = &v
 	}
-	f.step, f.answers = stepAccept, map[string]reply{}
+	f.step, f.answers, f.until = stepAccept, map[string]reply{}, n.at+2*n.cfg.election()
 	f.toFounders(FoundingMessage{Step: stepAccept, Ballot: f.ballot, Value: f.value})
 }
 

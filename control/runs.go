@@ -29,8 +29,9 @@ const (
 	maxDead   = 256
 	// deadAtOnce bounds the ids that a daemon asks to declare dead at a time.
 	deadAtOnce = 4
-	// nonceWithin is how long a run has to answer a nonce, nonceEach the time
-	// between two attempts.
+	// nonceWithin is how long a run has to answer a nonce, or the least
+	// election timeout if that is longer, as messages are slow then. nonceEach
+	// is the time between two attempts.
 	nonceWithin = 2 * time.Second
 	nonceEach   = 200 * time.Millisecond
 )
@@ -133,7 +134,7 @@ func (r *runs) doubt(earlier, later countedRun, began uint64) {
 		return
 	}
 	q := &doubt{
-		nonce: n.number(), until: n.at + nonceWithin, earlier: earlier, later: later, old: began < earlier.Store,
+		nonce: n.number(), until: n.at + max(nonceWithin, n.cfg.election()), earlier: earlier, later: later, old: began < earlier.Store,
 		earlierAnswered: earlier.ID == n.self.id(),
 	}
 	r.doubts[earlier.ID] = q

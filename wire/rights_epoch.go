@@ -39,6 +39,9 @@ func rightsEpoch(e *epoch.Epoch) *rldv1.RightsEpoch {
 	for _, m := range e.Members {
 		out.Members = append(out.Members, m.ID)
 		out.Amounts = append(out.Amounts, m.Amount)
+		if m.Diskless {
+			out.Diskless = append(out.Diskless, m.ID)
+		}
 	}
 	for _, r := range e.Retired {
 		out.Retired = append(out.Retired, r.ID)
@@ -64,8 +67,16 @@ func (c *rightsReader) epoch(e *rldv1.RightsEpoch) epoch.Epoch {
 			len(e.Rules), len(e.Shares))
 		return out
 	}
+	diskless := e.Diskless
 	for i, id := range e.Members {
-		out.Members = append(out.Members, epoch.Member{ID: id, Amount: e.Amounts[i]})
+		m := epoch.Member{ID: id, Amount: e.Amounts[i], Diskless: len(diskless) > 0 && diskless[0] == id}
+		if m.Diskless {
+			diskless = diskless[1:]
+		}
+		out.Members = append(out.Members, m)
+	}
+	if len(diskless) > 0 {
+		c.fail("%d without a disk in epoch %s: want members, in their order", len(diskless), out.ID)
 	}
 	for i, id := range e.Retired {
 		out.Retired = append(out.Retired, epoch.Retirement{ID: id, From: e.RetiredFromMs[i]})

@@ -47,6 +47,7 @@ func genEpochOf(t *rapid.T, id epoch.ID) epoch.Epoch {
 	for i := range n {
 		e.Members = append(e.Members, epoch.Member{
 			ID: uint64(i) + 1, Amount: rapid.Uint64Range(0, epoch.Whole/4).Draw(t, "amount"),
+			Diskless: rapid.Bool().Draw(t, "diskless"),
 		})
 	}
 	for i := range rapid.IntRange(0, 2).Draw(t, "retired") {

@@ -87,6 +87,18 @@ func (a *Agent) chosen(table int) []epoch.ID {
 	})
 }
 
+// lead is how long after the proposal of an epoch of daemons the windows begin,
+// in milliseconds, for which they acknowledge it: all the same, and after the
+// acknowledgements of all have arrived. So each amount has an owner in all
+// windows.
+const lead = 500
+
+// after returns the instant after which the windows begin for which a daemon
+// acknowledges an epoch of daemons.
+func after(now int64, id epoch.ID) int64 {
+	return max(now, min(id.Stamp.Millis()+lead, now+2*lead))
+}
+
 // acknowledge acknowledges the epochs that are due, unless promises are being
 // stored: so one record holds many promises.
 func (a *Agent) acknowledge() {
@@ -95,7 +107,7 @@ func (a *Agent) acknowledge() {
 		return
 	}
 	for _, id := range a.chosen(daemonTable) {
-		if _, _, err := a.local.Acknowledge(id, a.now, a.region.Acknowledged()); err != nil {
+		if _, _, err := a.local.Acknowledge(id, after(a.now, id), a.region.Acknowledged()); err != nil {
 			a.refused("", err)
 			break
 		}

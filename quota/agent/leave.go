@@ -14,7 +14,8 @@ func (a *Agent) Leave() {
 // daemon is settled, or no daemon is left that may propose one.
 func (a *Agent) Left() bool {
 	top := newest(a.local)
-	return top.Settled && !top.Epoch.Has(a.member) || !slices.ContainsFunc(a.links, func(l *link) bool {
+	_, from := a.local.Settled()
+	return top.Settled && !top.Epoch.Has(a.member) && from <= a.now || !slices.ContainsFunc(a.links, func(l *link) bool {
 		return l.local && l.ready && l.alive(a.at)
 	})
 }

@@ -63,35 +63,31 @@ func anyUp(all []*proc) bool {
 	return false
 }
 
-// TestRoll restarts nine daemons, one after the other. An epoch of the daemons
-// takes the shares that it moves from those that learned it to those that can
-// settle it, which is the only time that less than all is held.
+// TestRoll restarts nine daemons, one after the other. Each leaves by an epoch
+// for windows that begin a little later, so that nobody lacks a share at any
+// moment.
 func TestRoll(t *testing.T) {
-	const most = 500 * time.Millisecond // for each daemon: to leave and to join
 	r := newRig(t, 1, 3, 3, 3)
 	r.boot()
 	r.run(3 * time.Second)
+	least := r.asked[0].total
 	for _, p := range r.daemons {
-		least, lacking := r.asked[0].total, time.Duration(0)
 		watch := func(d time.Duration) {
 			for end := r.at + d; r.at < end; {
 				r.run(step)
-				held := r.held(0)
-				if least = min(least, held); held*100 < 95*r.asked[0].total {
-					lacking += step
-				}
+				least = min(least, r.held(0))
 			}
 		}
 		r.leave(p, 0)
 		watch(3 * time.Second)
 		r.restart(p, false)
 		watch(10 * time.Second)
-		t.Logf("%s: at least %d of %d held, less than 95 %% for %v", p.name, least, r.asked[0].total, lacking)
-		if least*100 < 88*r.asked[0].total || lacking > most || !r.whole() || !r.joined(p) {
+		if least*100 < 99*r.asked[0].total || !r.whole() || !r.joined(p) {
 			r.dump()
-			t.Fatalf("%s: at least %d of %d held, less than 95 %% for %v", p.name, least, r.asked[0].total, lacking)
+			t.Fatalf("%s: at least %d of %d held", p.name, least, r.asked[0].total)
 		}
 	}
+	t.Logf("at least %d of %d held", least, r.asked[0].total)
 	r.safe()
 }
 

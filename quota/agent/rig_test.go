@@ -423,20 +423,23 @@ func (r *rig) safe() {
 	}
 }
 
-// held returns the sum of all allotments in windows that start now.
+// held returns the sum of all allotments in the window that starts now, by the
+// clock of the first daemon.
 func (r *rig) held(rule int) uint64 {
-	sum := uint64(0)
+	sum, now := uint64(0), r.now(r.daemons[0])
 	for _, p := range r.daemons {
 		if p.up {
-			sum += r.base(p, rule)
+			sum += r.baseAt(p, rule, now)
 		}
 	}
 	return sum
 }
 
-func (r *rig) base(p *proc, rule int) uint64 {
+func (r *rig) base(p *proc, rule int) uint64 { return r.baseAt(p, rule, r.now(p)) }
+
+func (r *rig) baseAt(p *proc, rule int, window int64) uint64 {
 	a := r.asked[rule]
-	base, _ := p.Allotment(a.id, a.total, r.now(p), a.carry, false)
+	base, _ := p.Allotment(a.id, a.total, window, a.carry, false)
 	return base
 }
 

@@ -142,7 +142,7 @@ func DaemonShare(region, local *Table, rule, total uint64, x, carry int64) (uint
 	if reason != ReasonEpoch {
 		return 0, reason
 	}
-	return local.partOf(share, lo), ReasonEpoch
+	return local.partOf(share, lo, x), ReasonEpoch
 }
 
 // keeps reports whether the stored record contains all the epochs in held, or a

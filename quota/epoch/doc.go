@@ -20,8 +20,9 @@
 //     leaves out can use an older epoch there: neither the predecessor, nor an
 //     epoch that an acknowledging member had acknowledged before.
 //   - The min rule. A share is the least amount of all known epochs from the
-//     greatest settled one upward. So a decrease takes effect immediately, and
-//     an increase waits for proof that all others have decreased. This is the
+//     greatest settled one upward. So a decrease takes effect from the window
+//     on for which the participant acknowledged it, and an increase waits for
+//     proof that all others have decreased. This is the
 //     demarcation protocol of Barbara and Garcia-Molina (1994), used to divide
 //     escrow rights. An increase also waits for as long as the history of an
 //     algorithm reaches back.
@@ -32,6 +33,9 @@
 //     how far it ever did. After that window, the acknowledgement of a dead
 //     participant is not needed. A member that reaches too few others loses its
 //     rights after the horizon.
+//   - Members without a disk extend nobody's horizon where others can, and need
+//     the extensions of others also where only one or two have a disk. So when
+//     all of them die at once, those with a disk reclaim their shares.
 //   - Without a horizon, and in epochs of one or two members, a share is given
 //     up only by the participant itself, or by an operator with an epoch that
 //     retires it. This is safe only if the operator is right: the participant

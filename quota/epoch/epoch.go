@@ -28,6 +28,10 @@ const (
 type Member struct {
 	ID     uint64
 	Amount uint64
+	// Diskless members forget their promises when they stop, and never start
+	// again under their ID. They extend no horizons, where others can: so the
+	// shares of all of them can be reclaimed at once.
+	Diskless bool
 }
 
 // Retirement is an operator's statement that a participant is dead: it admits
@@ -50,7 +54,7 @@ type Epoch struct {
 	// Horizon is how far ahead a participant may use its rights without another
 	// extension, in milliseconds; 0 is without limit. It is part of the epoch,
 	// so that the user of a share and those that reclaim it agree on it. It has
-	// no effect in an epoch of one or two members.
+	// no effect on members with a disk where there are one or two of them.
 	Horizon int64
 	// Members is sorted by ID, each once. Other participants hold 0.
 	Members []Member
@@ -179,15 +183,32 @@ func (e Epoch) equal(o Epoch) bool {
 		slices.EqualFunc(e.Rules, o.Rules, RuleShares.equal)
 }
 
-// extensionsNeeded returns how many of the n members, with the user itself,
-// must have extended the user's horizon to a window before it may use its
-// rights there; 0 without a horizon. A third allows the others to reclaim the
-// shares of up to a third of members that die together. Any two sets of
-// n-extensionsNeeded(n)+1 members, enough to reclaim a share, still have a
-// member in common.
-func (e Epoch) extensionsNeeded() int {
-	n := len(e.Members)
-	if e.Horizon == 0 || n <= 2 {
+// extends reports whether a member of rank k extends the horizons of others:
+// those with a disk do, and where none has one, all.
+func (e Epoch) extends(k int) bool {
+	return !e.Members[k].Diskless || !slices.ContainsFunc(e.Members, func(m Member) bool { return !m.Diskless })
+}
+
+// extenders returns how many members extend the horizons of others.
+func (e Epoch) extenders() int {
+	n := 0
+	for i := range e.Members {
+		if !e.Members[i].Diskless {
+			n++
+		}
+	}
+	return cmp.Or(n, len(e.Members))
+}
+
+// extensionsNeeded returns how many of the n extenders, with the user itself if
+// it is one of them, must have extended the user's horizon to a window before
+// it may use its rights there; 0 without a horizon. A third allows the others
+// to reclaim the shares of up to a third of them that die together. Any two
+// sets of n-extensionsNeeded(n)+1 extenders, enough to reclaim a share, still
+// have one in common. One or two extenders have no horizon themselves.
+func (e Epoch) extensionsNeeded(id uint64) int {
+	n := e.extenders()
+	if k, ok := e.rank(id); e.Horizon == 0 || n <= 2 && (!ok || e.extends(k)) {
 		return 0
 	}
 	return n/3 + 1

@@ -196,9 +196,9 @@ func scopes() []*setup {
 // worlds that are to be visited whole have less.
 const worldStates = 100_000
 
-// TestExplore visits every state of the small worlds. Those of more than 100,000
-// states are cut short, except with EPOCH_LONG=1: that takes two minutes. So
-// for TestExploreUnion.
+// TestExplore visits every state of the small worlds. Those of more states than
+// worldStates are cut short, except with EPOCH_LONG=1: that takes two minutes.
+// So for TestExploreUnion.
 func TestExplore(t *testing.T) {
 	limit := worldStates
 	switch {
@@ -233,6 +233,10 @@ func randomSetup(seed uint64) *setup {
 	start := 1 + rng.IntN(n)
 	horizon := int64(rng.IntN(3))
 	const total = 12
+	noDisk := 0 // participants from here on have no disk
+	if rng.IntN(2) == 0 {
+		noDisk = 1 + rng.IntN(n)
+	}
 	members := func(ids []int) []Member {
 		var ms []Member
 		left := uint64(total)
@@ -242,7 +246,7 @@ func randomSetup(seed uint64) *setup {
 				amount = left
 			}
 			left -= amount
-			ms = append(ms, Member{uint64(id), amount})
+			ms = append(ms, Member{ID: uint64(id), Amount: amount, Diskless: noDisk > 0 && id > noDisk})
 		}
 		return ms
 	}
@@ -255,6 +259,7 @@ func randomSetup(seed uint64) *setup {
 	}
 	s := &setup{
 		clock: int64(2 + rng.IntN(4)), carry: int64(rng.IntN(2)),
+		lead:    int64(rng.IntN(3)),
 		crashes: rng.IntN(3), prune: rng.IntN(2) == 0, ride: rng.IntN(2) == 0,
 		late: rng.IntN(2) == 0,
 	}

@@ -72,6 +72,9 @@ func (t *Table) TakeExtension(x Extension) error {
 	if !t.named(x.By) {
 		return fmt.Errorf("horizon extension by %d: %w", x.By, ErrUnknown)
 	}
+	if !slices.ContainsFunc(t.entries, func(e entry) bool { return e.Has(t.owner) && !e.ID.Before(x.Under) }) {
+		return nil // it counts for no known epoch, and the one before may
+	}
 	find := func() (int, bool) {
 		return slices.BinarySearchFunc(t.extensions, x.By, func(x Extension, by uint64) int {
 			return cmp.Compare(x.By, by)
@@ -94,13 +97,16 @@ func (t *Table) TakeExtension(x Extension) error {
 // extendedUntil returns the last window that enough others have extended the
 // owner's horizon to under e; never where none is needed.
 func (t *Table) extendedUntil(e *entry) int64 {
-	need := e.extensionsNeeded() - 1 // without the owner
-	if need <= 0 {
+	need := e.extensionsNeeded(t.owner)
+	if need == 0 {
 		return never
+	}
+	if k, ok := e.rank(t.owner); ok && e.extends(k) {
+		need-- // the owner itself
 	}
 	var ends []int64
 	for _, g := range t.extensions {
-		if !e.ID.Before(g.Under) && e.Has(g.By) {
+		if k, ok := e.rank(g.By); ok && e.extends(k) && !e.ID.Before(g.Under) {
 			ends = append(ends, g.Until)
 		}
 	}

@@ -69,7 +69,7 @@ func brokenFrom(t *Table, e *entry, broken mutant) int64 {
 
 // brokenCovered is covered with a broken rule.
 func brokenCovered(e, older *entry, broken mutant) int64 {
-	if broken&mutantEasyReclaim == 0 || older.extensionsNeeded() == 0 {
+	if broken&mutantEasyReclaim == 0 || len(older.Members) <= 2 {
 		return covered(e, older)
 	}
 	from := int64(always)

@@ -13,6 +13,9 @@ func TestExploreParts(t *testing.T) {
 		{name: "leave", clock: 3, carry: 1, stops: 1, crashes: 1, proposals: []Epoch{leave}},
 		{name: "leave and crash", clock: 3, crashes: 1, proposals: []Epoch{leave}},
 		{name: "leave and return", clock: 2, stops: 1, crashes: 1, proposals: []Epoch{leave, back}},
+		{name: "decrease later", clock: 4, carry: 1, lead: 1, proposals: []Epoch{{ID: at(1), Members: amounts(1, 4, 2, 0)}}},
+		{name: "leave later", clock: 4, carry: 1, lead: 1, stops: 1, crashes: 1, proposals: []Epoch{leave}},
+		{name: "leave later and return", clock: 4, lead: 1, stops: 1, crashes: 1, proposals: []Epoch{leave, back}},
 		{name: "stop alone", clock: 3, ahead: 1, stops: 1, crashes: 1, proposals: []Epoch{{ID: at(1), Members: amounts(1, 3, 2, 1)}}},
 	} {
 		t.Run(s.name, func(t *testing.T) {

@@ -14,8 +14,9 @@ const maxPast = 32
 
 // past holds the owner's amounts of one pruned epoch, or of several.
 type past struct {
-	from  int64 // the first window it was settled for
-	until int64 // the last window that enough others had extended the horizon to
+	from   int64 // the first window it was settled for
+	counts int64 // the first window in which it counts, at most from
+	until  int64 // the last window that enough others had extended the horizon to
 
 	amount uint64
 	// weight of total is the owner's part where amounts are weights.
@@ -37,6 +38,9 @@ func (t *Table) keepPast(dropped []entry) {
 	for i := range dropped {
 		e := &dropped[i]
 		p := t.pastOf(e)
+		if p.counts == never {
+			continue // it counted in no window
+		}
 		if e.from == never {
 			p.from = kept[len(kept)-1].from // the first of dropped was settled
 		}
@@ -65,7 +69,7 @@ func gap(kept []past, i int) int64 {
 
 // pastOf returns the owner's amounts of an epoch.
 func (t *Table) pastOf(e *entry) past {
-	p := past{from: e.from, until: t.extendedUntil(e)}
+	p := past{from: e.from, counts: t.countsFrom(e), until: t.extendedUntil(e)}
 	k, ok := e.rank(t.owner)
 	if !ok {
 		p.total = 1
@@ -81,7 +85,7 @@ func (t *Table) pastOf(e *entry) past {
 // merged returns the lesser amounts of two neighbors, for the windows of both.
 func merged(a, b past) past {
 	m := past{
-		from: a.from, until: min(a.until, b.until),
+		from: a.from, counts: min(a.counts, b.counts), until: min(a.until, b.until),
 		amount: min(a.amount, b.amount), weight: a.weight, total: a.total,
 	}
 	hiA, loA := bits.Mul64(a.weight, b.total)
@@ -143,5 +147,5 @@ func (t *Table) pastFrom(lo int) []past {
 // pastExtended reports whether enough others had extended the owner's horizon
 // to the window under all pruned epochs from a place on.
 func (t *Table) pastExtended(lo int, x int64) bool {
-	return !slices.ContainsFunc(t.pastFrom(lo), func(p past) bool { return p.until < x })
+	return !slices.ContainsFunc(t.pastFrom(lo), func(p past) bool { return p.counts <= x && p.until < x })
 }

@@ -93,7 +93,9 @@ func (e *Epoch) AmountOf(rule, id uint64) uint64 {
 func (t *Table) Believed(rule, id, total uint64, x, carry int64) uint64 {
 	least := uint64(Whole)
 	for i := max(t.settledBy(earlier(x, carry)), 0); i < len(t.entries); i++ {
-		least = min(least, t.entries[i].AmountOf(rule, id))
+		if e := &t.entries[i]; t.regional || e.bindsIn(id, x) {
+			least = min(least, e.AmountOf(rule, id))
+		}
 	}
 	return sat.MulDiv(total, least, Whole)
 }
@@ -102,9 +104,21 @@ func (t *Table) Believed(rule, id, total uint64, x, carry int64) uint64 {
 func (t *Table) BelievedPart(id, amount uint64, x, carry int64) uint64 {
 	least := amount
 	for i := max(t.settledBy(earlier(x, carry)), 0); i < len(t.entries); i++ {
-		least = min(least, t.entries[i].Split(amount, id))
+		if e := &t.entries[i]; e.bindsIn(id, x) {
+			least = min(least, e.Split(amount, id))
+		}
 	}
 	return least
+}
+
+// bindsIn reports whether the epoch is settled for the windows that start at x,
+// or a participant acknowledged it for them.
+func (e *entry) bindsIn(id uint64, x int64) bool {
+	if e.from <= x {
+		return true
+	}
+	a, ok := e.ack(id)
+	return ok && a.From <= x
 }
 
 // settledBy returns the place of the greatest epoch settled for x, or -1 where

@@ -80,18 +80,19 @@ func covered(e, older *entry) int64 {
 }
 
 // beyondHorizon returns the first window in which the participant cannot use
-// the older epoch. It needs g extensions of the n members, with itself. It has
-// too few where n-g+1 of the others never extended its horizon to the window
-// and have acknowledged e: those extend it under older epochs no more.
+// the older epoch. It needs g extensions of the n extenders, with itself if it
+// is one. It has too few where n-g+1 of the others never extended its horizon
+// to the window and have acknowledged e: those extend it under older epochs no
+// more.
 func beyondHorizon(e, older *entry, id uint64) int64 {
-	g := older.extensionsNeeded()
+	g := older.extensionsNeeded(id)
 	if g == 0 {
 		return never
 	}
-	need := len(older.Members) - g + 1
+	need := older.extenders() - g + 1
 	horizons := make([]int64, 0, MaxMembers)
-	for _, m := range older.Members {
-		if a, ok := e.ack(m.ID); ok && m.ID != id {
+	for i, m := range older.Members {
+		if a, ok := e.ack(m.ID); ok && m.ID != id && older.extends(i) {
 			horizons = append(horizons, a.horizon(id))
 		}
 	}

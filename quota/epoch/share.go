@@ -51,17 +51,20 @@ func (r Reason) String() string {
 // The least epoch that counts is the greatest one settled for x-carry: an
 // amount it moves from one participant to another was gone in all windows whose
 // use still counts in x, before the other participant gets it. All known epochs
-// above it count too. The result is the least amount, and each epoch that names
-// the owner needs enough horizon extensions.
+// above it count too, but for those that the owner acknowledged for windows
+// after x alone. The result is the least amount, and each epoch that counts
+// needs enough horizon extensions.
 //
 // The result for one window may increase (acknowledgements arrive) and decrease
 // (an epoch is learned). The caller may follow it in both directions or keep
 // the greatest result: the sum over all participants of their greatest results
 // is bounded too. Proof: let E be the greatest least epoch of all results for
-// the window. Every participant that acknowledged E did so before its first
-// call for the window, so each of its results respects E. The other
-// participants can use no rights in the window. A fence covers restarts: a run
-// of the owner gets 0 in windows that an earlier run may have used.
+// the window. E is settled for the window, so every participant that
+// acknowledged E did so for it, and before its first call for it: each of its
+// results respects E. The other participants can use no rights in the window.
+// The same holds for all windows whose use counts in it. A fence covers
+// restarts: a run of the owner gets 0 in windows that an earlier run may have
+// used.
 func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
 	lo, reason := t.lowest(x, carry)
 	if reason != ReasonEpoch {
@@ -69,10 +72,14 @@ func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
 	}
 	least, past := uint64(Whole), t.pastFrom(lo)
 	for i := range past {
-		least = min(least, past[i].amountOf(rule))
+		if past[i].counts <= x {
+			least = min(least, past[i].amountOf(rule))
+		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		least = min(least, t.entries[i].AmountOf(rule, t.owner))
+		if e := &t.entries[i]; t.countsFrom(e) <= x {
+			least = min(least, e.AmountOf(rule, t.owner))
+		}
 	}
 	return least, ReasonEpoch
 }
@@ -86,19 +93,43 @@ func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
 	if reason != ReasonEpoch {
 		return 0, reason
 	}
-	return t.partOf(amount, lo), ReasonEpoch
+	return t.partOf(amount, lo, x), ReasonEpoch
 }
 
-// partOf returns the owner's part of amount under the epochs from a place on.
-func (t *Table) partOf(amount uint64, lo int) uint64 {
+// partOf returns the owner's part of amount in the window x under the epochs
+// from a place on.
+func (t *Table) partOf(amount uint64, lo int, x int64) uint64 {
 	least, past := amount, t.pastFrom(lo)
 	for i := range past {
-		least = min(least, past[i].split(amount))
+		if past[i].counts <= x {
+			least = min(least, past[i].split(amount))
+		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		least = min(least, t.entries[i].Split(amount, t.owner))
+		if e := &t.entries[i]; t.countsFrom(e) <= x {
+			least = min(least, e.Split(amount, t.owner))
+		}
 	}
 	return least
+}
+
+// countsFrom returns the first window in which an epoch counts where it is
+// not below the least one that counts, never for none. An epoch that the
+// owner has not acknowledged, or acknowledged for later windows alone, does
+// not count. So the owner keeps an amount until the epoch that takes it is
+// in force: nobody can settle the epoch for an earlier window before the
+// owner's horizon ends. Who gets the amount waits for its own history
+// besides. A region is bound by the acknowledgements of all its daemons,
+// also by those that this daemon has no part in.
+func (t *Table) countsFrom(e *entry) int64 {
+	_, retired := e.retired(t.owner)
+	switch {
+	case t.regional || retired || e.mine && e.own.ID == (ID{}):
+		return always
+	case e.own.ID != (ID{}):
+		return min(e.own.From, e.from)
+	}
+	return e.from
 }
 
 // lowest returns the place of the least epoch that counts for a window, or the
@@ -120,12 +151,12 @@ func (t *Table) lowest(x, carry int64) (int, Reason) {
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if !t.entries[i].Has(t.owner) {
+		if e := &t.entries[i]; !e.Has(t.owner) && t.countsFrom(e) <= x {
 			return 0, ReasonLeftOut
 		}
 	}
 	for i := max(lo, 0); i < len(t.entries); i++ {
-		if t.extendedUntil(&t.entries[i]) < x {
+		if e := &t.entries[i]; t.countsFrom(e) <= x && t.extendedUntil(e) < x {
 			return 0, ReasonAlone
 		}
 	}

@@ -163,11 +163,11 @@ func (t *Table) Pending() []ID {
 	return ids
 }
 
-// Learn records an epoch, once or often. It increases no share, and decreases
-// the owner's immediately. It returns ErrStale for an epoch before the oldest
-// one, which is settled, and ErrFull without room; both are equal to a lost
-// message. An epoch with a known ID and another content is an error of its
-// proposer.
+// Learn records an epoch, once or often. It increases no share, and
+// decreases the owner's only where the epoch retires it. It returns ErrStale
+// for an epoch before the oldest one, which is settled, and ErrFull without
+// room; both are equal to a lost message. An epoch with a known ID and
+// another content is an error of its proposer.
 func (t *Table) Learn(e Epoch) error {
 	if err := e.Validate(); err != nil {
 		return err

@@ -76,9 +76,9 @@ func wantSettled(t testing.TB, id ID, from int64, tables ...*Table) {
 	}
 }
 
-// TestMove follows one epoch: it decreases immediately, increases when all have
-// acknowledged, one carry later where history reaches back, and the older epoch
-// is pruned when no window needs it.
+// TestMove follows one epoch: it decreases from the windows on for which it was
+// acknowledged, increases when all have acknowledged, one carry later where
+// history reaches back, and the older epoch is pruned when no window needs it.
 func TestMove(t *testing.T) {
 	g := genesis(0, 1, 50, 2, 50)
 	a, b := mustNew(t, 1, g), mustNew(t, 2, g)
@@ -88,14 +88,24 @@ func TestMove(t *testing.T) {
 	}
 	wantShare(t, a, 1000, 0, 50, ReasonEpoch)
 	exchange(t, a, b)
-	wantShare(t, b, 1000, 0, 20, ReasonEpoch)
+	wantShare(t, b, 1000, 0, 50, ReasonEpoch)
 	acknowledge(t, a, e.ID, 1500)
 	acknowledge(t, b, e.ID, 1700)
+	wantShare(t, b, 1700, 0, 50, ReasonEpoch)
+	wantShare(t, b, 1701, 0, 20, ReasonEpoch)
+	if got := a.BelievedPart(2, 100, 1701, 0); got != 50 {
+		t.Errorf("b is believed to hold %d before its acknowledgement arrived, want 50", got)
+	}
 	exchange(t, a, b)
 	wantShare(t, a, 1700, 0, 50, ReasonEpoch)
 	wantShare(t, a, 1701, 0, 80, ReasonEpoch)
 	wantShare(t, a, 2000, 1000, 50, ReasonEpoch)
 	wantShare(t, a, 3000, 1000, 80, ReasonEpoch)
+	for _, x := range []int64{1700, 1701} {
+		if got, want := a.BelievedPart(2, 100, x, 0), uint64(20+30*(1701-x)); got != want {
+			t.Errorf("b is believed to hold %d in window %d, want %d", got, x, want)
+		}
+	}
 	if s, from := a.Settled(); s.ID != e.ID || from != 1701 {
 		t.Errorf("settled %v from %d", s.ID, from)
 	}
@@ -430,7 +440,7 @@ func TestSplit(t *testing.T) {
 			if !equal {
 				w = rapid.Uint64Range(0, 1<<40).Draw(t, "weight")
 			}
-			e.Members = append(e.Members, Member{uint64(i), w})
+			e.Members = append(e.Members, Member{ID: uint64(i), Amount: w})
 		}
 		amount := rapid.OneOf(rapid.Uint64Range(0, 100), rapid.Uint64()).Draw(t, "amount")
 		more := amount + rapid.Uint64Range(0, 100).Draw(t, "more")

@@ -42,6 +42,7 @@ type setup struct {
 	crashes   int   // restarts with the record
 	stops     int   // calls of Stop
 	ahead     int64 // of the clock, that records are
+	lead      int64 // of the clock, that acknowledgements are
 	lapses    int   // losses of the record
 	kills     int   // deaths
 	parts     bool  // amounts are weights, as those of daemons are: see Part
@@ -145,7 +146,7 @@ func (w *world) actions() []string {
 			}
 		}
 		w.grantActions(i, add)
-		if w.crashes > 0 {
+		if w.crashes > 0 && !w.diskless(t.owner) {
 			add("crash %d", i)
 		}
 		if w.stops > 0 && t.stopped == never {
@@ -206,6 +207,14 @@ func (w *world) grantActions(i int, add func(string, ...any)) {
 			add("late %d %d", i, n)
 		}
 	}
+}
+
+// diskless reports whether a participant has no disk: it never starts again.
+func (w *world) diskless(id uint64) bool {
+	return slices.ContainsFunc(append(slices.Clip(w.proposals), w.genesis), func(e Epoch) bool {
+		k, ok := e.rank(id)
+		return ok && e.Members[k].Diskless
+	})
 }
 
 func allowed(ids []uint64, id uint64) bool {
@@ -270,7 +279,7 @@ func (w *world) do(act string) {
 		if w.mutation == mutationLower {
 			t.top = ID{}
 		}
-		a, r, err := t.Acknowledge(w.proposals[n].ID, w.now[i], nil)
+		a, r, err := t.Acknowledge(w.proposals[n].ID, w.now[i]+w.lead, nil)
 		must(err)
 		if w.mutation == mutationCurrent {
 			a.From--
@@ -456,7 +465,7 @@ func (w *world) worst() (x int64, sum, bound uint64) {
 func amounts(pairs ...uint64) []Member {
 	var ms []Member
 	for i := 0; i+1 < len(pairs); i += 2 {
-		ms = append(ms, Member{pairs[i], pairs[i+1]})
+		ms = append(ms, Member{ID: pairs[i], Amount: pairs[i+1]})
 	}
 	return ms
 }

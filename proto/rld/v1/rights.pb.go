@@ -437,6 +437,8 @@ type RightsEpoch struct {
 	// The members and the amount of each.
 	Members []uint64 `protobuf:"fixed64,4,rep,packed,name=members,proto3" json:"members,omitempty"`
 	Amounts []uint64 `protobuf:"varint,5,rep,packed,name=amounts,proto3" json:"amounts,omitempty"`
+	// The members without a disk, ascending.
+	Diskless []uint64 `protobuf:"fixed64,10,rep,packed,name=diskless,proto3" json:"diskless,omitempty"`
 	// The retired participants and the first window each does not use.
 	Retired       []uint64 `protobuf:"fixed64,6,rep,packed,name=retired,proto3" json:"retired,omitempty"`
 	RetiredFromMs []int64  `protobuf:"zigzag64,7,rep,packed,name=retired_from_ms,json=retiredFromMs,proto3" json:"retired_from_ms,omitempty"`
@@ -508,6 +510,13 @@ func (x *RightsEpoch) GetMembers() []uint64 {
 func (x *RightsEpoch) GetAmounts() []uint64 {
 	if x != nil {
 		return x.Amounts
+	}
+	return nil
+}
+
+func (x *RightsEpoch) GetDiskless() []uint64 {
+	if x != nil {
+		return x.Diskless
 	}
 	return nil
 }
@@ -1097,14 +1106,16 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\vRightsClaim\x12'\n" +
 	"\x04base\x18\x01 \x01(\v2\x13.rld.v1.RightsEpochR\x04base\x12\x17\n" +
 	"\afrom_ms\x18\x02 \x01(\x12R\x06fromMs\x12,\n" +
-	"\x04held\x18\x03 \x03(\v2\x18.rld.v1.RightsDependencyR\x04held\"\x98\x02\n" +
+	"\x04held\x18\x03 \x03(\v2\x18.rld.v1.RightsDependencyR\x04held\"\xb4\x02\n" +
 	"\vRightsEpoch\x12 \n" +
 	"\x02id\x18\x01 \x01(\v2\x10.rld.v1.RightsIDR\x02id\x12$\n" +
 	"\x04pred\x18\x02 \x01(\v2\x10.rld.v1.RightsIDR\x04pred\x12\x1d\n" +
 	"\n" +
 	"horizon_ms\x18\x03 \x01(\x03R\thorizonMs\x12\x18\n" +
 	"\amembers\x18\x04 \x03(\x06R\amembers\x12\x18\n" +
-	"\aamounts\x18\x05 \x03(\x04R\aamounts\x12\x18\n" +
+	"\aamounts\x18\x05 \x03(\x04R\aamounts\x12\x1a\n" +
+	"\bdiskless\x18\n" +
+	" \x03(\x06R\bdiskless\x12\x18\n" +
 	"\aretired\x18\x06 \x03(\x06R\aretired\x12&\n" +
 	"\x0fretired_from_ms\x18\a \x03(\x12R\rretiredFromMs\x12\x14\n" +
 	"\x05rules\x18\b \x03(\x06R\x05rules\x12\x16\n" +
