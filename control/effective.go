@@ -61,6 +61,16 @@ func (a *LimitsAgent) Effective(now, held int64) (*Effective, error) {
 	return &Effective{Set: set, Keys: keys, Next: e.next}, nil
 }
 
+// Keys returns the overrides of keys as Effective does, and when they change.
+// It needs no rules.
+func (a *LimitsAgent) Keys(now int64) (keys []KeyOverride, next int64) {
+	e := &effective{node: a.node, now: now, next: math.MaxInt64}
+	if a.node.record == nil {
+		return nil, e.next
+	}
+	return e.keys(a.node.record.Limits.Overrides, a.node.emergencies.active()), e.next
+}
+
 // effective computes limits, and collects the times at which they change.
 type effective struct {
 	node            *Node

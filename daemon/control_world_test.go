@@ -23,7 +23,8 @@ type controlWorld struct {
 	*world
 	founders []string
 	diskless []string
-	compact  int64 // bytes; see replica.Storage
+	options  func(*resident) limits.Options // nil for those of a cluster
+	compact  int64                          // bytes; see replica.Storage
 	folders  map[string]*weakFolder
 	loops    map[string]*controlLoop // nil while the daemon is down
 }
@@ -56,9 +57,13 @@ func newControlWorld(t *testing.T, daemons int, founders []string, regions ...st
 
 // loop returns the control log of a daemon before it is open.
 func (w *controlWorld) loop(r *resident, log *slog.Logger) *controlLoop {
+	o := limits.Options{Replicated: true}
+	if w.options != nil {
+		o = w.options(r)
+	}
 	return newControlLoop(control.Config{
 		Name: r.name, Region: r.region, Founders: w.founders, Durable: !slices.Contains(w.diskless, r.name),
-		Language:      replica.Language(r.region, limits.Options{Replicated: true}),
+		Language:      replica.Language(r.region, o),
 		DaemonHorizon: agent.DefaultDaemonHorizon,
 	}, replica.Storage{
 		Folder: w.folders[r.name], Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, CompactBytes: w.compact,

@@ -130,11 +130,10 @@ func (l *activeLimits) update() {
 			return
 		case err != nil:
 			l.fail(err)
-			return
 		case open:
+			l.state.Fault = ""
 			defer l.control.inUse(record)
 		}
-		l.state.Fault = ""
 	}
 	if set == nil || set == l.set && slices.Equal(keys, l.keys) {
 		return
@@ -161,8 +160,8 @@ func (l *activeLimits) filesFor(r *control.Record) *rules.Set {
 	return l.local
 }
 
-// read returns the limits of the control log and of files. The caller holds
-// l.mu.
+// read returns the limits of the control log and of files. With an error they
+// are the former ones. The caller holds l.mu.
 func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride, error) {
 	a := n.Limits()
 	l.revision = a.Revision()
@@ -170,13 +169,16 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 		a.Local(files)
 		l.given = files
 	}
-	e, err := a.Effective(l.now(), math.MaxInt64)
-	if err != nil {
-		return nil, nil, err
+	now := l.now()
+	e, err := a.Effective(now, math.MaxInt64)
+	var domains []control.DomainSource
+	if err == nil {
+		domains, err = a.Domains()
 	}
-	domains, err := a.Domains()
-	if err != nil {
-		return nil, nil, err
+	if err != nil { // keys are blocked nevertheless
+		keys, next := a.Keys(now)
+		l.next = min(next, now+limitsAgain.Milliseconds())
+		return l.set, keys, err
 	}
 	l.next = e.Next
 	l.describe(domains)
@@ -186,7 +188,6 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 // fail notes why the limits of the control log cannot be used. The former ones
 // stay in force. The caller holds l.mu.
 func (l *activeLimits) fail(err error) {
-	l.next = l.now() + limitsAgain.Milliseconds()
 	l.state.Fault = err.Error()
 	if l.faulty.Due(l.state.Fault, time.Now(), time.Minute) {
 		l.log.Error("the limits of the control log cannot be used, the former ones stay in force", "event", "limits", "error", err)

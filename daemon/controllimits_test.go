@@ -307,6 +307,44 @@ func TestLimitsOfDisk(t *testing.T) {
 	})
 }
 
+// A daemon that cannot read the rules of the log keeps the former ones, does not
+// acknowledge others, and denies blocked keys nevertheless.
+func TestLimitsUnusable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitsWorld(t, 1, []string{"us-0"}, "us", "eu")
+		w.options = func(r *resident) limits.Options {
+			o := limits.Options{Replicated: true}
+			if r.name == "eu-0" {
+				o.NoRights = "eu-0 has no folder"
+			}
+			return o
+		}
+		w.files["us-0"], w.files["eu-0"] = edgeRules(100), edgeRules(100)
+		w.begin("us", "eu")
+		partition := strings.Replace(edgeRules(50), "requests_per_unit: 50", "requests_per_unit: 50, consistency: partition", 1)
+		v := w.change("us-0", rulesChange(t, partition))
+		w.within(10*time.Second, "eu-0 has the version", func() bool { return w.state("eu-0").Status.Pending == v })
+		time.Sleep(15 * time.Second)
+		if s := w.active["eu-0"].State(); !strings.Contains(s.Fault, "eu-0 has no folder") {
+			t.Errorf("fault %q", s.Fault)
+		}
+		if s := w.state("us-0").Status; !slices.Equal(s.Waits, []string{"region eu: eu-0"}) {
+			t.Errorf("waits for %v", s.Waits)
+		}
+		if got := w.requests(); !slices.Equal(got, []int{50, 100}) {
+			t.Errorf("%v requests, want the lower ones where they are known", got)
+		}
+		if _, err := w.submit("eu-0", rulesChange(t, partition)); err == nil || !strings.Contains(err.Error(), "eu-0 has no folder") {
+			t.Errorf("error %v", err)
+		}
+		block := control.OverrideChange{Override: control.Override{Target: control.Target{Key: w.keyOf("bad")}, Setting: control.Setting{Block: true}, For: 60_000}}
+		w.change("us-0", control.LimitsChange{Override: &block})
+		w.within(5*time.Second, "both deny the key", func() bool { return w.admit("bad") == 0 && w.admit("good") == 2 })
+		w.change("us-0", rulesChange(t, edgeRules(30)))
+		w.within(30*time.Second, "both have other rules", func() bool { return w.have(30) && w.active["eu-0"].State().Fault == "" })
+	})
+}
+
 // A command has its result, also when it is repeated, and a command without a
 // leader is not sent.
 func TestLimitsCommands(t *testing.T) {

@@ -117,10 +117,15 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	return e, nil
 }
 
-// SetRules puts a set of rules in force for later calls. Counters stay.
+// SetRules puts a set of rules in force for later calls. Counters stay. Other
+// options for the set in force take no time.
 func (e *Engine) SetRules(set *rules.Set, o node.MatcherOptions) {
 	e.reload.Lock()
 	defer e.reload.Unlock()
+	if set == e.Rules() {
+		e.front.Store(node.NewMatcher(set, e.hasher, o))
+		return
+	}
 	e.front.Store(node.NewMatcher(set, e.hasher, o))
 	e.visit(func(_ int, n *node.Node) { n.SetRules(e.Now(), set) })
 }

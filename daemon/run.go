@@ -184,13 +184,16 @@ func newMonitor(e *Engine, agent *rightsLoop, c *config.Config) *overage.Monitor
 
 // setRules puts rules in force, and denies the calls of some keys.
 func (d *daemon) setRules(set *rules.Set, blocked map[crdt.Key]bool) {
-	if d.agent != nil {
+	others := set != d.engine.Rules()
+	if others && d.agent != nil {
 		d.agent.rules(set)
 	}
 	d.engine.SetRules(set, node.MatcherOptions{
 		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: blocked,
 	})
-	d.report.WarnPins(set)
+	if others {
+		d.report.WarnPins(set)
+	}
 }
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
