@@ -159,6 +159,9 @@ func (d *daemon) build() error {
 	}
 	if d.control != nil {
 		d.report.Control, d.report.Limits = d.control, d.active
+		if d.agent != nil {
+			d.agent.control = d.control
+		}
 		if err := d.active.follow(d.control); err != nil {
 			return err
 		}

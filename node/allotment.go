@@ -64,29 +64,37 @@ type cached struct {
 	window    int64
 	version   uint64
 	allotment quota.Allotment
+	why       epoch.Reason
 }
 
 // allotment returns the allotment of this daemon in the window of now, without
 // transfers.
 func (g *rightsGate) allotment(in *ruleset, r *rules.Rule, now int64) quota.Allotment {
+	a, _ := g.explained(in, r, now)
+	return a
+}
+
+// explained is allotment with the reason.
+func (g *rightsGate) explained(in *ruleset, r *rules.Rule, now int64) (quota.Allotment, epoch.Reason) {
 	f := quota.Of(r.Limit)
 	x, carry := f.RightsWindow(now)
 	i, version := in.index(r), g.source.Version()
 	if i >= 0 {
 		if c := &g.cached[i]; c.limit == r.Limit && c.window == x && c.version == version {
-			return c.allotment
+			return c.allotment, c.why
 		}
 	}
 	name, regional := r.Shared(), f.Scope == rules.Region
 	a := f.AllRights()
-	a.Amount, _ = g.source.Allotment(name, a.Amount, x, carry, regional)
+	var why epoch.Reason
+	a.Amount, why = g.source.Allotment(name, a.Amount, x, carry, regional)
 	if a.Rate > 0 {
 		a.Rate, _ = g.source.Allotment(name, a.Rate, x, carry, regional)
 	}
 	if i >= 0 {
-		g.cached[i] = cached{r.Limit, x, version, a}
+		g.cached[i] = cached{r.Limit, x, version, a, why}
 	}
-	return a
+	return a, why
 }
 
 // bounded reports whether the rights gate applies to a hit. It applies to

@@ -23,8 +23,11 @@ const (
 type Storage struct {
 	Folder disk.Folder
 	Owner  journal.Owner
-	// First is the operator's statement that the daemon never ran before.
-	First bool
+	// First states that the daemon never stored anything here before. Unknown is
+	// why that is not known yet, nil if it is: an acceptor without its journal
+	// cannot start then.
+	First   bool
+	Unknown error
 	// Fence is an instant that the clock of the daemon has never shown yet, in
 	// Unix milliseconds: its clock plus the most that it may have been ahead.
 	// It is the new store number of a daemon without its files.

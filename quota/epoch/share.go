@@ -29,6 +29,9 @@ const (
 	ReasonUnlearned
 	// ReasonStopped: the owner gave up its rights before it stops.
 	ReasonStopped
+	// ReasonNoCluster: the cluster has not begun, or has not this region.
+	// Tables do not return it; their callers do.
+	ReasonNoCluster
 )
 
 // String returns the reason as half a sentence.
@@ -39,6 +42,7 @@ func (r Reason) String() string {
 		"an earlier run may have used the window", "the stored record does not cover the window",
 		"started, and the record of the cluster is not confirmed yet", "an epoch of the region is not learned and stored",
 		"the daemon has given up its rights and will stop",
+		"the cluster has not begun, or it has not this region",
 	)
 }
 
