@@ -346,7 +346,7 @@ func (a *LimitsAgent) propose(v Version) {
 	a.proposed = n.number()
 	r := Request{ID: a.proposed, Author: "control", Change: Change{Limits: &LimitsChange{InForce: &InForce{Version: v}}}}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
-	n.sendRequests()
+	sendRequests(n)
 }
 
 // parse returns the rules of a set of the log.

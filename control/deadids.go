@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/quota/epoch"
 )
 
 // MaxDeadIDs bounds the dead ids of a record.
@@ -31,15 +33,27 @@ type DeadID struct {
 }
 
 // stampDead completes the entry of a dead id, at the leader.
-func (n *Node) stampDead(d DeadID) (*DeadID, error) {
-	k, known := n.known[d.ID]
+func (x *memory) stampDead(d DeadID) (*DeadID, error) {
+	n := x.node
+	k, known := x.known[d.ID]
 	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < removeAfter) {
 		return nil, fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), removeAfter)
 	}
 	d.Name = cmp.Or(d.Name, k.name)
-	d.From = max(d.From, n.endOf(k))
+	d.From = max(d.From, x.endOf(k))
 	d.Until = d.From + n.cfg.Longest.Milliseconds() + 2*n.cfg.MaxOffset.Milliseconds()
 	return &d, nil
+}
+
+// memory is what this daemon remembers of others since it started.
+type memory struct {
+	node *Node
+	// heard is when a daemon of each region sent its latest message, and known
+	// are all daemons that did.
+	heard map[string]time.Duration
+	known map[ID]known
+	// settled is the greatest epoch of regions that is, see Node.Settled.
+	settled epoch.ID
 }
 
 // known is what a daemon remembers of another one, also when that is not live
@@ -53,25 +67,26 @@ type known struct {
 }
 
 // remember notes the sender of a message.
-func (n *Node) remember(p *peer) {
-	if _, is := n.heard[p.Region]; is || len(n.heard) < 2*MaxRegions {
-		n.heard[p.Region] = n.at
+func (x *memory) remember(p *peer) {
+	n := x.node
+	if _, is := x.heard[p.Region]; is || len(x.heard) < 2*MaxRegions {
+		x.heard[p.Region] = n.at
 	}
 	id := p.sender.ID
-	k, is := n.known[id]
-	if !is && len(n.known) >= maxWritten {
-		delete(n.known, slices.MinFunc(slices.SortedFunc(maps.Keys(n.known), ID.Compare), func(a, b ID) int {
-			return cmp.Compare(n.known[a].at, n.known[b].at)
+	k, is := x.known[id]
+	if !is && len(x.known) >= maxWritten {
+		delete(x.known, slices.MinFunc(slices.SortedFunc(maps.Keys(x.known), ID.Compare), func(a, b ID) int {
+			return cmp.Compare(x.known[a].at, x.known[b].at)
 		}))
 	}
 	ahead := min(p.sender.Clock-n.wall, maxAhead)
-	n.known[id] = known{p.Name, p.Region, n.at, max(k.clock, min(p.sender.Clock, n.wall+maxAhead)), max(k.ahead, ahead)}
+	x.known[id] = known{p.Name, p.Region, n.at, max(k.clock, min(p.sender.Clock, n.wall+maxAhead)), max(k.ahead, ahead)}
 }
 
 // knownIn returns the known daemons of a region, in no order.
-func (n *Node) knownIn(region string) []known {
+func (x *memory) knownIn(region string) []known {
 	var all []known
-	for _, k := range n.known {
+	for _, k := range x.known {
 		if k.region == region {
 			all = append(all, k)
 		}
@@ -91,13 +106,13 @@ func (n *Node) DaemonID(name string) (ID, error) {
 		return n.self.id(), nil
 	}
 	var all []ID
-	for id, k := range n.known {
+	for id, k := range n.memory.known {
 		if k.name == name && !n.Dead(id) {
 			all = append(all, id)
 		}
 	}
 	slices.SortFunc(all, ID.Compare)
-	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.known[id].at < removeAfter })
+	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.memory.known[id].at < removeAfter })
 	switch {
 	case len(silent) == 1:
 		return silent[0], nil

@@ -10,7 +10,6 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/eventlog"
-	"github.com/georld/rld/quota/epoch"
 )
 
 // Node is the part of one daemon in the control log. It is a state machine
@@ -24,13 +23,9 @@ type Node struct {
 
 	self    storedSelf
 	keys    keys
-	former  ID       // that was given up since Ready, zero for none
-	holds   Version  // of self, as stored
-	settled epoch.ID // see Settled
-	// heard is when a daemon of each region sent its latest message, and known
-	// are all daemons that did since the start.
-	heard   map[string]time.Duration
-	known   map[ID]known
+	former  ID      // that was given up since Ready, zero for none
+	holds   Version // of self, as stored
+	memory  memory
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -108,7 +103,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 		return nil, errors.New("control: no seed: want one of NewSeed")
 	}
 	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}}
-	n.heard, n.known = map[string]time.Duration{}, map[ID]known{}
+	n.memory = memory{node: n, heard: map[string]time.Duration{}, known: map[ID]known{}}
 	if start == nil {
 		start = &Start{}
 	}
@@ -134,7 +129,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	n.confirmation.begin()
 	n.runs.checkSelf()
 	if n.former == (ID{}) && start.resumes() {
-		if err := n.resumeRaft(start); err != nil {
+		if err := resumeRaft(n, start); err != nil {
 			return nil, err
 		}
 	}
@@ -228,7 +223,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.emergencies.turn()
 	n.limits.turn()
 	n.runs.turn()
-	n.sendRequests()
+	sendRequests(n)
 	n.compare()
 	n.confirmation.turn()
 	n.place()
@@ -260,13 +255,13 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return ErrUncounted
 	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
-	n.remember(p)
+	n.memory.remember(p)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
 	n.follow(p, m)
-	n.receiveRaft(p, m)
-	n.receiveRequests(p, m)
+	receiveRaft(n, p, m)
+	receiveRequests(n, p, m)
 	n.confirmation.receive(p, m)
 	n.emergencies.receive(p, m)
 	n.limits.turn()
@@ -319,7 +314,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
-		Clock: n.wall, Heard: n.heardRegions(),
+		Clock: n.wall, Heard: n.memory.heardRegions(),
 		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {

@@ -112,38 +112,40 @@ type EpochHeader struct {
 
 // header returns the header of the next epoch. A retirement stays until it is
 // settled.
-func (n *Node) header(newest *epoch.Epoch) EpochHeader {
+func (x *memory) header(newest *epoch.Epoch) EpochHeader {
+	n := x.node
 	h := EpochHeader{
 		ID:   epoch.ID{Stamp: max(hlc.New(n.wall, 0), newest.ID.Stamp.Next()), Proposer: uint64(n.address)},
-		Pred: n.settled,
+		Pred: x.settled,
 	}
-	if n.settled.Before(newest.ID) {
+	if x.settled.Before(newest.ID) {
 		h.Retired = slices.Clone(newest.Retired)
 	}
 	return h
 }
 
 // stampRegion completes a change of a region, at the leader.
-func (n *Node) stampRegion(c RegionChange) (*RegionChange, error) {
+func (x *memory) stampRegion(c RegionChange) (*RegionChange, error) {
+	n := x.node
 	newest, err := n.record.Newest()
 	if err != nil {
 		return nil, err
 	}
-	c.Epoch = n.header(&newest)
+	c.Epoch = x.header(&newest)
 	g := n.record.Region(c.Name)
 	if c.Op == AddRegion {
-		c.Founders, c.Horizon = n.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
+		c.Founders, c.Horizon = x.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
 	}
 	if c.Op != RemoveRegion {
-		return &c, n.reachesAll(&c)
+		return &c, x.reachesAll(&c)
 	}
 	if g == nil || !c.Stopped {
 		return &c, nil
 	}
-	if by := n.heardBy(c.Name); by != "" {
+	if by := x.heardBy(c.Name); by != "" {
 		return nil, fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", c.Name, by, removeAfter)
 	}
-	c.End = max(c.End, n.endOf(n.knownIn(c.Name)...))
+	c.End = max(c.End, x.endOf(x.knownIn(c.Name)...))
 	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: c.End})
 	slices.SortFunc(c.Epoch.Retired, compareRetirements)
 	c.Epoch.Retired = slices.CompactFunc(c.Epoch.Retired, func(a, b epoch.Retirement) bool { return a.ID == b.ID })
@@ -152,9 +154,10 @@ func (n *Node) stampRegion(c RegionChange) (*RegionChange, error) {
 
 // reachesAll returns an error if a region must acknowledge a change and cannot
 // be reached.
-func (n *Node) reachesAll(c *RegionChange) error {
+func (x *memory) reachesAll(c *RegionChange) error {
+	n := x.node
 	for _, g := range n.record.Regions {
-		at, ok := n.heard[g.Name]
+		at, ok := x.heard[g.Name]
 		if !c.Force && g.Name != n.cfg.Region && (!ok || n.at-at >= n.cfg.patience(len(n.peers))) {
 			return fmt.Errorf("region %q cannot be reached, and must acknowledge the change: wait for it, remove it, or use --force", g.Name)
 		}
@@ -164,8 +167,9 @@ func (n *Node) reachesAll(c *RegionChange) error {
 
 // heardBy returns the name of a daemon that heard one of a region a short time
 // ago, empty for none.
-func (n *Node) heardBy(region string) string {
-	if at, ok := n.heard[region]; region == n.cfg.Region || ok && n.at-at < removeAfter {
+func (x *memory) heardBy(region string) string {
+	n := x.node
+	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < removeAfter {
 		return n.cfg.Name
 	}
 	i := slices.IndexFunc(n.record.Regions, func(g Region) bool { return g.Name == region })
@@ -179,11 +183,12 @@ func (n *Node) heardBy(region string) string {
 
 // heardRegions returns a bit for each region of the record that this daemon
 // heard a short time ago, in their order.
-func (n *Node) heardRegions() Number {
+func (x *memory) heardRegions() Number {
+	n := x.node
 	var mask Number
 	if n.record != nil {
 		for i, g := range n.record.Regions {
-			if at, ok := n.heard[g.Name]; g.Name == n.cfg.Region || ok && n.at-at < removeAfter {
+			if at, ok := x.heard[g.Name]; g.Name == n.cfg.Region || ok && n.at-at < removeAfter {
 				mask |= 1 << i
 			}
 		}
@@ -193,7 +198,8 @@ func (n *Node) heardRegions() Number {
 
 // endOf returns from when daemons hold nothing that an operator states to be
 // stopped: their clocks may have been ahead of the one here.
-func (n *Node) endOf(all ...known) int64 {
+func (x *memory) endOf(all ...known) int64 {
+	n := x.node
 	end := n.wall
 	for _, k := range all {
 		end = max(end, k.clock, n.wall+k.ahead)
@@ -203,24 +209,25 @@ func (n *Node) endOf(all ...known) int64 {
 
 // estimateEnd sets the end of what an operator states to be stopped, as far as
 // this daemon knows.
-func (n *Node) estimateEnd(c *Change) {
+func (x *memory) estimateEnd(c *Change) {
 	switch {
 	case c.Region != nil && c.Region.Op == RemoveRegion && c.Region.Stopped:
 		next := *c.Region
-		next.End = n.endOf(n.knownIn(next.Name)...)
+		next.End = x.endOf(x.knownIn(next.Name)...)
 		c.Region = &next
 	case c.Dead != nil:
 		next := *c.Dead
-		next.From = n.endOf(n.known[next.ID])
+		next.From = x.endOf(x.known[next.ID])
 		c.Dead = &next
 	}
 }
 
 func compareRetirements(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) }
 
-// durable returns the ids of the daemons of a region with a disk that are heard,
-// in order, at most as many as an epoch has members.
-func (n *Node) durable(region string) []ID {
+// durable returns the ids of the daemons of a region with a disk that are
+// heard, in order, at most as many as an epoch has members.
+func (x *memory) durable(region string) []ID {
+	n := x.node
 	var all []ID
 	if n.cfg.Durable && n.cfg.Region == region {
 		all = append(all, n.self.id())
@@ -425,7 +432,7 @@ func (r *Record) validateEpochs() error {
 // Settled sets the greatest epoch of regions that is settled, as the rights
 // agent of this daemon knows. The leader names it as the predecessor of the
 // epochs that follow changes of regions.
-func (n *Node) Settled(id epoch.ID) { n.settled = id }
+func (n *Node) Settled(id epoch.ID) { n.memory.settled = id }
 
 // Hold states that this daemon has a record of rights of a generation of its
 // region on disk, and reports whether that is on the disk of the control log:
@@ -447,8 +454,8 @@ func (n *Node) Hold(generation Version) bool {
 // Holds returns the generation of the latest Hold.
 func (n *Node) Holds() Version { return n.self.Holds }
 
-// Renew gives the daemon a new id, since a part of its state is lost. Its former
-// id is declared dead.
+// Renew gives the daemon a new id, since a part of its state is lost. Its
+// former id is declared dead.
 func (n *Node) Renew(why string) {
 	n.runs.end(n.self.id(), why)
 }

@@ -67,7 +67,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	r.ID = cmp.Or(r.ID, n.number())
-	n.estimateEnd(&r.Change)
+	n.memory.estimateEnd(&r.Change)
 	if n.requests.index(r.ID) >= 0 {
 		return r.ID, nil
 	}
@@ -75,7 +75,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 		return 0, ErrBusy
 	}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at})
-	n.resolve()
+	resolve(n)
 	return r.ID, nil
 }
 
@@ -101,7 +101,7 @@ func (q *requests) finish(r Result) {
 }
 
 // resolve finishes the commands whose outcome the record knows.
-func (n *Node) resolve() {
+func resolve(n *Node) {
 	for i := 0; i < len(n.requests.own); {
 		o := n.record.Outcome(n.requests.own[i].ID)
 		if o == nil {
@@ -117,7 +117,7 @@ func (n *Node) resolve() {
 }
 
 // sendRequests sends the commands that are due to the leader.
-func (n *Node) sendRequests() {
+func sendRequests(n *Node) {
 	for i := range n.requests.own {
 		r := &n.requests.own[i]
 		if n.at < r.due {
@@ -139,7 +139,7 @@ func (n *Node) sendRequests() {
 }
 
 // receiveRequests takes the commands of a message.
-func (n *Node) receiveRequests(p *peer, m *Message) {
+func receiveRequests(n *Node, p *peer, m *Message) {
 	if n.leads() && p.version.Recovery == n.record.Version.Recovery {
 		for i := range m.Requests[:min(len(m.Requests), MaxRequests)] {
 			n.requests.enqueue(m.Requests[i])
@@ -182,7 +182,7 @@ func (v *raftNode) proposeNext() {
 		if n.record.Outcome(r.ID) != nil {
 			continue
 		}
-		e, err := n.prepare(&r)
+		e, err := prepare(n, &r)
 		if err != nil {
 			refusal := Command{Request: r.ID}
 			if r.Epoch != nil {
@@ -198,15 +198,15 @@ func (v *raftNode) proposeNext() {
 
 // prepare returns the entry of a command as the leader proposes it, and the
 // error with which it refuses the command.
-func (n *Node) prepare(r *Request) (*Entry, error) {
+func prepare(n *Node, r *Request) (*Entry, error) {
 	e := n.record.entry(r)
 	e.Command.At = n.wall
 	err := n.limits.lookUpChange(e)
 	if err == nil && e.Dead != nil {
-		e.Dead, err = n.stampDead(*e.Dead)
+		e.Dead, err = n.memory.stampDead(*e.Dead)
 	}
 	if err == nil && e.Region != nil {
-		e.Region, err = n.stampRegion(*e.Region)
+		e.Region, err = n.memory.stampRegion(*e.Region)
 	}
 	if err == nil {
 		e.Command.Text, err = n.record.check(e)
@@ -223,7 +223,7 @@ func (n *Node) Try(r Request) (string, error) {
 	if n.record == nil {
 		return "", ErrNoCluster
 	}
-	e, err := n.prepare(&r)
+	e, err := prepare(n, &r)
 	return e.Command.Text, err
 }
 

@@ -157,22 +157,13 @@ func (d *daemon) strictStorage() replica.Storage {
 // begun reports whether the journal was opened.
 func (n *acceptorLoop) begun() bool { return n.has.Load() }
 
-// genesis returns the first layout: the regions that exist from the beginning
-// with their weights, and the strict voters of the own one.
+// genesis returns the first layout: the regions of the settings, and the strict
+// voters of the own one.
 func (d *daemon) genesis(set *rules.Set) route.Layout {
 	c := &d.Config
 	l := route.Layout{Number: 1}
 	for _, name := range c.RegionNames() {
 		r := route.Region{Name: name, Weight: 1}
-		for _, known := range c.Regions {
-			switch {
-			case known.Name != name:
-			case known.Added:
-				r.Weight = 0
-			case known.Weight > 0:
-				r.Weight = uint32(known.Weight)
-			}
-		}
 		if name == c.Region {
 			r.Replicas = c.StrictReplicas()
 		}

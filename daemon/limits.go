@@ -117,7 +117,7 @@ func limitsOptions(c *config.Config) limits.Options {
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
 		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
 		Alone: c.Region == "", Replicas: len(c.StrictReplicas()),
-		Daemons: len(c.RegionNames()) * len(c.Rights.Daemons), DaemonsOfRegion: len(c.Rights.Daemons),
+		Daemons: len(c.RegionNames()) * len(c.StrictReplicas()), DaemonsOfRegion: len(c.StrictReplicas()),
 	}
 }
 

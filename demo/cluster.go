@@ -70,9 +70,9 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 				cfg.Swim.Seeds = append(cfg.Swim.Seeds, at(r, i, swimPort))
 			}
 			cfg.GRPC.Addr, cfg.HTTP.Addr, cfg.Admin.Addr = at(r, n, grpcPort), at(r, n, httpPort), at(r, n, adminPort)
-			cfg.State.Dir, cfg.Rights.FirstStart = filepath.Join(limits.folder(), cfg.Name), true
-			for i := range o.Daemons {
-				cfg.Rights.Daemons = append(cfg.Rights.Daemons, daemonName(name, i))
+			cfg.State.Dir = filepath.Join(limits.folder(), cfg.Name)
+			for i := range voters(o.Daemons) {
+				cfg.Strict.Replicas = append(cfg.Strict.Replicas, daemonName(name, i))
 			}
 			if r == 0 && n == 0 {
 				given(&cfg.GRPC.Addr, o.GRPC)
@@ -89,6 +89,9 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 	}
 	return c, nil
 }
+
+// voters returns how many strict voters a region of n daemons has.
+func voters(n int) int { return min(n, 3) }
 
 // valid validates settings whose secret is in memory and in no file.
 func valid(cfg config.Config) error {
