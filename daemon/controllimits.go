@@ -43,6 +43,8 @@ type activeLimits struct {
 	set   *rules.Set            // in force, nil before the first turn
 	keys  []control.KeyOverride // likewise
 	state report.LimitsState
+	// overrides are those that have an effect, as text.
+	overrides map[control.Version]string
 }
 
 // newActiveLimits returns limits without rules.
@@ -182,6 +184,7 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 	}
 	l.next = e.Next
 	l.describe(domains)
+	l.ended(n.Record(), now)
 	return e.Set, e.Keys, nil
 }
 
@@ -204,6 +207,26 @@ func (l *activeLimits) describe(domains []control.DomainSource) {
 		}
 	}
 	l.state.Domains = domains
+}
+
+// ended logs the overrides that had an effect and have none any more. The
+// caller holds l.mu.
+func (l *activeLimits) ended(r *control.Record, now int64) {
+	if r == nil {
+		return
+	}
+	was := l.overrides
+	l.overrides = map[control.Version]string{}
+	for i := range r.Limits.Overrides {
+		if o := &r.Limits.Overrides[i]; o.Acts(now) {
+			l.overrides[o.Version] = fmt.Sprintf("%v: %v by %s", &o.Target, &o.Setting, o.Author)
+		}
+	}
+	for v, text := range was {
+		if l.overrides[v] == "" {
+			l.log.Info("an override ended", "event", "limits", "version", v.String(), "override", text)
+		}
+	}
 }
 
 // State returns the state for status pages.

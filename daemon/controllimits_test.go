@@ -271,6 +271,9 @@ func TestLimitsBlockedKey(t *testing.T) {
 			t.Errorf("%d daemons admit the key within its minute", n)
 		}
 		w.within(12*time.Second, "all admit the key again", func() bool { return allowed("bad") == 2 })
+		if n := len(w.find("us-0").lines("an override ended", key+": block by operator")); n != 1 {
+			t.Errorf("%d lines of the log about the end of the override, want 1", n)
+		}
 	})
 }
 
