@@ -310,8 +310,8 @@ func TestLimitsOfDisk(t *testing.T) {
 	})
 }
 
-// A daemon that cannot read the rules of the log keeps the former ones, does not
-// acknowledge others, and denies blocked keys nevertheless.
+// A daemon that cannot read the rules of the log keeps the former ones, does
+// not acknowledge others, and denies blocked keys nevertheless.
 func TestLimitsUnusable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLimitsWorld(t, 1, []string{"us-0"}, "us", "eu")
