@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -28,6 +29,7 @@ type activeLimits struct {
 	news   chan struct{} // holds a token when a turn may be due
 	faulty loglimit.Limiter
 	none   *rules.Set // no rules
+	shown  atomic.Pointer[report.LimitsState]
 
 	mu sync.Mutex // held during a turn
 	// control is nil for a daemon alone, and until the control log is known.
@@ -116,6 +118,7 @@ func (l *activeLimits) now() int64 { return l.engine.Millis(l.engine.Now()) }
 
 // update puts the limits in force that are due. The caller holds l.mu.
 func (l *activeLimits) update() {
+	defer func() { l.shown.Store(new(l.state)) }()
 	set, keys := l.local, []control.KeyOverride(nil)
 	if l.control != nil {
 		var record *control.Record
@@ -229,11 +232,12 @@ func (l *activeLimits) ended(r *control.Record, now int64) {
 	}
 }
 
-// State returns the state for status pages.
+// State is part of report.Limits. It does not wait for a turn.
 func (l *activeLimits) State() report.LimitsState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
+	if s := l.shown.Load(); s != nil {
+		return *s
+	}
+	return report.LimitsState{}
 }
 
 // blockedKeys returns the keys that overrides block, nil for none.
@@ -251,3 +255,5 @@ func blockedKeys(all []control.KeyOverride) map[crdt.Key]bool {
 	}
 	return out
 }
+
+var _ report.Limits = (*activeLimits)(nil)
