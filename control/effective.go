@@ -197,7 +197,7 @@ func (e *effective) limit(base *rules.Limit, all []*Override) *rules.Limit {
 	}
 	for _, o := range all {
 		switch {
-		case !o.acts(e.now):
+		case !o.Acts(e.now):
 		case o.Emergency != 0:
 			is = rules.Lower(is, o.above(is, base))
 		case !o.inForce(e.now):
@@ -213,7 +213,7 @@ func (e *effective) keys(all []Override, emergencies []Emergency) []KeyOverride 
 	note := func(o *Override) {
 		e.at(o.From)
 		e.at(o.Until)
-		if o.Key == "" || !o.acts(e.now) {
+		if o.Key == "" || !o.Acts(e.now) {
 			return
 		}
 		k := KeyOverride{Key: o.Key, Blocked: o.Block}

@@ -227,11 +227,12 @@ func (o *Override) Begins() int64 {
 	return o.From
 }
 
-// acts reports whether the override has any effect at a time.
-func (o *Override) acts(at int64) bool { return at >= o.From && (o.Until == 0 || at < o.Until) }
+// Acts reports whether the override has any effect at a time, in Unix
+// milliseconds.
+func (o *Override) Acts(at int64) bool { return at >= o.From && (o.Until == 0 || at < o.Until) }
 
 // inForce reports whether the override is in force at a time.
-func (o *Override) inForce(at int64) bool { return o.Start != 0 && at >= o.Start && o.acts(at) }
+func (o *Override) inForce(at int64) bool { return o.Start != 0 && at >= o.Start && o.Acts(at) }
 
 // override makes a change of the overrides, at a version and a time.
 func (l *Limits) override(c *OverrideChange, author, reason string, v Version, at int64) error {

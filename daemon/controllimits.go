@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -28,6 +29,7 @@ type activeLimits struct {
 	news   chan struct{} // holds a token when a turn may be due
 	faulty loglimit.Limiter
 	none   *rules.Set // no rules
+	shown  atomic.Pointer[report.LimitsState]
 
 	mu sync.Mutex // held during a turn
 	// control is nil for a daemon alone, and until the control log is known.
@@ -43,6 +45,8 @@ type activeLimits struct {
 	set   *rules.Set            // in force, nil before the first turn
 	keys  []control.KeyOverride // likewise
 	state report.LimitsState
+	// overrides are those that have an effect, as text.
+	overrides map[control.Version]string
 }
 
 // newActiveLimits returns limits without rules.
@@ -114,6 +118,7 @@ func (l *activeLimits) now() int64 { return l.engine.Millis(l.engine.Now()) }
 
 // update puts the limits in force that are due. The caller holds l.mu.
 func (l *activeLimits) update() {
+	defer func() { l.shown.Store(new(l.state)) }()
 	set, keys := l.local, []control.KeyOverride(nil)
 	if l.control != nil {
 		var record *control.Record
@@ -182,6 +187,7 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 	}
 	l.next = e.Next
 	l.describe(domains)
+	l.ended(n.Record(), now)
 	return e.Set, e.Keys, nil
 }
 
@@ -206,11 +212,32 @@ func (l *activeLimits) describe(domains []control.DomainSource) {
 	l.state.Domains = domains
 }
 
-// State returns the state for status pages.
+// ended logs the overrides that had an effect and have none any more. The
+// caller holds l.mu.
+func (l *activeLimits) ended(r *control.Record, now int64) {
+	if r == nil {
+		return
+	}
+	was := l.overrides
+	l.overrides = map[control.Version]string{}
+	for i := range r.Limits.Overrides {
+		if o := &r.Limits.Overrides[i]; o.Acts(now) {
+			l.overrides[o.Version] = fmt.Sprintf("%v: %v by %s", &o.Target, &o.Setting, o.Author)
+		}
+	}
+	for v, text := range was {
+		if l.overrides[v] == "" {
+			l.log.Info("an override ended", "event", "limits", "version", v.String(), "override", text)
+		}
+	}
+}
+
+// State is part of report.Limits. It does not wait for a turn.
 func (l *activeLimits) State() report.LimitsState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.state
+	if s := l.shown.Load(); s != nil {
+		return *s
+	}
+	return report.LimitsState{}
 }
 
 // blockedKeys returns the keys that overrides block, nil for none.
@@ -228,3 +255,5 @@ func blockedKeys(all []control.KeyOverride) map[crdt.Key]bool {
 	}
 	return out
 }
+
+var _ report.Limits = (*activeLimits)(nil)

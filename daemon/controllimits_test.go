@@ -271,6 +271,9 @@ func TestLimitsBlockedKey(t *testing.T) {
 			t.Errorf("%d daemons admit the key within its minute", n)
 		}
 		w.within(12*time.Second, "all admit the key again", func() bool { return allowed("bad") == 2 })
+		if n := len(w.find("us-0").lines("an override ended", key+": block by operator")); n != 1 {
+			t.Errorf("%d lines of the log about the end of the override, want 1", n)
+		}
 	})
 }
 
@@ -307,8 +310,8 @@ func TestLimitsOfDisk(t *testing.T) {
 	})
 }
 
-// A daemon that cannot read the rules of the log keeps the former ones, does not
-// acknowledge others, and denies blocked keys nevertheless.
+// A daemon that cannot read the rules of the log keeps the former ones, does
+// not acknowledge others, and denies blocked keys nevertheless.
 func TestLimitsUnusable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLimitsWorld(t, 1, []string{"us-0"}, "us", "eu")

@@ -184,12 +184,12 @@ func TestLimitsLatency(t *testing.T) {
 			w.files[r.name] = edgeRules(1_000_000)
 		}
 		w.begin("us", "eu", "ap")
-		trials := 200
+		rounds := 200
 		if testing.Short() {
-			trials = 20
+			rounds = 20
 		}
 		var took []time.Duration
-		for i := range trials {
+		for i := range rounds {
 			user := fmt.Sprintf("user-%d", i)
 			block := control.OverrideChange{Override: control.Override{Target: control.Target{Key: w.keyOf(user)}, Setting: control.Setting{Block: true}, For: 3_600_000}}
 			begin, at := time.Now(), w.residents[i%len(w.residents)].name
@@ -216,7 +216,7 @@ func TestLimitsLatency(t *testing.T) {
 		}
 		slices.Sort(took)
 		p99 := took[len(took)*99/100]
-		t.Logf("%d trials: median %v, p99 %v, longest %v", trials, took[len(took)/2], p99, took[len(took)-1])
+		t.Logf("%d rounds: median %v, p99 %v, longest %v", rounds, took[len(took)/2], p99, took[len(took)-1])
 		if p99 > time.Second {
 			t.Errorf("p99 %v, want at most 1 s", p99)
 		}

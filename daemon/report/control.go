@@ -267,7 +267,7 @@ func (r *Report) problems(s *ControlState) []string {
 		say("%d commands that a recovery dropped are not in the history yet", st.Unreported)
 	}
 	if r.Limits != nil {
-		out = append(out, r.limitsProblems(s, new(r.Limits.State()))...)
+		out = append(out, limitsProblems(s, new(r.Limits.State()))...)
 	}
 	return out
 }
@@ -340,7 +340,7 @@ func (r *Report) Checks() []api.Check {
 	default:
 		record.Text = fmt.Sprintf("version %v, format %d, hash %s", s.Status.Version, s.Record.Format, s.Status.Hash)
 	}
-	return []api.Check{serving, cluster, record}
+	return []api.Check{serving, cluster, record, rulesCheck(r, &s)}
 }
 
 // ForeignToAll reports whether all peers belong to another cluster.
@@ -356,6 +356,6 @@ func (r *Report) ControlStats() telemetry.ControlStats {
 	return telemetry.ControlStats{
 		Begun: s.Record != nil, Index: v.Index, Recovery: v.Recovery.Number,
 		LeaderKnown: s.Status.Leader != (control.ID{}), Votes: s.Status.Votes, Leads: s.Status.Leads,
-		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events, Limits: r.limitsStats(&s),
+		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events, Limits: limitsStats(r, &s),
 	}
 }

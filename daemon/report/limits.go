@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -130,8 +131,23 @@ func commandOf(rec *control.Record, is func(*control.Command) bool) *control.Com
 	return nil
 }
 
+// rulesCheck describes the rules in force for /readyz?verbose.
+func rulesCheck(r *Report, s *ControlState) api.Check {
+	out := api.Check{Name: "rules", State: api.CheckOK}
+	if r.Limits != nil {
+		if fault := r.Limits.State().Fault; fault != "" {
+			return api.Check{Name: "rules", State: api.CheckWaiting, Text: fault}
+		}
+	}
+	out.Text = fmt.Sprintf("rules in force: %d", len(r.Engine.Rules().Rules()))
+	if s.Record != nil && s.Record.Limits.Latest() != nil {
+		out.Text += fmt.Sprintf(", version %v of the control log", s.Record.Limits.Latest().Version)
+	}
+	return out
+}
+
 // limitsStats returns the metrics of the limits of the control log.
-func (r *Report) limitsStats(s *ControlState) telemetry.LimitsStats {
+func limitsStats(r *Report, s *ControlState) telemetry.LimitsStats {
 	out := telemetry.LimitsStats{InUse: s.Status.Used.Index, Pending: s.Status.Pending != (control.Version{})}
 	if s.Record != nil {
 		out.Overrides = len(s.Record.Limits.Overrides)
@@ -154,7 +170,7 @@ func (r *Report) limitsStats(s *ControlState) telemetry.LimitsStats {
 
 // limitsProblems returns the problems of limits as sentences, each with its
 // remedy.
-func (r *Report) limitsProblems(s *ControlState, is *LimitsState) []string {
+func limitsProblems(s *ControlState, is *LimitsState) []string {
 	var out []string
 	if is.Fault != "" {
 		out = append(out, "this daemon cannot use the limits of the control log, and keeps the former ones: "+is.Fault)

@@ -49,12 +49,12 @@ func (r *Report) ChangeLimits(ctx context.Context, name api.LimitsCommandName, q
 	}
 	request.Limits = change
 	if q.DryRun {
-		return r.tryLimits(request)
+		return tryLimits(r.Control, request)
 	}
 	result, err := r.Control.Submit(ctx, request)
 	switch {
 	case errors.Is(err, ErrNoLeader):
-		return r.emergency(request)
+		return emergency(r, request)
 	case errors.Is(err, ErrNoResult):
 		return api.LimitsCommandAnswer{ID: request.ID.String()}, nil
 	case err != nil:
@@ -107,11 +107,11 @@ func (r *Report) LimitsCommand(id string) (api.LimitsCommandAnswer, error) {
 }
 
 // tryLimits answers a dry run.
-func (r *Report) tryLimits(q control.Request) (api.LimitsCommandAnswer, error) {
+func tryLimits(c Control, q control.Request) (api.LimitsCommandAnswer, error) {
 	out := api.LimitsCommandAnswer{ID: q.ID.String(), DryRun: true}
 	var all []rules.Difference
 	err := errors.New("the control log of this daemon is not open")
-	r.Control.Do(func(n *control.Node) {
+	c.Do(func(n *control.Node) {
 		if out.Text, err = n.Try(q); err == nil && q.Limits.Rules != nil {
 			all, err = n.Limits().Compare(q.Limits.Rules)
 		}
@@ -135,7 +135,7 @@ func (r *Report) tryLimits(q control.Request) (api.LimitsCommandAnswer, error) {
 
 // emergency takes a command as an emergency override, while no majority of the
 // voters can be reached.
-func (r *Report) emergency(q control.Request) (api.LimitsCommandAnswer, error) {
+func emergency(r *Report, q control.Request) (api.LimitsCommandAnswer, error) {
 	s := r.Control.State()
 	refused := func(why string) (api.LimitsCommandAnswer, error) {
 		return api.LimitsCommandAnswer{}, fmt.Errorf("%s. Nothing was changed: %s", r.leaderless(&s), why)
