@@ -21,7 +21,7 @@ func (d *daemon) openControl() error {
 	}
 	d.control = newControlLoop(control.Config{
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
-		Language: replica.Language(c.Region, limitsOptions(c)),
+		Language:      replica.Language(c.Region, limitsOptions(c)),
 		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,
 	}, d.storage("control log of a cluster"), d.Log)
 	return d.control.open()
