@@ -173,7 +173,6 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 func (c *regionChange) weighing(p process, cmd *cobra.Command) *cobra.Command {
 	cmd = c.forcing(c.command(p, cmd))
 	cmd.Flags().StringVar(&c.weight, "weight", "", "its `part` of the limits, such as 20%")
-	_ = cmd.MarkFlagRequired("weight")
 	return cmd
 }
 
