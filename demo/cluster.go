@@ -142,8 +142,17 @@ func (c *cluster) start() error {
 // beginEvery is the time between two requests to begin the cluster.
 const beginEvery = 500 * time.Millisecond
 
-// begin begins the control log of the cluster, at the first daemon. Nothing of
-// the demo waits for it.
+// holds reports whether all daemons that run hold rights.
+func (c *cluster) holds() bool {
+	for _, r := range c.live() {
+		if !r.handle.HoldsRights() {
+			return false
+		}
+	}
+	return true
+}
+
+// begin begins the cluster, at the first daemon.
 func (c *cluster) begin(ctx context.Context) {
 	for ctx.Err() == nil {
 		if r := c.all[0].live(); r != nil && r.handle.Begin() {
