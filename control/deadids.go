@@ -30,14 +30,19 @@ type DeadID struct {
 	// Stopped is an operator's statement that the daemon does not run. It is
 	// refused while the daemon is heard.
 	Stopped bool `json:"stopped,omitempty"`
+	// Stated is when it was stated, in Unix milliseconds.
+	Stated int64 `json:"stated,omitempty"`
 }
 
 // stampDead completes the entry of a dead id, at the leader.
 func (x *memory) stampDead(d DeadID) (*DeadID, error) {
 	n := x.node
 	k, known := x.known[d.ID]
-	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < removeAfter) {
-		return nil, fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), removeAfter)
+	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter) {
+		return nil, fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
+	}
+	if err := x.fresh(d.Stated); d.Stopped && err != nil {
+		return nil, err
 	}
 	d.Name = cmp.Or(d.Name, k.name)
 	d.From = max(d.From, x.endOf(k))
@@ -112,7 +117,7 @@ func (n *Node) DaemonID(name string) (ID, error) {
 		}
 	}
 	slices.SortFunc(all, ID.Compare)
-	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.memory.known[id].at < removeAfter })
+	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.memory.known[id].at < n.cfg.RemoveAfter })
 	switch {
 	case len(silent) == 1:
 		return silent[0], nil

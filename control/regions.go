@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/internal/rendezvous"
@@ -21,11 +20,9 @@ const (
 	maxEpochBytes = 1 << 20
 	// Rebalancer is the author of epochs that follow the demand.
 	Rebalancer = "rebalancer"
-	// removeAfter is how long nothing was heard of a region, or a daemon, that
-	// an operator states to be stopped. maxAhead bounds how far its clock was
-	// ahead, in milliseconds.
-	removeAfter = time.Minute
-	maxAhead    = 24 * 60 * 60 * 1_000
+	// maxAhead bounds how far the clock of a daemon was ahead that is stated to
+	// be stopped, in milliseconds.
+	maxAhead = 24 * 60 * 60 * 1_000
 )
 
 // RegionChange adds, weighs, drains or removes a region.
@@ -43,10 +40,11 @@ type RegionChange struct {
 	// acknowledge it: nobody holds what it gives up until it is back.
 	Force bool `json:"force,omitempty"`
 
-	// The leader sets the rest. End is from when a region holds nothing that
-	// the operator stated to be stopped, in Unix milliseconds; the daemon that
-	// submits the command sets it as far as it knows.
-	End int64 `json:"end,omitempty"`
+	// The daemon that submits the command, and the leader, set the rest. Stated
+	// is when an operator stated a region to be stopped, and End from when it
+	// then holds nothing, in Unix milliseconds.
+	Stated int64 `json:"stated,omitempty"`
+	End    int64 `json:"end,omitempty"`
 	// Epoch is the header of the epoch that follows.
 	Epoch EpochHeader `json:"epoch,omitzero"`
 	// Founders and Horizon are those of the generation that AddRegion begins.
@@ -142,14 +140,27 @@ func (x *memory) stampRegion(c RegionChange) (*RegionChange, error) {
 	if g == nil || !c.Stopped {
 		return &c, nil
 	}
+	if err := x.fresh(c.Stated); err != nil {
+		return nil, err
+	}
 	if by := x.heardBy(c.Name); by != "" {
-		return nil, fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", c.Name, by, removeAfter)
+		return nil, fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", c.Name, by, n.cfg.RemoveAfter)
 	}
 	c.End = max(c.End, x.endOf(x.knownIn(c.Name)...))
 	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: c.End})
 	slices.SortFunc(c.Epoch.Retired, compareRetirements)
 	c.Epoch.Retired = slices.CompactFunc(c.Epoch.Retired, func(a, b epoch.Retirement) bool { return a.ID == b.ID })
 	return &c, nil
+}
+
+// fresh returns an error for a statement of an operator that is old: what was
+// stopped may run again.
+func (x *memory) fresh(stated int64) error {
+	n := x.node
+	if age := n.wall - stated; max(age, -age) > n.cfg.RemoveAfter.Milliseconds() {
+		return fmt.Errorf("that it is stopped was stated %d s ago: state it again", age/1_000)
+	}
+	return nil
 }
 
 // reachesAll returns an error if a region must acknowledge a change and cannot
@@ -169,12 +180,12 @@ func (x *memory) reachesAll(c *RegionChange) error {
 // ago, empty for none.
 func (x *memory) heardBy(region string) string {
 	n := x.node
-	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < removeAfter {
+	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
 		return n.cfg.Name
 	}
 	i := slices.IndexFunc(n.record.Regions, func(g Region) bool { return g.Name == region })
 	for _, p := range n.peers {
-		if p.heardAt >= 0 && n.at-p.heardAt < removeAfter && p.version == n.record.Version && uint64(p.sender.Heard)>>i&1 == 1 {
+		if p.heardAt >= 0 && n.at-p.heardAt < n.cfg.RemoveAfter && p.version == n.record.Version && uint64(p.sender.Heard)>>i&1 == 1 {
 			return p.Name
 		}
 	}
@@ -188,7 +199,7 @@ func (x *memory) heardRegions() Number {
 	var mask Number
 	if n.record != nil {
 		for i, g := range n.record.Regions {
-			if at, ok := x.heard[g.Name]; g.Name == n.cfg.Region || ok && n.at-at < removeAfter {
+			if at, ok := x.heard[g.Name]; g.Name == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
 				mask |= 1 << i
 			}
 		}
@@ -213,11 +224,11 @@ func (x *memory) estimateEnd(c *Change) {
 	switch {
 	case c.Region != nil && c.Region.Op == RemoveRegion && c.Region.Stopped:
 		next := *c.Region
-		next.End = x.endOf(x.knownIn(next.Name)...)
+		next.Stated, next.End = x.node.wall, x.endOf(x.knownIn(next.Name)...)
 		c.Region = &next
 	case c.Dead != nil:
 		next := *c.Dead
-		next.From = x.endOf(x.known[next.ID])
+		next.Stated, next.From = x.node.wall, x.endOf(x.known[next.ID])
 		c.Dead = &next
 	}
 }

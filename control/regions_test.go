@@ -36,7 +36,7 @@ func TestRightsOfTheRecord(t *testing.T) {
 			w.crash(m)
 		}
 	}
-	w.run(removeAfter + time.Second)
+	w.run(time.Minute + time.Second)
 	l = w.leader()
 	if res := w.submit(l, remove); res.Err != nil {
 		t.Fatal(res.Err)

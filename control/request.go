@@ -223,6 +223,7 @@ func (n *Node) Try(r Request) (string, error) {
 	if n.record == nil {
 		return "", ErrNoCluster
 	}
+	n.memory.estimateEnd(&r.Change)
 	e, err := prepare(n, &r)
 	return e.Command.Text, err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,15 +19,6 @@ func budgetHandler() http.Handler {
 		Ready:   func() error { return nil },
 		Rules:   func() string { return "" },
 		Budget:  budgetAnswer,
-		Command: func(c api.Command, name string) (api.CommandAnswer, error) {
-			if name != "eu-west" {
-				return api.CommandAnswer{}, errors.New("retire region \"" + name + "\": unknown region: want one of [\"eu-west\" \"us-east\"]")
-			}
-			return api.CommandAnswer{
-				Proposed: api.EpochState{ID: "e7", Members: []api.EpochMember{{Name: "us-east", Weight: 10}}, WaitsFor: []string{"us-east"}},
-				Next:     string(c) + " it is.",
-			}, nil
-		},
 	})
 }
 

@@ -56,9 +56,7 @@ func (c *limitsChange) command(p process, cmd *cobra.Command, prepare func(args 
 			return err
 		}
 		if c.request.ID == "" {
-			var id [8]byte
-			rand.Read(id[:]) // never fails
-			c.request.ID = hex.EncodeToString(id[:])
+			c.request.ID = newCommandID()
 		}
 		c.request.Author = operator()
 		return c.run(cmd.Context(), p)
@@ -79,9 +77,24 @@ const limitsTimeout = 6 * time.Second
 // run sends the command until its result is known, and waits until it is in
 // force.
 func (c *limitsChange) run(ctx context.Context, p process) error {
+	pause := c.pauses(ctx)
+	var answer api.LimitsCommandAnswer
+	err := c.decided(c.request.ID, pause, func() (bool, error) {
+		err := c.client.ask(ctx, url.URL{Path: limitsPath + "/" + string(c.name)}, &c.request, &answer)
+		return answer.Done || answer.DryRun, err
+	})
+	if err != nil {
+		return err
+	}
+	return c.settled(ctx, p, &answer, pause)
+}
+
+// pauses returns a function that waits until the next attempt, and returns
+// false when --wait is over.
+func (c *clusterChange) pauses(ctx context.Context) func() bool {
 	c.client.timeout = max(c.client.timeout, limitsTimeout)
 	deadline := time.Now().Add(c.wait)
-	pause := func() bool {
+	return func() bool {
 		if !time.Now().Add(initEvery).Before(deadline) {
 			return false
 		}
@@ -92,13 +105,17 @@ func (c *limitsChange) run(ctx context.Context, p process) error {
 			return true
 		}
 	}
-	var answer api.LimitsCommandAnswer
+}
+
+// decided sends a command under an id until its result is known.
+func (c *clusterChange) decided(id string, pause func() bool, send func() (bool, error)) error {
 	for sent := false; ; {
-		err := commandError(c.client.ask(ctx, url.URL{Path: limitsPath + "/" + string(c.name)}, &c.request, &answer))
+		done, err := send()
+		err = commandError(err)
 		exit, _ := errors.AsType[*exitError](err)
 		switch {
-		case err == nil && (answer.Done || answer.DryRun):
-			return c.settled(ctx, p, &answer, pause)
+		case err == nil && done:
+			return nil
 		case err != nil && (exit.code == exitNo || exit.code == exitNoneOf && !sent):
 			return err
 		}
@@ -107,9 +124,16 @@ func (c *limitsChange) run(ctx context.Context, p process) error {
 			if err != nil {
 				why = err.Error()
 			}
-			return exitWith(exitUnknown, fmt.Errorf("%s. Whether the command is done is not known: repeat it with --id %s", why, c.request.ID))
+			return exitWith(exitUnknown, fmt.Errorf("%s. Whether the command is done is not known: repeat it with --id %s", why, id))
 		}
 	}
+}
+
+// newCommandID draws the id of a command.
+func newCommandID() string {
+	var id [8]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
 }
 
 // settled waits until a command that is done is in force, and prints the

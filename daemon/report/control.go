@@ -96,6 +96,7 @@ func (r *Report) clusterState() *api.ClusterState {
 	for _, g := range rec.Regions {
 		out.Regions = append(out.Regions, api.ClusterRegion{
 			Name: g.Name, Weight: ratioOf(g.Weight), Draining: g.Draining, Reached: reached[g.Name],
+			Generation: g.Generation.String(), Founders: len(g.Founders),
 		})
 	}
 	for _, v := range rec.Voters {

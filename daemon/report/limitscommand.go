@@ -2,8 +2,6 @@ package report
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -32,14 +30,11 @@ func (r *Report) ChangeLimits(ctx context.Context, name api.LimitsCommandName, q
 	case name == api.BlockKey && !r.SharedKeys && (len(s.Status.Peers) > 0 || len(s.Record.Regions) > 1):
 		return api.LimitsCommandAnswer{}, errors.New("keys have other hashes at each daemon: first set cluster.secret_file, the same at all daemons")
 	}
-	request := control.Request{Author: q.Author, Reason: q.Reason}
-	if q.ID == "" {
-		var b [8]byte
-		rand.Read(b[:]) // never fails
-		request.ID = control.Number(binary.BigEndian.Uint64(b[:]) | 1)
-	} else if err := request.ID.UnmarshalText([]byte(q.ID)); err != nil || request.ID == 0 {
-		return api.LimitsCommandAnswer{}, fmt.Errorf("id %q: want 16 hexadecimal digits, not all 0", api.Clip(q.ID))
+	id, err := commandID(q.ID)
+	if err != nil {
+		return api.LimitsCommandAnswer{}, err
 	}
+	request := control.Request{ID: id, Author: q.Author, Reason: q.Reason}
 	if !q.DryRun && s.Record.Outcome(request.ID) != nil { // repeated
 		return r.LimitsCommand(request.ID.String())
 	}

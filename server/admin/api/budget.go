@@ -177,34 +177,6 @@ type EpochMember struct {
 	Weight uint64 `json:"weight"`
 }
 
-// Command is a command about rights. Each is served at /v1/rights/ and its
-// name.
-type Command string
-
-// The commands.
-const (
-	RetireRegion Command = "retire-region"
-	ReturnRegion Command = "return-region"
-	RetireDaemon Command = "retire-daemon"
-)
-
-// Commands lists the commands.
-func Commands() []Command { return []Command{RetireRegion, ReturnRegion, RetireDaemon} }
-
-// CommandRequest is the body of a command.
-type CommandRequest struct {
-	// Name is the region or the daemon.
-	Name string `json:"name"`
-}
-
-// CommandAnswer is the result of a command.
-type CommandAnswer struct {
-	// Proposed is the epoch that the command proposed.
-	Proposed EpochState `json:"proposed"`
-	// Next is a sentence about what happens next.
-	Next string `json:"next"`
-}
-
 // ParsePercent parses a percentage such as "0.1%" into a fraction.
 func ParsePercent(text string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")
