@@ -39,6 +39,7 @@ type realm struct {
 	joiners  map[uint64]uint64
 	locals   []Epoch // proposals of region 1
 	clock    int64
+	lead     int64 // of the clock, that acknowledgements of daemons are
 	crashes  int
 	mutation unionMutation
 	silent   uint64 // a daemon whose clock stands: the operator may retire it
@@ -223,7 +224,7 @@ func (u *union) do(act string) {
 		if u.mutation == unionNoTables {
 			held = nil
 		}
-		a, r, err := d.local.Acknowledge(u.realm.locals[n].ID, d.now, held)
+		a, r, err := d.local.Acknowledge(u.realm.locals[n].ID, d.now+u.lead, held)
 		must(err)
 		d.storeL(r)
 		u.locals = append(u.locals, a)
@@ -401,7 +402,10 @@ func TestWanderUnion(t *testing.T) {
 	for _, r := range realms() {
 		t.Run(r.name, func(t *testing.T) {
 			for seed := range runs {
-				if _, bad := wanderUnion(r, seed, 200); bad != nil {
+				r := *r
+				r.lead = int64(seed % 3)
+				r.clock += r.lead
+				if _, bad := wanderUnion(&r, seed, 200); bad != nil {
 					t.Fatalf("seed %d: %v", seed, bad)
 				}
 			}
