@@ -125,8 +125,14 @@ func (n *Node) sendRequests() {
 		r.due = n.at + n.cfg.Retry
 		if n.leads() {
 			n.requests.enqueue(r.Request)
-		} else if p := n.byID(n.leader()); p != nil {
-			n.send(p, Message{Requests: []Request{r.Request}})
+			continue
+		}
+		leader := n.leader()
+		for _, p := range n.peers {
+			// One of the voters leads, also if nothing came from it for long.
+			if v := n.record.VoterOf(p.sender.ID); p.heardAt >= 0 && (p.sender.ID == leader || leader == (ID{}) && v != nil) {
+				n.send(p, Message{Requests: []Request{r.Request}})
+			}
 		}
 	}
 }

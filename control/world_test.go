@@ -20,7 +20,8 @@ type world struct {
 	machines  []*machine
 	flights   []flight
 	loss      float64
-	delay     time.Duration // the longest
+	delay     time.Duration                         // the longest
+	between   func(from, to *machine) time.Duration // the delay, nil for a random one
 	cut       func(from, to *machine) bool
 	founders  []string
 	heartbeat time.Duration // Config.Heartbeat
@@ -211,7 +212,11 @@ func (w *world) serve(m *machine) {
 		for _, out := range r.Messages {
 			w.ledger.sent(&out.Sender)
 			if w.rng.Float64() >= w.loss {
-				w.flights = append(w.flights, flight{w.now + time.Duration(w.rng.Int64N(int64(w.delay)+1)), m, out})
+				delay := time.Duration(w.rng.Int64N(int64(w.delay) + 1))
+				if to := w.addressed(out.To); w.between != nil && to != nil {
+					delay = w.between(m, to)
+				}
+				w.flights = append(w.flights, flight{w.now + delay, m, out})
 			}
 		}
 		w.check(m)
