@@ -166,10 +166,24 @@ func (p *placement) promote(o Voter) {
 		delete(v.learned, o.Raft)
 	case !current:
 		v.learned[o.Raft] = n.at
-	case n.at-since >= n.cfg.Stable:
+	case n.at-since >= p.stable():
 		o.Learner = false
 		v.proposeVoter(raftpb.ConfChangeAddNode, o)
 	}
+}
+
+// handOverFaster is how much sooner a learner votes that takes the vote of a
+// daemon that leaves: that one waits for it.
+const handOverFaster = 10
+
+// stable returns how long a learner must be up to date before it votes.
+func (p *placement) stable() time.Duration {
+	for _, o := range p.gone {
+		if d := p.node.byID(o.Daemon); o.Daemon == p.node.self.id() || d != nil && d.sender.Leaving {
+			return p.node.cfg.Stable / handOverFaster
+		}
+	}
+	return p.node.cfg.Stable
 }
 
 // current reports whether a learner is live and has nearly all entries.
