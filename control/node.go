@@ -331,7 +331,8 @@ func (n *Node) sender() Sender {
 }
 
 // leader returns the leader of the log as far as this daemon knows: by its own
-// vote, or by the latest message of a live leader.
+// vote, or by the latest message of a live leader or of another voter. In a
+// large cluster nothing comes from the leader itself for minutes.
 func (n *Node) leader() ID {
 	if n.record == nil {
 		return ID{}
@@ -345,14 +346,15 @@ func (n *Node) leader() ID {
 	for _, p := range n.peers {
 		same := p.version.Recovery == n.record.Version.Recovery
 		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
-		if same && live && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+		knows := p.sender.Leader == p.sender.ID || n.record.VoterOf(p.sender.ID) != nil && p.sender.Leader != n.self.id()
+		if same && live && knows && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}
 	if best == nil {
 		return ID{}
 	}
-	return best.sender.ID
+	return best.sender.Leader
 }
 
 // send sends a message to a peer.
