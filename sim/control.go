@@ -33,6 +33,7 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	out := *c.Control
 	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
 	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
+	out.DaemonHorizon, out.MaxOffset = max(c.Rights.DaemonHorizon, 0), c.maxOffset()
 	out.Language = replica.Language(d.Region, limits.Options{MergeDomains: true})
 	return out
 }
@@ -128,6 +129,7 @@ func (d *Daemon) serveControl(w *World) {
 	} else {
 		d.compactControl(w)
 	}
+	d.followRecord(w)
 	w.sleep(d)
 }
 
@@ -225,13 +227,21 @@ func anyRecord(w *World) bool {
 	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.control != nil && d.control.Record() != nil })
 }
 
-// firstRegions returns the regions of the founding, with equal weights.
+// firstRegions returns the regions of the founding, with the weights of the run.
 func firstRegions(w *World) []control.FirstRegion {
-	out := make([]control.FirstRegion, len(w.regions))
-	for i, name := range w.regions {
-		out[i] = control.FirstRegion{Name: name, Weight: uint32(control.Whole / len(out))}
+	out, sum, left := make([]control.FirstRegion, len(w.regions)), uint64(0), uint32(control.Whole)
+	weights := w.cfg.Rights.Weights
+	if len(weights) == 0 || w.cfg.Policy == Static {
+		weights = slices.Repeat([]uint64{1}, len(out))
 	}
-	out[0].Weight += uint32(control.Whole % len(out))
+	for _, weight := range weights {
+		sum += weight
+	}
+	for i, name := range w.regions {
+		out[i] = control.FirstRegion{Name: name, Weight: uint32(control.Whole * weights[i] / sum)}
+		left -= out[i].Weight
+	}
+	out[0].Weight += left
 	return out
 }
 

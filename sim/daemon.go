@@ -80,7 +80,8 @@ type Daemon struct {
 
 	sealer replica.TokenSealer
 
-	agent *replica.RightsLoop // nil when no rule has rights
+	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding
+	follows follower            // of the control log
 
 	control    *control.Node       // nil without a control log
 	controlLog *replica.ControlLog // likewise, and for a diskless daemon
