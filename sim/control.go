@@ -286,6 +286,7 @@ func (a *faults) changeRegion(w *World) control.Change {
 		names := append(slices.Clone(w.regions), "new-1", "new-2")
 		change = control.Change{Region: &control.RegionChange{
 			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
+			Force: a.rng.IntN(2) == 0,
 		}}
 	}
 	return change

@@ -76,7 +76,6 @@ type Daemon struct {
 	journalOf  string        // the daemon that its control log is of, "" for itself
 	ran        string        // the name of the process before
 	own        *identity     // of ClonedDisk, nil for none
-	retired    bool          // its rights went to others
 
 	sealer replica.TokenSealer
 

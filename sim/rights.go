@@ -252,7 +252,7 @@ func (d *Daemon) beginAgent(w *World, r *control.Record, g *control.Region, of h
 		return false
 	}
 	f := &d.follows
-	if f.was.generation == of.generation && f.was != of {
+	if f.was.generation == of.generation && f.was != of && r.DeadID(f.was.self) == nil {
 		d.unrecorded++
 	}
 	f.of, f.was = of, of
