@@ -29,6 +29,7 @@ type Node struct {
 	settled epoch.ID // see Settled
 	// heard is when a daemon of each region sent its latest message.
 	heard   map[string]time.Duration
+	known   []Heard // the latest heard last
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -256,7 +257,11 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if !n.runs.note(p, &m.Sender) {
 		return ErrUncounted
 	}
+	fresh := p.sender.ID != m.Sender.ID
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
+	if fresh {
+		n.remember(p)
+	}
 	if _, known := n.heard[p.Region]; known || len(n.heard) < 2*MaxRegions {
 		n.heard[p.Region] = at
 	}

@@ -248,6 +248,43 @@ func (n *Node) Hold(generation Version) bool {
 // Holds returns the generation of the latest Hold.
 func (n *Node) Holds() Version { return n.self.Holds }
 
+// Heard is a daemon that this one heard: its id, name and region.
+type Heard struct {
+	ID           ID
+	Name, Region string
+}
+
+// String returns the id.
+func (h Heard) String() string { return h.ID.String() }
+
+// maxKnown bounds the daemons that are remembered.
+const maxKnown = 1_024
+
+// remember remembers the id of a live daemon.
+func (n *Node) remember(p *peer) {
+	h := Heard{p.sender.ID, p.Name, p.Region}
+	i := slices.Index(n.known, h)
+	switch {
+	case i >= 0:
+		n.known = slices.Delete(n.known, i, i+1)
+	case len(n.known) >= maxKnown:
+		n.known = slices.Delete(n.known, 0, 1)
+	}
+	n.known = append(n.known, h)
+}
+
+// HeardAs returns the ids that daemons of a name had, as far as this daemon heard
+// them and they are not live now nor dead by the record.
+func (n *Node) HeardAs(name string) []Heard {
+	var all []Heard
+	for _, h := range n.known {
+		if h.Name == name && n.byID(h.ID) == nil && h.ID != n.self.id() && !n.Dead(h.ID) {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
 // Renew gives the daemon a new id, since a part of its state is lost. Its former
 // id is declared dead.
 func (n *Node) Renew(why string) {
