@@ -10,7 +10,6 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/eventlog"
-	"github.com/georld/rld/quota/epoch"
 )
 
 // Node is the part of one daemon in the control log. It is a state machine
@@ -24,12 +23,8 @@ type Node struct {
 
 	self    storedSelf
 	keys    keys
-	former  ID       // that was given up since Ready, zero for none
-	holds   Version  // of self, as stored
-	settled epoch.ID // see Settled
-	// heard is when a daemon of each region sent its latest message.
-	heard   map[string]time.Duration
-	known   []Heard // the latest heard last
+	former  ID // that was given up since Ready, zero for none
+	rights  Rights
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -106,11 +101,12 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	if seed == (Seed{}) {
 		return nil, errors.New("control: no seed: want one of NewSeed")
 	}
-	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}, heard: map[string]time.Duration{}}
+	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}}
 	if start == nil {
 		start = &Start{}
 	}
-	n.self, n.holds = start.self, start.self.Holds
+	n.self = start.self
+	n.rights = Rights{node: n, holds: start.self.Holds, heard: map[string]time.Duration{}}
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
@@ -259,12 +255,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	}
 	fresh := p.sender.ID != m.Sender.ID
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
-	if fresh {
-		n.remember(p)
-	}
-	if _, known := n.heard[p.Region]; known || len(n.heard) < 2*MaxRegions {
-		n.heard[p.Region] = at
-	}
+	n.rights.note(p, fresh)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}

@@ -174,7 +174,7 @@ func (v *raftNode) proposeNext() {
 		text, err := "", n.limits.lookUpChange(e)
 		if err == nil && e.Region != nil {
 			var region *RegionChange
-			if region, err = n.stampRegion(*e.Region); err == nil {
+			if region, err = n.rights.stampRegion(*e.Region); err == nil {
 				e.Region = region
 			}
 		}

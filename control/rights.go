@@ -70,30 +70,32 @@ type EpochHeader struct {
 
 // header returns the header of the next epoch. A retirement stays until it is
 // settled.
-func (n *Node) header(newest *epoch.Epoch) EpochHeader {
+func (r *Rights) header(newest *epoch.Epoch) EpochHeader {
+	n := r.node
 	h := EpochHeader{
 		ID:   epoch.ID{Stamp: max(hlc.New(n.wall, 0), newest.ID.Stamp.Next()), Proposer: uint64(n.address)},
-		Pred: n.settled,
+		Pred: r.settled,
 	}
-	if n.settled.Before(newest.ID) {
+	if r.settled.Before(newest.ID) {
 		h.Retired = slices.Clone(newest.Retired)
 	}
 	return h
 }
 
 // stampRegion completes a change of a region, at the leader.
-func (n *Node) stampRegion(c RegionChange) (*RegionChange, error) {
+func (r *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
+	n := r.node
 	newest, err := n.record.Newest()
 	if err != nil {
 		return nil, err
 	}
-	c.Epoch = n.header(&newest)
+	c.Epoch = r.header(&newest)
 	g := n.record.Region(c.Name)
 	switch {
 	case c.Op == AddRegion:
-		c.Founders, c.Horizon = n.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
+		c.Founders, c.Horizon = r.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
 	case c.Op == RemoveRegion && g != nil && c.Stopped:
-		if heard, ok := n.heard[c.Name]; c.Name == n.cfg.Region || ok && n.at-heard < removeAfter {
+		if heard, ok := r.heard[c.Name]; c.Name == n.cfg.Region || ok && n.at-heard < removeAfter {
 			return nil, fmt.Errorf("region %q: a daemon of it was heard in the last %v: stop all of them first", c.Name, removeAfter)
 		}
 		from := n.wall + 2*n.cfg.MaxOffset.Milliseconds() + endAhead
@@ -114,9 +116,10 @@ func compareRetirements(a, b epoch.Retirement) int {
 	return 0
 }
 
-// durable returns the ids of the daemons of a region with a disk that are heard,
-// in order, at most as many as an epoch has members.
-func (n *Node) durable(region string) []ID {
+// durable returns the ids of the daemons of a region with a disk that are
+// heard, in order, at most as many as an epoch has members.
+func (r *Rights) durable(region string) []ID {
+	n := r.node
 	var all []ID
 	if n.cfg.Durable && n.cfg.Region == region {
 		all = append(all, n.self.id())
@@ -223,32 +226,47 @@ func (r *Record) validateEpochs() error {
 	return nil
 }
 
+// Rights is the part of a Node in rights: what its daemon states about them,
+// and what a leader needs for entries about regions.
+type Rights struct {
+	node    *Node
+	holds   Version  // of the daemon, as stored
+	settled epoch.ID // see Settled
+	// heard is when a daemon of each region sent its latest message.
+	heard map[string]time.Duration
+	known []Heard // the latest one last
+}
+
+// RightsOf returns the part of a node in rights.
+func RightsOf(n *Node) *Rights { return &n.rights }
+
 // Settled sets the greatest epoch of regions that is settled, as the rights
 // agent of this daemon knows. The leader names it as the predecessor of the
 // epochs that follow changes of regions.
-func (n *Node) Settled(id epoch.ID) { n.settled = id }
+func (r *Rights) Settled(id epoch.ID) { r.settled = id }
 
 // Hold states that this daemon has a record of rights of a generation of its
 // region on disk, and reports whether that is on the disk of the control log:
 // not before may the daemon hold any of these rights.
-func (n *Node) Hold(generation Version) bool {
+func (r *Rights) Hold(generation Version) bool {
+	n := r.node
 	if n.self.Holds != generation {
 		n.self.Holds = generation
 		self := n.self
 		n.queue(stored{Self: &self})
 		n.afterStore(func() {
 			if n.self.Holds == generation {
-				n.holds = generation
+				r.holds = generation
 			}
 		})
 	}
-	return n.holds == generation
+	return r.holds == generation
 }
 
 // Holds returns the generation of the latest Hold.
-func (n *Node) Holds() Version { return n.self.Holds }
+func (r *Rights) Holds() Version { return r.node.self.Holds }
 
-// Heard is a daemon that this one heard: its id, name and region.
+// Heard is a daemon that sent messages: its id, name and region.
 type Heard struct {
 	ID           ID
 	Name, Region string
@@ -260,33 +278,35 @@ func (h Heard) String() string { return h.ID.String() }
 // maxKnown bounds the daemons that are remembered.
 const maxKnown = 1_024
 
-// remember remembers the id of a live daemon.
-func (n *Node) remember(p *peer) {
-	h := Heard{p.sender.ID, p.Name, p.Region}
-	i := slices.Index(n.known, h)
-	switch {
-	case i >= 0:
-		n.known = slices.Delete(n.known, i, i+1)
-	case len(n.known) >= maxKnown:
-		n.known = slices.Delete(n.known, 0, 1)
+// note notes a message of a live daemon. fresh is its first one under its id.
+func (r *Rights) note(p *peer, fresh bool) {
+	if _, known := r.heard[p.Region]; known || len(r.heard) < 2*MaxRegions {
+		r.heard[p.Region] = r.node.at
 	}
-	n.known = append(n.known, h)
+	if !fresh {
+		return
+	}
+	h := Heard{p.sender.ID, p.Name, p.Region}
+	if i := slices.Index(r.known, h); i >= 0 {
+		r.known = slices.Delete(r.known, i, i+1)
+	} else if len(r.known) >= maxKnown {
+		r.known = slices.Delete(r.known, 0, 1)
+	}
+	r.known = append(r.known, h)
 }
 
-// HeardAs returns the ids that daemons of a name had, as far as this daemon heard
-// them and they are not live now nor dead by the record.
-func (n *Node) HeardAs(name string) []Heard {
+// Stopped returns the ids that daemons of a name had, as far as they sent
+// messages to this one, and are neither live now nor dead by the record.
+func (r *Rights) Stopped(name string) []Heard {
 	var all []Heard
-	for _, h := range n.known {
-		if h.Name == name && n.byID(h.ID) == nil && h.ID != n.self.id() && !n.Dead(h.ID) {
+	for _, h := range r.known {
+		if h.Name == name && r.node.byID(h.ID) == nil && h.ID != r.node.self.id() && !r.node.Dead(h.ID) {
 			all = append(all, h)
 		}
 	}
 	return all
 }
 
-// Renew gives the daemon a new id, since a part of its state is lost. Its former
-// id is declared dead.
-func (n *Node) Renew(why string) {
-	n.runs.end(n.self.id(), why)
-}
+// Renew gives the daemon a new id, since a part of its state is lost. Its
+// former id is declared dead.
+func (r *Rights) Renew(why string) { r.node.runs.end(r.node.self.id(), why) }

@@ -109,7 +109,8 @@ type command struct {
 	attempts int
 }
 
-// errNoLog is the result of commands about rights in runs without a control log.
+// errNoLog is the result of commands about rights in runs without a control
+// log.
 var errNoLog = errors.New("no control log")
 
 // The operator gives a command again after commandEvery, maxAttempts times in

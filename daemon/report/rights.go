@@ -15,8 +15,8 @@ import (
 // commandPoll is the time between two looks at the outcome of a command.
 const commandPoll = 50 * time.Millisecond
 
-// RightsCommand executes a command about rights: an entry of the control log. It
-// waits for the entry until ctx ends.
+// RightsCommand executes a command about rights: an entry of the control log.
+// It waits for the entry until ctx ends.
 func (r *Report) RightsCommand(ctx context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error) {
 	change, err := r.changeOf(c, &q)
 	if err != nil {
@@ -104,7 +104,7 @@ func (r *Report) stoppedID(name string) (control.ID, error) {
 		id = control.ID(raw)
 	} else {
 		var all []control.Heard
-		r.Control.Do(func(n *control.Node) { all = n.HeardAs(name) })
+		r.Control.Do(func(n *control.Node) { all = control.RightsOf(n).Stopped(name) })
 		if len(all) == 0 {
 			return id, fmt.Errorf("no id of a daemon %q that stopped is known here: give the id, from its log or from rld cluster status", name)
 		}
