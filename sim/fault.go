@@ -259,7 +259,7 @@ type faults struct {
 	risen  map[int]bool // those whose zombies continued
 	rng    *rand.Rand
 
-	commands pool[*command]  // that the operator has still to give
+	commands pool[*command] // that the operator has still to give
 	removals map[int][]*removal
 	latest   control.Request // command of the control log
 	recovers time.Duration   // when the operator may recover it again

@@ -238,8 +238,8 @@ func (d *Daemon) beginAgent(w *World, r *control.Record, g *control.Region, of h
 		start.Record = nil
 	}
 	if start.Record == nil {
-		if d.control.Holds() == g.Generation {
-			d.control.Renew("its record of rights is lost")
+		if control.RightsOf(d.control).Holds() == g.Generation {
+			control.RightsOf(d.control).Renew("its record of rights is lost")
 			d.wakes[len(d.Nodes)+controlWake] = 0
 			w.sleep(d)
 			return false
@@ -266,7 +266,7 @@ func (d *Daemon) beginAgent(w *World, r *control.Record, g *control.Region, of h
 // disk.
 func (d *Daemon) holds() bool {
 	f := &d.follows
-	return d.control == nil || d.control.ID() == f.of.self && d.control.Hold(f.of.generation)
+	return d.control == nil || d.control.ID() == f.of.self && control.RightsOf(d.control).Hold(f.of.generation)
 }
 
 // recordAllotments are those of the agent that a daemon has: none before the
@@ -332,7 +332,7 @@ func (d *Daemon) turnAgent(w *World) {
 	}
 	d.serveAgent(w, d.agent.Turn(at.Mono, d.time(w.now)))
 	if d.control != nil {
-		d.control.Settled(d.agent.Agent.Settled())
+		control.RightsOf(d.control).Settled(d.agent.Agent.Settled())
 	}
 }
 

@@ -88,7 +88,7 @@ func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest
 	if !q.Stopped {
 		return control.Change{}, errors.New("a daemon is removed only when an operator states that it is stopped, and that its state will not be used again")
 	}
-	id, err := n.DaemonID(q.Name)
+	id, err := control.RightsOf(n).DaemonID(q.Name)
 	return control.Change{Dead: &control.DeadID{ID: id, Stopped: true}}, err
 }
 

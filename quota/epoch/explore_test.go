@@ -196,9 +196,9 @@ func scopes() []*setup {
 // worlds that are to be visited whole have less.
 const worldStates = 100_000
 
-// TestExplore visits every state of the small worlds. Those of more than 100,000
-// states are cut short, except with EPOCH_LONG=1: that takes two minutes. So
-// for TestExploreUnion.
+// TestExplore visits every state of the small worlds. Those of more than
+// 100,000 states are cut short, except with EPOCH_LONG=1: that takes two
+// minutes. So for TestExploreUnion.
 func TestExplore(t *testing.T) {
 	limit := worldStates
 	switch {
