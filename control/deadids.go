@@ -50,8 +50,8 @@ func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
 	return &d, nil
 }
 
-// Rights is the part of a Node in rights: what its daemon states about them, and
-// what it remembers of others since it started.
+// Rights is the part of a Node in rights: what its daemon states about them,
+// and what it remembers of others since it started.
 type Rights struct {
 	node *Node
 	// heard is when a daemon of each region sent its latest message, and known

@@ -129,7 +129,7 @@ func (d *Daemon) serveControl(w *World) {
 	} else {
 		d.compactControl(w)
 	}
-	d.followRecord(w)
+	followRecord(d, w)
 	w.sleep(d)
 }
 
@@ -225,29 +225,6 @@ func initControl(w *World) {
 // anyRecord reports whether the cluster has begun somewhere.
 func anyRecord(w *World) bool {
 	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.control != nil && d.control.Record() != nil })
-}
-
-// firstRegions returns the regions of the founding, with the weights of the
-// run: the operator leaves those out that have no daemon with a disk.
-func firstRegions(w *World) []control.FirstRegion {
-	weights := w.cfg.Rights.Weights
-	if len(weights) == 0 || w.cfg.Policy == Static {
-		weights = slices.Repeat([]uint64{1}, len(w.regions))
-	}
-	var out []control.FirstRegion
-	sum, left := uint64(0), uint32(control.Whole)
-	for i, name := range w.regions {
-		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable }) {
-			out = append(out, control.FirstRegion{Name: name, Weight: uint32(weights[i])})
-			sum += weights[i]
-		}
-	}
-	for i := range out {
-		out[i].Weight = uint32(control.Whole * uint64(out[i].Weight) / sum)
-		left -= out[i].Weight
-	}
-	out[0].Weight += left
-	return out
 }
 
 // commandControl has the operator give a drawn command at a daemon of a fault:

@@ -88,7 +88,7 @@ func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 		func(mono time.Duration, err error) {
 			switch f := &d.follows; {
 			case d.agent == nil || d.agent.Agent != of: // it has ended
-			case err == nil && !d.holds(): // until the statement is on disk, too
+			case err == nil && !holdsRights(d): // until the statement is on disk, too
 				f.stored = of
 			default:
 				d.serveAgent(w, d.agent.Stored(mono, err))

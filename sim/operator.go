@@ -162,7 +162,7 @@ func (r *removal) submit(w *World) {
 	if slices.ContainsFunc(r.targets, func(o *Daemon) bool { return o.Up }) {
 		return
 	}
-	d := w.operated(func(o *Daemon) bool { return !slices.Contains(r.targets, o) })
+	d := operated(w, func(o *Daemon) bool { return !slices.Contains(r.targets, o) })
 	if d == nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (r *removal) submit(w *World) {
 }
 
 // operated draws a daemon that takes commands, nil for none.
-func (w *World) operated(fits func(*Daemon) bool) *Daemon {
+func operated(w *World, fits func(*Daemon) bool) *Daemon {
 	var able []*Daemon
 	for _, d := range w.daemons {
 		if d.Up && !d.Paused && d.leaving == nil && d.control != nil && fits(d) {
@@ -240,7 +240,7 @@ func (a *faults) unremove(w *World, f *Fault, i int) {
 				a.restart(w, f, d)
 			}
 			if w.cfg.Control != nil {
-				a.order(w, func() bool { return w.addRegion(region) })
+				a.order(w, func() bool { return addRegion(w, region) })
 			}
 		}
 		return true
@@ -249,9 +249,9 @@ func (a *faults) unremove(w *World, f *Fault, i int) {
 
 // addRegion has the operator add a region that the record lacks. It returns
 // true when the record has it.
-func (w *World) addRegion(region int) bool {
+func addRegion(w *World, region int) bool {
 	name := w.regions[region]
-	d := w.operated(func(o *Daemon) bool { return o.control.Record() != nil })
+	d := operated(w, func(o *Daemon) bool { return o.control.Record() != nil })
 	switch {
 	case d == nil:
 		return false
@@ -263,6 +263,29 @@ func (w *World) addRegion(region int) bool {
 	}}})
 	d.turnControl(w)
 	return false
+}
+
+// firstRegions returns the regions of the founding, with the weights of the
+// run: the operator leaves those out that have no daemon with a disk.
+func firstRegions(w *World) []control.FirstRegion {
+	weights := w.cfg.Rights.Weights
+	if len(weights) == 0 || w.cfg.Policy == Static {
+		weights = slices.Repeat([]uint64{1}, len(w.regions))
+	}
+	var out []control.FirstRegion
+	sum, left := uint64(0), uint32(control.Whole)
+	for i, name := range w.regions {
+		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable }) {
+			out = append(out, control.FirstRegion{Name: name, Weight: uint32(weights[i])})
+			sum += weights[i]
+		}
+	}
+	for i := range out {
+		out[i].Weight = uint32(control.Whole * uint64(out[i].Weight) / sum)
+		left -= out[i].Weight
+	}
+	out[0].Weight += left
+	return out
 }
 
 // regionsOf returns the numbers of the regions that a fault is in.

@@ -150,19 +150,19 @@ type holder struct {
 }
 
 // followRecord makes the agent that the record wants, and gives it what is new.
-func (d *Daemon) followRecord(w *World) {
+func followRecord(d *Daemon, w *World) {
 	r := d.control.Record()
 	if !w.rights || r == nil {
 		return
 	}
 	f, g := &d.follows, r.Region(d.Region)
 	if g == nil {
-		d.endAgent()
+		endAgent(d)
 		return
 	}
 	if of := (holder{d.control.ID(), g.Generation}); f.of != of {
-		d.endAgent()
-		if d.writing[rightsFile] != nil || !d.beginAgent(w, r, g, of) {
+		endAgent(d)
+		if d.writing[rightsFile] != nil || !beginAgent(d, w, r, g, of) {
 			return
 		}
 	}
@@ -192,7 +192,7 @@ func (d *Daemon) followRecord(w *World) {
 		}
 		d.agent.Agent.ProposalDone(err)
 	}
-	if f.stored != nil && d.holds() {
+	if f.stored != nil && holdsRights(d) {
 		f.stored = nil
 		d.serveAgent(w, d.agent.Stored(d.Instant(w.now).Mono, nil))
 	}
@@ -202,7 +202,7 @@ func (d *Daemon) followRecord(w *World) {
 }
 
 // endAgent drops the agent: its id or its generation ended.
-func (d *Daemon) endAgent() {
+func endAgent(d *Daemon) {
 	f := &d.follows
 	if d.agent != nil {
 		f.ended += d.agent.Agent.Version() + 1
@@ -214,7 +214,7 @@ func (d *Daemon) endAgent() {
 // beginAgent makes the agent of a daemon in a generation of its region. It
 // removes the record of another participant. A founder that held rights, and
 // whose record is lost, gets a new id.
-func (d *Daemon) beginAgent(w *World, r *control.Record, g *control.Region, of holder) bool {
+func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of holder) bool {
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
 	cfg.Self, cfg.Generation, cfg.Cluster, cfg.Horizon = of.self.Member(), g.ID(), uint64(r.Cluster.ID), g.Horizon
 	cfg.Founders, cfg.Genesis = nil, nil
@@ -262,9 +262,9 @@ func (d *Daemon) beginAgent(w *World, r *control.Record, g *control.Region, of h
 	return true
 }
 
-// holds states that the daemon holds rights, and reports whether that is on
-// disk.
-func (d *Daemon) holds() bool {
+// holdsRights states that the daemon holds rights, and reports whether that is
+// on disk.
+func holdsRights(d *Daemon) bool {
 	f := &d.follows
 	return d.control == nil || d.control.ID() == f.of.self && control.RightsOf(d.control).Hold(f.of.generation)
 }
@@ -342,7 +342,7 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 		w.steps.writeRecord(d, r.Store)
 	}
 	if r.Proposal != nil && d.control != nil {
-		d.propose(w, r.Proposal)
+		proposeRights(d, w, r.Proposal)
 	} else if r.Proposal != nil {
 		d.agent.Agent.Regions(w.cfg.agentOf(d.RegionIndex, d.Name).Genesis, []epochs.Epoch{*r.Proposal})
 	}
@@ -361,8 +361,8 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	w.sleep(d)
 }
 
-// propose hands an epoch of regions to the control log.
-func (d *Daemon) propose(w *World, e *epochs.Epoch) {
+// proposeRights hands an epoch of regions to the control log.
+func proposeRights(d *Daemon, w *World, e *epochs.Epoch) {
 	f := &d.follows
 	if f.proposal != 0 {
 		d.control.Forget(f.proposal)
