@@ -12,9 +12,9 @@ import (
 // those with too few rights to spread.
 type Strict struct {
 	// Replicas are the names of the region's strict voters, of which a majority
-	// stores the consumption of each key: 1, 2, 3, 5, 7 or 9. They are mandatory
-	// with State.Dir. They count at the first start; later changes are made by
-	// command.
+	// stores the consumption of each key: 1, 2, 3, 5, 7 or 9. They are
+	// mandatory with State.Dir. They count at the first start; later changes
+	// are made by command.
 	Replicas []string
 	// Headroom is the number of hits of a key that the voters store in advance,
 	// 1 to 10,000. A window in which the owner fails may admit as many fewer;
@@ -63,8 +63,8 @@ func defaultStrict() Strict {
 
 func defaultHotKey() HotKey { return HotKey{Threshold: 10_000} }
 
-// StrictReplicas returns the names of the own region's strict voters, sorted; nil
-// for a daemon without rights.
+// StrictReplicas returns the names of the own region's strict voters, sorted;
+// nil for a daemon without rights.
 func (c *Config) StrictReplicas() []string {
 	if c.Region == "" || c.State.Dir == "" {
 		return nil

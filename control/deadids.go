@@ -35,7 +35,7 @@ type DeadID struct {
 }
 
 // stampDead completes the entry of a dead id, at the leader.
-func (x *memory) stampDead(d DeadID) (*DeadID, error) {
+func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
 	n := x.node
 	k, known := x.known[d.ID]
 	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter) {
@@ -50,16 +50,22 @@ func (x *memory) stampDead(d DeadID) (*DeadID, error) {
 	return &d, nil
 }
 
-// memory is what this daemon remembers of others since it started.
-type memory struct {
+// Rights is the part of a Node in rights: what its daemon states about them,
+// and what it remembers of others since it started.
+type Rights struct {
 	node *Node
 	// heard is when a daemon of each region sent its latest message, and known
 	// are all daemons that did.
 	heard map[string]time.Duration
 	known map[ID]known
-	// settled is the greatest epoch of regions that is, see Node.Settled.
+	// settled is the greatest epoch of regions that is, see Settled, and holds
+	// the generation of Hold that is stored.
 	settled epoch.ID
+	holds   Version
 }
+
+// RightsOf returns the part of a node in rights.
+func RightsOf(n *Node) *Rights { return &n.rights }
 
 // known is what a daemon remembers of another one, also when that is not live
 // any more.
@@ -72,7 +78,7 @@ type known struct {
 }
 
 // remember notes the sender of a message.
-func (x *memory) remember(p *peer) {
+func (x *Rights) remember(p *peer) {
 	n := x.node
 	if _, is := x.heard[p.Region]; is || len(x.heard) < 2*MaxRegions {
 		x.heard[p.Region] = n.at
@@ -89,7 +95,7 @@ func (x *memory) remember(p *peer) {
 }
 
 // knownIn returns the known daemons of a region, in no order.
-func (x *memory) knownIn(region string) []known {
+func (x *Rights) knownIn(region string) []known {
 	var all []known
 	for _, k := range x.known {
 		if k.region == region {
@@ -102,7 +108,8 @@ func (x *memory) knownIn(region string) []known {
 // DaemonID returns the id of a daemon by its name, or by the id itself. It
 // returns an error for a name that this daemon never heard, or heard of several
 // ids that have not ended.
-func (n *Node) DaemonID(name string) (ID, error) {
+func (x *Rights) DaemonID(name string) (ID, error) {
+	n := x.node
 	var d ID
 	if d.UnmarshalText([]byte(name)) == nil {
 		return d, nil
@@ -111,13 +118,13 @@ func (n *Node) DaemonID(name string) (ID, error) {
 		return n.self.id(), nil
 	}
 	var all []ID
-	for id, k := range n.memory.known {
+	for id, k := range n.rights.known {
 		if k.name == name && !n.Dead(id) {
 			all = append(all, id)
 		}
 	}
 	slices.SortFunc(all, ID.Compare)
-	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.memory.known[id].at < n.cfg.RemoveAfter })
+	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.rights.known[id].at < n.cfg.RemoveAfter })
 	switch {
 	case len(silent) == 1:
 		return silent[0], nil
@@ -227,7 +234,7 @@ func (r *runs) giveUp(why string) {
 	n.raft, n.stopped = nil, nil
 	clear(r.doubts) // the proofs are for the former id
 	n.self, n.disk.number, n.disk.began = storedSelf{Key: n.keys.next(), Run: n.self.Run}, 0, 0
-	n.holds = Version{}
+	n.rights.holds = Version{}
 	promises := func(m Message) bool { return m.Raft != nil || m.Founding != nil }
 	n.out = slices.DeleteFunc(n.out, promises)
 	for _, b := range []*batch{n.disk.flight, &n.disk.next} {

@@ -335,7 +335,7 @@ func (f *founding) propose() {
 		v.Cluster, v.Regions = Number(n.rng.Uint64()|1), slices.Clone(v.Regions)
 		for i := range v.Regions {
 			g := &v.Regions[i]
-			g.Founders, g.Horizon = n.memory.durable(g.Name), n.cfg.DaemonHorizon.Milliseconds()
+			g.Founders, g.Horizon = n.rights.durable(g.Name), n.cfg.DaemonHorizon.Milliseconds()
 		}
 		for _, name := range n.cfg.Founders {
 			r, ok := f.answers[name]

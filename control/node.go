@@ -23,9 +23,8 @@ type Node struct {
 
 	self    storedSelf
 	keys    keys
-	former  ID      // that was given up since Ready, zero for none
-	holds   Version // of self, as stored
-	memory  memory
+	former  ID // that was given up since Ready, zero for none
+	rights  Rights
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -103,11 +102,11 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 		return nil, errors.New("control: no seed: want one of NewSeed")
 	}
 	n := &Node{cfg: cfg.withDefaults(), keys: keys{seed: seed}, rng: rng, missing: map[Number]time.Duration{}}
-	n.memory = memory{node: n, heard: map[string]time.Duration{}, known: map[ID]known{}}
 	if start == nil {
 		start = &Start{}
 	}
-	n.self, n.holds = start.self, start.self.Holds
+	n.self = start.self
+	n.rights = Rights{node: n, heard: map[string]time.Duration{}, known: map[ID]known{}, holds: start.self.Holds}
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
@@ -255,7 +254,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return ErrUncounted
 	}
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
-	n.memory.remember(p)
+	n.rights.remember(p)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
@@ -314,7 +313,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
-		Clock: n.wall, Heard: n.memory.heardRegions(),
+		Clock: n.wall, Heard: n.rights.heardRegions(),
 		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {

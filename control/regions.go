@@ -110,7 +110,7 @@ type EpochHeader struct {
 
 // header returns the header of the next epoch. A retirement stays until it is
 // settled.
-func (x *memory) header(newest *epoch.Epoch) EpochHeader {
+func (x *Rights) header(newest *epoch.Epoch) EpochHeader {
 	n := x.node
 	h := EpochHeader{
 		ID:   epoch.ID{Stamp: max(hlc.New(n.wall, 0), newest.ID.Stamp.Next()), Proposer: uint64(n.address)},
@@ -123,7 +123,7 @@ func (x *memory) header(newest *epoch.Epoch) EpochHeader {
 }
 
 // stampRegion completes a change of a region, at the leader.
-func (x *memory) stampRegion(c RegionChange) (*RegionChange, error) {
+func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 	n := x.node
 	newest, err := n.record.Newest()
 	if err != nil {
@@ -155,7 +155,7 @@ func (x *memory) stampRegion(c RegionChange) (*RegionChange, error) {
 
 // fresh returns an error for a statement of an operator that is old: what was
 // stopped may run again.
-func (x *memory) fresh(stated int64) error {
+func (x *Rights) fresh(stated int64) error {
 	n := x.node
 	if age := n.wall - stated; max(age, -age) > n.cfg.RemoveAfter.Milliseconds() {
 		return fmt.Errorf("that it is stopped was stated %d s ago: state it again", age/1_000)
@@ -165,7 +165,7 @@ func (x *memory) fresh(stated int64) error {
 
 // reachesAll returns an error if a region must acknowledge a change and cannot
 // be reached.
-func (x *memory) reachesAll(c *RegionChange) error {
+func (x *Rights) reachesAll(c *RegionChange) error {
 	n := x.node
 	for _, g := range n.record.Regions {
 		at, ok := x.heard[g.Name]
@@ -178,7 +178,7 @@ func (x *memory) reachesAll(c *RegionChange) error {
 
 // heardBy returns the name of a daemon that heard one of a region a short time
 // ago, empty for none.
-func (x *memory) heardBy(region string) string {
+func (x *Rights) heardBy(region string) string {
 	n := x.node
 	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
 		return n.cfg.Name
@@ -194,7 +194,7 @@ func (x *memory) heardBy(region string) string {
 
 // heardRegions returns a bit for each region of the record that this daemon
 // heard a short time ago, in their order.
-func (x *memory) heardRegions() Number {
+func (x *Rights) heardRegions() Number {
 	n := x.node
 	var mask Number
 	if n.record != nil {
@@ -209,7 +209,7 @@ func (x *memory) heardRegions() Number {
 
 // endOf returns from when daemons hold nothing that an operator states to be
 // stopped: their clocks may have been ahead of the one here.
-func (x *memory) endOf(all ...known) int64 {
+func (x *Rights) endOf(all ...known) int64 {
 	n := x.node
 	end := n.wall
 	for _, k := range all {
@@ -220,7 +220,7 @@ func (x *memory) endOf(all ...known) int64 {
 
 // estimateEnd sets the end of what an operator states to be stopped, as far as
 // this daemon knows.
-func (x *memory) estimateEnd(c *Change) {
+func (x *Rights) estimateEnd(c *Change) {
 	switch {
 	case c.Region != nil && c.Region.Op == RemoveRegion && c.Region.Stopped:
 		next := *c.Region
@@ -237,7 +237,7 @@ func compareRetirements(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.
 
 // durable returns the ids of the daemons of a region with a disk that are
 // heard, in order, at most as many as an epoch has members.
-func (x *memory) durable(region string) []ID {
+func (x *Rights) durable(region string) []ID {
 	n := x.node
 	var all []ID
 	if n.cfg.Durable && n.cfg.Region == region {
@@ -443,30 +443,29 @@ func (r *Record) validateEpochs() error {
 // Settled sets the greatest epoch of regions that is settled, as the rights
 // agent of this daemon knows. The leader names it as the predecessor of the
 // epochs that follow changes of regions.
-func (n *Node) Settled(id epoch.ID) { n.memory.settled = id }
+func (x *Rights) Settled(id epoch.ID) { x.settled = id }
 
 // Hold states that this daemon has a record of rights of a generation of its
 // region on disk, and reports whether that is on the disk of the control log:
 // not before may the daemon hold any of these rights.
-func (n *Node) Hold(generation Version) bool {
+func (x *Rights) Hold(generation Version) bool {
+	n := x.node
 	if n.self.Holds != generation {
 		n.self.Holds = generation
 		self := n.self
 		n.queue(stored{Self: &self})
 		n.afterStore(func() {
 			if n.self.Holds == generation {
-				n.holds = generation
+				x.holds = generation
 			}
 		})
 	}
-	return n.holds == generation
+	return x.holds == generation
 }
 
 // Holds returns the generation of the latest Hold.
-func (n *Node) Holds() Version { return n.self.Holds }
+func (x *Rights) Holds() Version { return x.node.self.Holds }
 
 // Renew gives the daemon a new id, since a part of its state is lost. Its
 // former id is declared dead.
-func (n *Node) Renew(why string) {
-	n.runs.end(n.self.id(), why)
-}
+func (x *Rights) Renew(why string) { x.node.runs.end(x.node.self.id(), why) }

@@ -60,7 +60,7 @@ func TestRightsOfTheRecord(t *testing.T) {
 	if g.ID() == id || len(g.Founders) != 1 || e.AmountOf(0, g.ID()) != 200_000 || len(e.Retired) != 1 {
 		t.Errorf("region %+v, epoch %+v: want a new generation, and the retirement until it is settled", g, e)
 	}
-	l.node.Settled(e.ID)
+	RightsOf(l.node).Settled(e.ID)
 	next := e
 	next.ID, next.Pred, next.Retired = epoch.ID{Stamp: e.ID.Stamp.Next()}, e.ID, nil
 	next.Rules = []epoch.RuleShares{{Rule: 7, Shares: make([]uint32, len(next.Members))}}
@@ -121,23 +121,23 @@ func TestHold(t *testing.T) {
 	w := begin(t)
 	m := w.machines[0]
 	g := m.node.Record().Regions[0].Generation
-	if m.node.Hold(g) {
+	if RightsOf(m.node).Hold(g) {
 		t.Error("a statement counts before it is stored")
 	}
 	w.run(time.Second)
-	if !m.node.Hold(g) {
+	if !RightsOf(m.node).Hold(g) {
 		t.Error("a statement that is stored does not count")
 	}
 	w.crash(m)
 	w.start(m)
 	w.run(time.Second)
-	if m.node.Holds() != g || !m.node.Hold(g) {
+	if RightsOf(m.node).Holds() != g || !RightsOf(m.node).Hold(g) {
 		t.Error("a restart forgets a statement")
 	}
 	former := m.node.ID()
-	m.node.Renew("its record of rights is lost")
+	RightsOf(m.node).Renew("its record of rights is lost")
 	w.run(10 * time.Second)
-	if m.node.ID() == former || m.node.Holds() != (Version{}) || !w.leader().node.Dead(former) {
-		t.Errorf("id %v after %v, holds %v, the former is dead: %v", m.node.ID(), former, m.node.Holds(), w.leader().node.Dead(former))
+	if m.node.ID() == former || RightsOf(m.node).Holds() != (Version{}) || !w.leader().node.Dead(former) {
+		t.Errorf("id %v after %v, holds %v, the former is dead: %v", m.node.ID(), former, RightsOf(m.node).Holds(), w.leader().node.Dead(former))
 	}
 }

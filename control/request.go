@@ -67,7 +67,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	r.ID = cmp.Or(r.ID, n.number())
-	n.memory.estimateEnd(&r.Change)
+	n.rights.estimateEnd(&r.Change)
 	if n.requests.index(r.ID) >= 0 {
 		return r.ID, nil
 	}
@@ -203,10 +203,10 @@ func prepare(n *Node, r *Request) (*Entry, error) {
 	e.Command.At = n.wall
 	err := n.limits.lookUpChange(e)
 	if err == nil && e.Dead != nil {
-		e.Dead, err = n.memory.stampDead(*e.Dead)
+		e.Dead, err = n.rights.stampDead(*e.Dead)
 	}
 	if err == nil && e.Region != nil {
-		e.Region, err = n.memory.stampRegion(*e.Region)
+		e.Region, err = n.rights.stampRegion(*e.Region)
 	}
 	if err == nil {
 		e.Command.Text, err = n.record.check(e)
@@ -223,7 +223,7 @@ func (n *Node) Try(r Request) (string, error) {
 	if n.record == nil {
 		return "", ErrNoCluster
 	}
-	n.memory.estimateEnd(&r.Change)
+	n.rights.estimateEnd(&r.Change)
 	e, err := prepare(n, &r)
 	return e.Command.Text, err
 }

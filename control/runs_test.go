@@ -319,10 +319,10 @@ func TestDoubtsAreBounded(t *testing.T) {
 func TestDeadIDsAreBounded(t *testing.T) {
 	r := (&Founding{Cluster: 1, Regions: even("a"), Founders: []Founder{{Name: "a", Region: "a", Raft: 1}}}).record()
 	n := &Node{cfg: (Config{}).withDefaults()}
-	n.memory.node = n
+	n.rights.node = n
 	dead := func(id ID, wall int64) *DeadID {
 		n.wall = wall
-		d, err := n.memory.stampDead(DeadID{ID: id})
+		d, err := n.rights.stampDead(DeadID{ID: id})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -161,7 +161,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		if err != nil {
 			d.Fatalf(t, "%v", err)
 		}
-		m.node.Settled(newest.ID)
+		RightsOf(m.node).Settled(newest.ID)
 	case "status":
 		return s.status()
 	default:
@@ -371,7 +371,7 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 	stopped, force := slices.Contains(args, "stopped"), slices.Contains(args, "force")
 	r := Request{Author: "operator"}
 	if what[0] == "dead" {
-		id, err := m.node.DaemonID(what[1])
+		id, err := RightsOf(m.node).DaemonID(what[1])
 		if err != nil {
 			return result(err)
 		}

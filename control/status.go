@@ -26,8 +26,8 @@ type Status struct {
 	Peers []PeerStatus
 	// Abstains is why the voter of this daemon stopped, empty if it did not.
 	Abstains string
-	// Settled reports that the newest epoch of regions is settled, as the rights
-	// agent of this daemon knows.
+	// Settled reports that the newest epoch of regions is settled, as the
+	// rights agent of this daemon knows.
 	Settled bool
 	// Unreported counts the dropped commands that the record does not name yet.
 	Unreported int

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
+	adminapi "github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/api"
 	"github.com/georld/rld/server/grpchost"
 	"github.com/georld/rld/server/rls"
@@ -156,7 +158,10 @@ func (d *daemon) makeServers(e *edges) {
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
 		o.InitCluster, o.RecoverCluster, o.Secret = d.report.InitCluster, d.report.RecoverCluster, d.Secret
-		o.ChangeCluster, o.ClusterCommand = d.report.ChangeCluster, d.report.ClusterCommand
+		o.ChangeCluster = func(ctx context.Context, c adminapi.ClusterCommandName, q adminapi.ChangeRequest) (adminapi.ChangeAnswer, error) {
+			return report.ChangeCluster(ctx, d.report, c, q)
+		}
+		o.ClusterCommand = func(id string) (adminapi.ChangeAnswer, error) { return report.ClusterCommand(d.report, id) }
 		o.Limits, o.LimitsHistory = d.report.LimitsPage, d.report.LimitsHistory
 		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}

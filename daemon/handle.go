@@ -65,8 +65,8 @@ func (h *Handle) Begin() bool {
 	return err == nil && a.Cluster.Begun
 }
 
-// HoldsRights reports whether the daemon holds rights, and has opened its journal
-// of strict keys.
+// HoldsRights reports whether the daemon holds rights, and has opened its
+// journal of strict keys.
 func (h *Handle) HoldsRights() bool {
 	return h.d.agent != nil && h.d.agent.Status().Holds && h.d.strict.acceptor.begun()
 }

@@ -202,7 +202,7 @@ func TestRightsAfterRestarts(t *testing.T) {
 			t.Error("the former id is not dead")
 		}
 
-		w.loops["us-0"].Do(func(n *control.Node) { n.Renew("as the test says") })
+		w.loops["us-0"].Do(func(n *control.Node) { control.RightsOf(n).Renew("as the test says") })
 		w.soon(20*time.Second, "the former record is moved aside", func() bool {
 			all, err := os.ReadDir(filepath.Join(folder, "state.former"))
 			return err == nil && len(all) == 1

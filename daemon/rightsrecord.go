@@ -37,7 +37,7 @@ func (c *controlLoop) rights() (v rightsView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.node != nil {
-		v = rightsView{c.node.Record(), c.node.ID(), c.node.Holds(), !c.node.Starting()}
+		v = rightsView{c.node.Record(), c.node.ID(), control.RightsOf(c.node).Holds(), !c.node.Starting()}
 	}
 	return v
 }
@@ -131,7 +131,7 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	}
 	if start.Record == nil {
 		if v.holds == g.Generation {
-			f.control.Do(func(n *control.Node) { n.Renew("its record of rights is missing: " + found.File) })
+			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is missing: " + found.File) })
 			return
 		}
 		start.Found = slices.Contains(g.Founders, v.self)
@@ -211,7 +211,8 @@ func (f *rightsLoop) moveAside() error {
 	return errors.Join(os.Rename(file, filepath.Join(into, replica.RightsFile)), f.storage.Folder.Sync())
 }
 
-// settle gives the agent what is new in the record, and the log what is settled.
+// settle gives the agent what is new in the record, and the log what is
+// settled.
 func (f *rightsLoop) settle(v *rightsView) {
 	if f.of == (participant{}) || v.record == nil {
 		return
@@ -245,7 +246,7 @@ func (f *rightsLoop) settle(v *rightsView) {
 	f.control.mu.Lock()
 	defer f.control.mu.Unlock()
 	if f.control.node != nil {
-		f.control.node.Settled(id)
+		control.RightsOf(f.control.node).Settled(id)
 	}
 }
 
@@ -260,7 +261,7 @@ func (f *rightsLoop) holds() bool {
 		return false
 	}
 	is := false
-	f.control.Do(func(n *control.Node) { is = n.ID() == f.of.self && n.Hold(f.of.generation) })
+	f.control.Do(func(n *control.Node) { is = n.ID() == f.of.self && control.RightsOf(n).Hold(f.of.generation) })
 	return is
 }
 

@@ -23,9 +23,9 @@ const (
 type Storage struct {
 	Folder disk.Folder
 	Owner  journal.Owner
-	// First states that the daemon never stored anything here before. Unknown is
-	// why that is not known yet, nil if it is: an acceptor without its journal
-	// cannot start then.
+	// First states that the daemon never stored anything here before. Unknown
+	// is why that is not known yet, nil if it is: an acceptor without its
+	// journal cannot start then.
 	First   bool
 	Unknown error
 	// Fence is an instant that the clock of the daemon has never shown yet, in

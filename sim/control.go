@@ -33,6 +33,7 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	out := *c.Control
 	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
 	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
+	out.DaemonHorizon, out.MaxOffset = max(c.Rights.DaemonHorizon, 0), c.maxOffset()
 	out.Language = replica.Language(d.Region, limits.Options{MergeDomains: true})
 	return out
 }
@@ -128,6 +129,7 @@ func (d *Daemon) serveControl(w *World) {
 	} else {
 		d.compactControl(w)
 	}
+	followRecord(d, w)
 	w.sleep(d)
 }
 
@@ -225,16 +227,6 @@ func anyRecord(w *World) bool {
 	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.control != nil && d.control.Record() != nil })
 }
 
-// firstRegions returns the regions of the founding, with equal weights.
-func firstRegions(w *World) []control.FirstRegion {
-	out := make([]control.FirstRegion, len(w.regions))
-	for i, name := range w.regions {
-		out[i] = control.FirstRegion{Name: name, Weight: uint32(control.Whole / len(out))}
-	}
-	out[0].Weight += uint32(control.Whole % len(out))
-	return out
-}
-
 // commandControl has the operator give a drawn command at a daemon of a fault:
 // a change, the one before once more, or a recovery that nothing requires.
 func (a *faults) commandControl(w *World, f *Fault, _ int) {
@@ -276,6 +268,7 @@ func (a *faults) changeRegion(w *World) control.Change {
 		names := append(slices.Clone(w.regions), "new-1", "new-2")
 		change = control.Change{Region: &control.RegionChange{
 			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
+			Force: a.rng.IntN(2) == 0,
 		}}
 	}
 	return change

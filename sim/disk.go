@@ -82,9 +82,18 @@ func (w *World) opened(d *Daemon, file string, damage error) {
 
 // writeRecord replaces the record of a rights agent, which takes a while.
 func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
+	of := d.agent.Agent
 	d.write(w, maxSync, rightsFile, ackSync,
 		func() error { return d.storage.StoreRights(s) },
-		func(mono time.Duration, err error) { d.serveAgent(w, d.agent.Stored(mono, err)) })
+		func(mono time.Duration, err error) {
+			switch f := &d.follows; {
+			case d.agent == nil || d.agent.Agent != of: // it has ended
+			case err == nil && !holdsRights(d): // until the statement is on disk, too
+				f.stored = of
+			default:
+				d.serveAgent(w, d.agent.Stored(mono, err))
+			}
+		})
 }
 
 // writeLog appends to the log of an acceptor, which takes a while.

@@ -49,7 +49,12 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 			r.Log.Warn("an operator asked for the cluster to begin", "event", "control", "regions", r.regionNames())
 		}
 	}
-	out.Cluster = *r.clusterState()
+	if out.Cluster = *r.clusterState(); !out.Cluster.Begun {
+		out.Cluster.Regions = nil
+		for _, g := range foundingRegions(r.Regions, q.Without) {
+			out.Cluster.Regions = append(out.Cluster.Regions, api.ClusterRegion{Name: g.Name, Weight: ratioOf(g.Weight)})
+		}
+	}
 	return out, nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 // ChangeCluster executes a command about a region or a daemon, and waits for
 // its result until ctx ends.
-func (r *Report) ChangeCluster(ctx context.Context, name api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error) {
+func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error) {
 	s := r.Control.State()
 	switch {
 	case s.Fault != "":
@@ -27,7 +27,7 @@ func (r *Report) ChangeCluster(ctx context.Context, name api.ClusterCommandName,
 		return api.ChangeAnswer{}, err
 	}
 	if !q.DryRun && s.Record.Outcome(id) != nil { // repeated
-		return r.ClusterCommand(id.String())
+		return ClusterCommand(r, id.String())
 	}
 	request := control.Request{ID: id, Author: q.Author, Reason: q.Reason}
 	text := ""
@@ -57,7 +57,7 @@ func (r *Report) ChangeCluster(ctx context.Context, name api.ClusterCommandName,
 		return api.ChangeAnswer{}, result.Err
 	}
 	r.Log.Warn("an operator changed the cluster", "event", "control", "change", text, "author", q.Author, "reason", q.Reason)
-	return r.ClusterCommand(id.String())
+	return ClusterCommand(r, id.String())
 }
 
 // commandID returns the id of a command, or draws one.
@@ -88,13 +88,13 @@ func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest
 	if !q.Stopped {
 		return control.Change{}, errors.New("a daemon is removed only when an operator states that it is stopped, and that its state will not be used again")
 	}
-	id, err := n.DaemonID(q.Name)
+	id, err := control.RightsOf(n).DaemonID(q.Name)
 	return control.Change{Dead: &control.DeadID{ID: id, Stopped: true}}, err
 }
 
 // ClusterCommand answers /v1/cluster/command for the id of a command. It fails
 // if the id is invalid, or if the command was refused.
-func (r *Report) ClusterCommand(text string) (api.ChangeAnswer, error) {
+func ClusterCommand(r *Report, text string) (api.ChangeAnswer, error) {
 	id, err := commandID(text)
 	if err != nil || text == "" {
 		return api.ChangeAnswer{}, fmt.Errorf("id %q: want 16 hexadecimal digits", api.Clip(text))

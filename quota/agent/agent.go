@@ -36,11 +36,7 @@ type Agent struct {
 
 	confirmed bool // Confirm was called
 	dead      bool // the record states that this participant is dead
-	// proposal is the epoch of regions that this agent proposed and waits for,
-	// nil for none, and proposed since when; unsent until Ready returned it.
-	proposal *epoch.Epoch
-	proposed time.Duration
-	unsent   bool
+	proposal  proposal
 
 	region, local *epoch.Table
 	seen          [2]uint64 // their revisions as of version

@@ -187,7 +187,7 @@ func TestRemoveWhilePending(t *testing.T) {
 	r.crash(r.find("a1"))
 	move(r, r.find("b1"))
 	r.run(3 * time.Second)
-	if newest(r.find("b1").region0()).Settled {
+	if newest(r.find("b1").Agent.region).Settled {
 		t.Fatal("an epoch is settled without a region that gives")
 	}
 	if err := r.removeRegion(r.find("b1"), "a"); err != nil {

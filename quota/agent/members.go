@@ -188,8 +188,8 @@ func (m *members) retirements(pending []epoch.Retirement) []epoch.Retirement {
 }
 
 // reclaimable reports whether the shares of silent participants can be
-// reclaimed: of every epoch that may be in force enough are left to refuse their
-// horizons.
+// reclaimed: of every epoch that may be in force enough are left to refuse
+// their horizons.
 func (m *members) reclaimable(live []uint64, retired func(id uint64) bool) bool {
 	settled := settledID(m.local)
 	refuses := func(id uint64) bool { return slices.Contains(live, id) }

@@ -37,7 +37,7 @@ func TestMutations(t *testing.T) {
 
 // move proposes that region a gives all it has of the first rule to b.
 func move(r *rig, p *proc) {
-	top := newest(p.region0())
+	top := newest(p.Agent.region)
 	e := successor(&top)
 	amounts := make([]uint32, len(e.Members))
 	for i, m := range e.Members {
@@ -52,8 +52,6 @@ func move(r *rig, p *proc) {
 		r.t.Fatal(err)
 	}
 }
-
-func (o *Agent) region0() *epoch.Table { return o.region }
 
 // crashBeforeStore: a1 promises a share to another daemon, and crashes while
 // the promise is being stored. The stored record does not contain it.
@@ -96,7 +94,7 @@ func joinWithoutTables(r *rig) {
 		return e.Has(p.id())
 	})
 	r.run(5 * time.Second)
-	if newest(p.region0()).Epoch.ID != (epoch.ID{}) {
+	if newest(p.Agent.region).Epoch.ID != (epoch.ID{}) {
 		r.t.Error("the schedule did not keep the epoch from the one that joined")
 	}
 }
@@ -134,11 +132,11 @@ func TestFailingDisk(t *testing.T) {
 	}
 	move(r, r.find("b1"))
 	r.run(5 * time.Second)
-	if newest(a.region0()).Mine {
+	if newest(a.Agent.region).Mine {
 		t.Error("it promised something it cannot store")
 	}
 	r.failing = nil
-	r.until(5*time.Second, "settled", func() bool { return newest(a.region0()).Settled })
+	r.until(5*time.Second, "settled", func() bool { return newest(a.Agent.region).Settled })
 	r.until(5*time.Second, "all held", r.whole)
 	r.safe()
 	kinds := []EventKind{}

@@ -24,7 +24,7 @@ func TestPromisesAreStoredFirst(t *testing.T) {
 	move(r, r.find("b1"))
 	r.run(20 * time.Second)
 	r.safe()
-	if settledID(r.find("a1").local) == before || settledID(r.find("a1").region0()) == (epoch.ID{}) {
+	if settledID(r.find("a1").local) == before || settledID(r.find("a1").Agent.region) == (epoch.ID{}) {
 		t.Error("nothing was promised")
 	}
 }
@@ -40,11 +40,11 @@ func TestFailedStoreIsRepeated(t *testing.T) {
 	r.failing = func(p *proc) bool { return full && p == a }
 	move(r, r.find("b1"))
 	r.run(3 * time.Second)
-	if e := newest(r.find("b1").region0()); e.Settled {
+	if e := newest(r.find("b1").Agent.region); e.Settled {
 		t.Fatal("an epoch settled although a1 stored nothing")
 	}
 	full = false
-	r.until(10*time.Second, "the epoch is settled", func() bool { return newest(r.find("b1").region0()).Settled })
+	r.until(10*time.Second, "the epoch is settled", func() bool { return newest(r.find("b1").Agent.region).Settled })
 	r.safe()
 }
 

@@ -56,7 +56,10 @@ func (b *balance) setRules(rules []Rule, at time.Duration) {
 // regions is known.
 func (a *Agent) rebalance() {
 	b := &a.balance
-	if !a.leading || !a.ready || a.at < a.resting[regionTable] || a.proposing() {
+	if a.proposal.lost(a.at) {
+		a.proposal, b.pins = proposal{}, true
+	}
+	if !a.leading || !a.ready || a.at < a.resting[regionTable] || a.proposal.epoch != nil {
 		return
 	}
 	top := newest(a.region)

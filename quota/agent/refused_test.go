@@ -152,7 +152,7 @@ func TestMessageRefused(t *testing.T) {
 // TestItemsRefused: a malformed item causes an event, and changes nothing.
 func TestItemsRefused(t *testing.T) {
 	r, a, near, far := pair(t)
-	top, _ := a.region0().Settled()
+	top, _ := a.Agent.region.Settled()
 	stamp := near.Stamp.Next()
 	id := epoch.ID{Stamp: stamp, Proposer: 5}
 	later := epoch.ID{Stamp: hlc.New(r.now(a)+180_000, 0), Proposer: 5}
@@ -209,7 +209,7 @@ func TestItemsRefused(t *testing.T) {
 		if tt.says == "" && said != "" || !strings.Contains(said, tt.says) {
 			t.Errorf("events %q, want %q", said, tt.says)
 		}
-		if a.region0().Len() != 1 || a.local.Len() != 1 || len(a.votes) != 0 {
+		if a.Agent.region.Len() != 1 || a.local.Len() != 1 || len(a.votes) != 0 {
 			t.Fatalf("%q: something was taken", tt.says)
 		}
 	}

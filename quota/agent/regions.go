@@ -58,8 +58,8 @@ func (a *Agent) Regions(all []Region, epochs []epoch.Epoch) {
 	}
 	for i := range epochs {
 		e := &epochs[i]
-		if a.proposal != nil && !e.ID.Before(a.proposal.ID) {
-			a.proposal = nil
+		if a.proposal.epoch != nil && !e.ID.Before(a.proposal.epoch.ID) {
+			a.proposal = proposal{}
 		}
 		if a.region.Knows(e.ID) {
 			continue
@@ -114,18 +114,19 @@ const proposeAgain = 30 * time.Second
 // ProposalDone is the result of Ready.Proposal: nil if the control log has the
 // epoch, which comes with Regions, or the error.
 func (a *Agent) ProposalDone(err error) {
-	if err != nil && a.proposal != nil {
-		a.proposal, a.resting[regionTable] = nil, a.at+retryPropose
+	if err != nil && a.proposal.epoch != nil {
+		a.proposal, a.resting[regionTable] = proposal{}, a.at+retryPropose
 		a.balance.pins = true
 		a.refused("", fmt.Errorf("the proposed epoch of regions: %w", err))
 	}
 }
 
-// proposing reports whether an epoch of regions that this agent proposed is
-// waited for.
-func (a *Agent) proposing() bool {
-	if a.proposal != nil && a.at-a.proposed >= proposeAgain {
-		a.proposal, a.balance.pins = nil, true
-	}
-	return a.proposal != nil
+// proposal is an epoch of regions that this agent proposed and waits for.
+type proposal struct {
+	epoch  *epoch.Epoch // nil for none
+	at     time.Duration
+	unsent bool // until Ready returned it
 }
+
+// lost reports whether the epoch does not come any more.
+func (p *proposal) lost(at time.Duration) bool { return p.epoch != nil && at-p.at >= proposeAgain }

@@ -9,8 +9,9 @@ import (
 
 // Ready is the work for the driver: store Store, if there is one, and call
 // Stored or Failed; send Messages, in any order; have the control log decide
-// about Proposal, if there is one, and call ProposalDone; log Events. No message
-// depends on Store. Wake is the latest time to call Tick and Ready again.
+// about Proposal, if there is one, and call ProposalDone; log Events. No
+// message depends on Store. Wake is the latest time to call Tick and Ready
+// again.
 type Ready struct {
 	Store    *Stored
 	Messages []Message
@@ -38,8 +39,8 @@ func (a *Agent) Ready(at time.Duration) Ready {
 			r.Wake = min(r.Wake, l.due)
 		}
 	}
-	if a.unsent {
-		r.Proposal, a.unsent = a.proposal, false
+	if a.proposal.unsent {
+		r.Proposal, a.proposal.unsent = a.proposal.epoch, false
 	}
 	r.Wake = max(r.Wake, at+time.Millisecond)
 	r.Events = a.log.Take()

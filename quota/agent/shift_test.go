@@ -58,7 +58,7 @@ func TestLongWindow(t *testing.T) {
 		shares[string(rune('a'+i%3))] = 5000
 		r.run(20 * time.Second)
 	}
-	if n := a.region0().Len(); n > keptEpochs+2 {
+	if n := a.Agent.region.Len(); n > keptEpochs+2 {
 		t.Errorf("%d epochs are kept", n)
 	}
 	if base, why := a.Allotment(14, 100_000, x, 0, false); base != was || base < 33_000 {

@@ -62,7 +62,7 @@ func (a *Agent) propose(table int, e epoch.Epoch, text string) error {
 		return fmt.Errorf("propose an epoch of %s: %w", tableNames[table], err)
 	}
 	if table == regionTable {
-		a.proposal, a.proposed, a.unsent = &e, a.at, true
+		a.proposal = proposal{&e, a.at, true}
 	} else {
 		a.learned[table] = a.at
 		a.changes++

@@ -36,8 +36,8 @@ func (e Epoch) Without(id uint64) Epoch {
 	return next
 }
 
-// Shared returns a genesis of weights, at most 2^40 each, as amounts that sum to
-// Whole; all 0 are equal ones.
+// Shared returns a genesis of weights, at most 2^40 each, as amounts that sum
+// to Whole; all 0 are equal ones.
 func Shared(weights []Member) (Epoch, error) {
 	e, err := Genesis(0, weights)
 	if err == nil {
@@ -62,8 +62,8 @@ func (e *Epoch) scale(total uint64) {
 }
 
 // scaled returns amounts in proportion that sum to total, or equal ones if all
-// are 0. The first that is not 0 also gets the rest of the rounding. Amounts are
-// at most 2^40.
+// are 0. The first that is not 0 also gets the rest of the rounding. Amounts
+// are at most 2^40.
 func scaled[T uint32 | uint64](amounts []T, total uint64) []T {
 	sum, out, left := uint64(0), make([]T, len(amounts)), total
 	for _, a := range amounts {

@@ -42,8 +42,8 @@
 //     must never again admit in a window at or after the Retirement's From.
 //
 // Windows are compared by their start in Unix milliseconds, so that rules with
-// different window lengths share one table. docs/adr/0011, 0012 and 0026 describe
-// the design.
+// different window lengths share one table. docs/adr/0011, 0012 and 0026
+// describe the design.
 //
 // # Duties of the caller
 //

@@ -21,8 +21,8 @@ const (
 	ReasonFenced
 	// ReasonAhead: the stored record does not cover the window: see Extend.
 	ReasonAhead
-	// ReasonWaiting: the owner started, and nobody confirmed yet that it is still
-	// a participant. Tables do not return it; their callers do.
+	// ReasonWaiting: the owner started, and nobody confirmed yet that it is
+	// still a participant. Tables do not return it; their callers do.
 	ReasonWaiting
 	// ReasonUnlearned: the regional table lacks an epoch that those that
 	// admitted the daemon had acknowledged, or its record is not stored yet.
