@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,22 +11,27 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// LimitsAgent is the part of a daemon in the limits of the log. It states which
-// version it has stored, and which one its region has. At the leader it brings
-// limits into force that all regions have stored. It is not safe for concurrent
-// use.
+// LimitsAgent is the part of a daemon in the limits of the log. It acknowledges
+// the version that it has stored and that decides its calls (InUse), and the
+// one that its region has. At the leader it brings limits into force that all
+// regions have acknowledged. It is not safe for concurrent use.
 //
 // A daemon that was not counted must store the version before it holds rights.
 // Each acknowledgement of the epoch that gives it rights contains the version
-// that the acknowledging daemon has stored (Sender.Stored). The joining daemon
-// stores the greatest of these versions, and holds nothing before. So it has
-// stored all that its region acknowledged before it was counted.
+// that the acknowledging daemon has stored and uses (Sender.Stored). The
+// joining daemon stores the greatest of these versions, and holds nothing
+// before. So it has stored all that its region acknowledged before it was
+// counted.
 type LimitsAgent struct {
-	node   *Node
-	none   *rules.Set
-	parsed map[string]*rules.Set // by hash and sizes
-	// stored is the version of the record on disk.
-	stored Version
+	node *Node
+	// local are the rules of files, and whole is the union of each set of the
+	// log with them.
+	local  *rules.Set
+	parsed map[string]*rules.Set // of the log, by hash and sizes
+	whole  map[*rules.Set]*rules.Set
+	// stored is the version of the record on disk, and used the latest one
+	// whose limits decide calls.
+	stored, used Version
 	// former are the limits of records whose end a recovery dropped, the oldest
 	// first. They count until all daemons have acknowledged the limits of the
 	// recovery. over is true when that is in force for all windows.
@@ -38,6 +44,7 @@ type LimitsAgent struct {
 	// is sent again, and wait the time after that.
 	reported    [2]Version
 	again, wait time.Duration
+	askAgain    time.Duration
 	proposed    Number // the command that brings limits into force
 }
 
@@ -54,7 +61,7 @@ func (a *LimitsAgent) begin(n *Node, former []Limits) {
 	if err != nil {
 		panic(fmt.Sprintf("control: no rules: %v", err)) // they have no fault
 	}
-	*a = LimitsAgent{node: n, none: none, parsed: map[string]*rules.Set{}, former: former}
+	*a = LimitsAgent{node: n, local: none, parsed: map[string]*rules.Set{}, whole: map[*rules.Set]*rules.Set{}, former: former}
 	if n.record != nil {
 		a.stored = n.record.Version
 	}
@@ -66,6 +73,105 @@ func (a *LimitsAgent) begin(n *Node, former []Limits) {
 // when all of them have stored them. Until the first call they are the live
 // daemons of the region.
 func (a *LimitsAgent) Holders(ids []ID) { a.holders = slices.Clone(ids) }
+
+// Revision identifies all that Effective depends on, beside the time.
+type Revision struct {
+	record      *Record
+	emergencies Number
+}
+
+// Revision returns the present revision.
+func (a *LimitsAgent) Revision() Revision {
+	return Revision{a.node.record, a.node.emergencies.digest}
+}
+
+// InUse states that the limits of Effective decide all later calls of this
+// daemon. The record is the one that was there when Effective was called.
+func (a *LimitsAgent) InUse(r *Record) {
+	if r != nil && r.Version != a.used {
+		a.used = r.Version
+		a.turn()
+	}
+}
+
+// has returns the version that this daemon acknowledges: the latest one that it
+// has stored and uses.
+func (a *LimitsAgent) has() Version {
+	switch {
+	case a.node.diverged:
+		return Version{}
+	case a.used.Compare(a.stored) < 0:
+		return a.used
+	}
+	return a.stored
+}
+
+// Local sets the rules of the files of this daemon. They count in the domains
+// that no set of the log has.
+func (a *LimitsAgent) Local(set *rules.Set) {
+	a.local = set
+	clear(a.whole)
+}
+
+// with returns the rules of a set of the log, and of files in all other
+// domains.
+func (a *LimitsAgent) with(set *rules.Set) (*rules.Set, error) {
+	if is := a.whole[set]; is != nil {
+		return is, nil
+	}
+	is, err := rules.Union(set, a.local)
+	if err != nil {
+		return nil, err
+	}
+	if len(a.whole) >= maxParsed {
+		clear(a.whole)
+	}
+	a.whole[set] = is
+	return is, nil
+}
+
+// step returns the rules of a step, and of files in all other domains. Those
+// before the first step are the ones of files.
+func (a *LimitsAgent) step(l *Limits, i int) (*rules.Set, error) {
+	if i < 0 {
+		return a.local, nil
+	}
+	set, err := a.parse(l.Set(l.Steps[i].Set), l.Steps[i].Sizes)
+	if err != nil {
+		return nil, err
+	}
+	return a.with(set)
+}
+
+// DomainSource is the source of the rules of a domain.
+type DomainSource struct {
+	Domain string
+	From   SupplierOf
+	// Overruled reports that the files of this daemon have other rules of the
+	// domain than the log, and do not count.
+	Overruled bool
+}
+
+// Domains returns the domains of the latest rules of the log, and of the files
+// of this daemon, by name.
+func (a *LimitsAgent) Domains() ([]DomainSource, error) {
+	set, err := a.latest()
+	if err != nil {
+		return nil, err
+	}
+	var all []DomainSource
+	for _, name := range set.Domains() {
+		overruled := a.local.Domain(name) != nil && !rules.SameDomain(set, a.local, name)
+		all = append(all, DomainSource{name, SupplierLog, overruled})
+	}
+	for _, name := range a.local.Domains() {
+		if set.Domain(name) == nil {
+			all = append(all, DomainSource{Domain: name, From: SupplierLocal})
+		}
+	}
+	slices.SortFunc(all, func(a, b DomainSource) int { return cmp.Compare(a.Domain, b.Domain) })
+	return all, nil
+}
 
 // keep keeps the limits of a record whose end a recovery dropped. They survive
 // a restart.
@@ -87,10 +193,10 @@ func (a *LimitsAgent) store() {
 	})
 }
 
-// ofRegion returns the version that all daemons of the region have stored that
+// ofRegion returns the version that all daemons of the region acknowledge that
 // may hold rights, zero if one of them is not known to.
 func (a *LimitsAgent) ofRegion() Version {
-	n, least := a.node, a.stored
+	n, least := a.node, a.has()
 	note := func(p *peer) {
 		switch v := p.sender.Stored; {
 		case p.heardAt < 0 || v.Recovery != least.Recovery:
@@ -130,7 +236,7 @@ func (a *LimitsAgent) waits(v Version) []string {
 		acknowledged := g.Name == n.cfg.Region && has(a.ofRegion())
 		live := g.Name == n.cfg.Region
 		var late []string
-		if live && !has(a.stored) {
+		if live && !has(a.has()) {
 			late = append(late, n.cfg.Name)
 		}
 		for _, p := range n.peers {
@@ -157,7 +263,32 @@ func (a *LimitsAgent) waits(v Version) []string {
 	return out
 }
 
-// turn reports the stored version, and brings pending limits into force.
+// MaxWaits bounds the names of Sender.Waits.
+const MaxWaits = 8
+
+// waitsSent returns the part of waits that messages of the leader contain.
+func (a *LimitsAgent) waitsSent(v Version) []string {
+	all := a.waits(v)
+	all = all[:min(len(all), MaxWaits)]
+	for i := range all {
+		all[i] = shorten(all[i], maxText/4)
+	}
+	return all
+}
+
+// Ask asks the leader what pending limits wait for: Status.Waits has the answer
+// a round trip later. It asks once in Config.Retry at most.
+func (a *LimitsAgent) Ask() {
+	n := a.node
+	p := n.byID(n.leader())
+	if n.record == nil || n.leads() || p == nil || n.record.Limits.Pending() == (Version{}) || n.at < a.askAgain {
+		return
+	}
+	a.askAgain = n.at + n.cfg.Retry
+	n.send(p, Message{Ask: n.number()})
+}
+
+// turn reports the acknowledged version, and brings pending limits into force.
 func (a *LimitsAgent) turn() {
 	n := a.node
 	if n.record == nil {
@@ -179,10 +310,10 @@ func (a *LimitsAgent) turn() {
 	}
 }
 
-// report sends the versions that are stored to the leader, and to the daemon of
+// report sends the acknowledged versions to the leader, and to the daemon of
 // the region that collects them: at each change, and then less and less often.
 func (a *LimitsAgent) report(v Version) {
-	n, is := a.node, [2]Version{a.stored, a.ofRegion()}
+	n, is := a.node, [2]Version{a.has(), a.ofRegion()}
 	if is[0].Compare(v) < 0 || is == a.reported && n.at < a.again {
 		return
 	}
@@ -215,17 +346,17 @@ func (a *LimitsAgent) propose(v Version) {
 	a.proposed = n.number()
 	r := Request{ID: a.proposed, Author: "control", Change: Change{Limits: &LimitsChange{InForce: &InForce{Version: v}}}}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
-	n.sendRequests()
+	sendRequests(n)
 }
 
-// parse returns the rules of a set.
+// parse returns the rules of a set of the log.
 func (a *LimitsAgent) parse(s *RuleSet, sizes []RegionSize) (*rules.Set, error) {
 	n := a.node
 	if n.cfg.Language.Parse == nil {
 		return nil, errors.New("this daemon reads no rules: want one with limits")
 	}
 	name := fmt.Sprint(s.Hash, sizes)
-	if is := n.limits.parsed[name]; is != nil {
+	if is := a.parsed[name]; is != nil {
 		return is, nil
 	}
 	files, err := s.Files()
@@ -236,9 +367,10 @@ func (a *LimitsAgent) parse(s *RuleSet, sizes []RegionSize) (*rules.Set, error) 
 	if err != nil {
 		return nil, err
 	}
-	if len(n.limits.parsed) >= maxParsed {
-		clear(n.limits.parsed)
+	if len(a.parsed) >= maxParsed {
+		clear(a.parsed)
+		clear(a.whole)
 	}
-	n.limits.parsed[name] = is
+	a.parsed[name] = is
 	return is, nil
 }

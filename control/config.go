@@ -47,6 +47,10 @@ type Config struct {
 	// VerifyEmergency returns an error for the signature of an emergency
 	// override that does not count. If it is nil, all count.
 	VerifyEmergency func(*Emergency) error
+	// RemoveAfter is how long nothing must have been heard of a region, or a
+	// daemon, that an operator states to be stopped, default 1 minute. The
+	// statement counts as long.
+	RemoveAfter time.Duration
 	// DaemonHorizon is the horizon of the daemons of a region that begins, 0 to
 	// a day, 0 is none.
 	DaemonHorizon time.Duration
@@ -71,6 +75,7 @@ func (c Config) withDefaults() Config {
 	c.Entries = cmp.Or(c.Entries, 1_024)
 	c.InForce = cmp.Or(c.InForce, time.Second)
 	c.Horizon = cmp.Or(c.Horizon, 10*time.Second)
+	c.RemoveAfter = cmp.Or(c.RemoveAfter, time.Minute)
 	c.Founders = slices.Sorted(slices.Values(c.Founders))
 	return c
 }
@@ -87,7 +92,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):
 		return fmt.Errorf("control: founders %v: want each once", c.Founders)
-	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset, c.DaemonHorizon) < 0 || c.Entries < 0:
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset, c.DaemonHorizon, c.RemoveAfter) < 0 || c.Entries < 0:
 		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
 	}
 	return nil

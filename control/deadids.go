@@ -5,8 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/quota/epoch"
 )
 
 // MaxDeadIDs bounds the dead ids of a record.
@@ -22,14 +25,115 @@ type DeadID struct {
 	// Until is when the record drops it: no window that it may have held rights
 	// in is left.
 	Until int64 `json:"until"`
+	// Name is the name of the daemon, for people; empty if it is not known.
+	Name string `json:"name,omitempty"`
+	// Stopped is an operator's statement that the daemon does not run. It is
+	// refused while the daemon is heard.
+	Stopped bool `json:"stopped,omitempty"`
+	// Stated is when it was stated, in Unix milliseconds.
+	Stated int64 `json:"stated,omitempty"`
 }
 
-// stamp sets the times of the entry of a dead id, by the clock of the leader.
-func (d DeadID) stamp(c *Config, wall int64) *DeadID {
-	ahead := 2 * c.MaxOffset.Milliseconds()
-	d.From = wall + ahead
-	d.Until = d.From + c.Longest.Milliseconds() + ahead
-	return &d
+// stampDead completes the entry of a dead id, at the leader.
+func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
+	n := x.node
+	k, known := x.known[d.ID]
+	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter) {
+		return nil, fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
+	}
+	if err := x.fresh(d.Stated); d.Stopped && err != nil {
+		return nil, err
+	}
+	d.Name = cmp.Or(d.Name, k.name)
+	d.From = max(d.From, x.endOf(k))
+	d.Until = d.From + n.cfg.Longest.Milliseconds() + 2*n.cfg.MaxOffset.Milliseconds()
+	return &d, nil
+}
+
+// Rights is the part of a Node in rights: what its daemon states about them, and
+// what it remembers of others since it started.
+type Rights struct {
+	node *Node
+	// heard is when a daemon of each region sent its latest message, and known
+	// are all daemons that did.
+	heard map[string]time.Duration
+	known map[ID]known
+	// settled is the greatest epoch of regions that is, see Settled, and holds
+	// the generation of Hold that is stored.
+	settled epoch.ID
+	holds   Version
+}
+
+// RightsOf returns the part of a node in rights.
+func RightsOf(n *Node) *Rights { return &n.rights }
+
+// known is what a daemon remembers of another one, also when that is not live
+// any more.
+type known struct {
+	name, region string
+	at           time.Duration // of its latest message
+	// clock is its greatest clock in a message in Unix milliseconds, and ahead
+	// how far it was before the one here.
+	clock, ahead int64
+}
+
+// remember notes the sender of a message.
+func (x *Rights) remember(p *peer) {
+	n := x.node
+	if _, is := x.heard[p.Region]; is || len(x.heard) < 2*MaxRegions {
+		x.heard[p.Region] = n.at
+	}
+	id := p.sender.ID
+	k, is := x.known[id]
+	if !is && len(x.known) >= maxWritten {
+		delete(x.known, slices.MinFunc(slices.SortedFunc(maps.Keys(x.known), ID.Compare), func(a, b ID) int {
+			return cmp.Compare(x.known[a].at, x.known[b].at)
+		}))
+	}
+	ahead := min(p.sender.Clock-n.wall, maxAhead)
+	x.known[id] = known{p.Name, p.Region, n.at, max(k.clock, min(p.sender.Clock, n.wall+maxAhead)), max(k.ahead, ahead)}
+}
+
+// knownIn returns the known daemons of a region, in no order.
+func (x *Rights) knownIn(region string) []known {
+	var all []known
+	for _, k := range x.known {
+		if k.region == region {
+			all = append(all, k)
+		}
+	}
+	return all
+}
+
+// DaemonID returns the id of a daemon by its name, or by the id itself. It
+// returns an error for a name that this daemon never heard, or heard of several
+// ids that have not ended.
+func (x *Rights) DaemonID(name string) (ID, error) {
+	n := x.node
+	var d ID
+	if d.UnmarshalText([]byte(name)) == nil {
+		return d, nil
+	}
+	if name == n.cfg.Name {
+		return n.self.id(), nil
+	}
+	var all []ID
+	for id, k := range n.rights.known {
+		if k.name == name && !n.Dead(id) {
+			all = append(all, id)
+		}
+	}
+	slices.SortFunc(all, ID.Compare)
+	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.rights.known[id].at < n.cfg.RemoveAfter })
+	switch {
+	case len(silent) == 1:
+		return silent[0], nil
+	case len(all) == 1:
+		return all[0], nil
+	case len(all) == 0:
+		return d, fmt.Errorf("daemon %q is not known here: want the name of one that was heard since this daemon started, or an id", name)
+	}
+	return d, fmt.Errorf("daemon %q has the ids %v: want one of these", name, all)
 }
 
 // DeadID returns the entry of a dead id, nil for none.
@@ -85,7 +189,15 @@ func (r *Record) validateDead() error {
 
 // describe returns the text of the entry.
 func (d *DeadID) describe() string {
-	return fmt.Sprintf("the id %v is dead: it holds nothing from %s on", d.ID, stamped(d.From))
+	return fmt.Sprintf("the id %v%s is dead: it holds nothing from %s on", d.ID, of(d.Name), stamped(d.From))
+}
+
+// of returns the text of the daemon that has an id.
+func of(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " of " + name
 }
 
 // stamped returns the text of a time in Unix milliseconds.

@@ -10,7 +10,8 @@ import (
 
 // Effective are the limits that a daemon uses at one time.
 type Effective struct {
-	// Set are the rules with their overrides.
+	// Set are the rules with their overrides: those of the log, and in all
+	// other domains those of files.
 	Set *rules.Set
 	// Keys are the overrides of keys, ordered by key.
 	Keys []KeyOverride
@@ -44,7 +45,7 @@ func (a *LimitsAgent) Effective(now, held int64) (*Effective, error) {
 	n := a.node
 	e := &effective{node: n, now: now, held: held, next: math.MaxInt64}
 	if n.record == nil {
-		return &Effective{Set: n.limits.none, Next: e.next}, nil
+		return &Effective{Set: a.local, Next: e.next}, nil
 	}
 	emergencies := n.emergencies.active()
 	for i := range n.emergencies.all {
@@ -66,18 +67,16 @@ type effective struct {
 	now, held, next int64
 }
 
-// of returns the limits of a record.
+// of returns the limits of a record. Its first set takes domains over from
+// files, as each later one does from the set before.
 func (e *effective) of(l *Limits, emergencies []Emergency) (*rules.Set, []KeyOverride, error) {
-	set := e.node.limits.none
+	a := &e.node.limits
+	set := a.local
 	for i := range l.Steps {
 		s := &l.Steps[i]
-		is, err := e.node.limits.parse(l.Set(s.Set), s.Sizes)
+		is, err := a.step(l, i)
 		if err != nil {
 			return nil, nil, err
-		}
-		if i == 0 && s.From != 0 { // earlier steps have no effect any more
-			set = is
-			continue
 		}
 		if set, _, err = e.step(set, is, s.From); err != nil {
 			return nil, nil, err

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -80,7 +81,7 @@ type emergencies struct {
 
 // SubmitEmergency takes an emergency override, which acts at once and reaches
 // all daemons that can be reached. It is refused while a leader of the log can
-// be reached: that takes commands.
+// be reached: that takes commands. An ID other than 0 repeats one.
 func (a *LimitsAgent) SubmitEmergency(e Emergency) (Number, error) {
 	n := a.node
 	switch p := n.byID(n.leader()); {
@@ -92,7 +93,7 @@ func (a *LimitsAgent) SubmitEmergency(e Emergency) (Number, error) {
 	if err := n.limits.lookUp(&e.Target, &e.Setting, true); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
-	e.ID = n.number()
+	e.ID = cmp.Or(e.ID, n.number())
 	if err := e.check(); err != nil {
 		return 0, fmt.Errorf("control: %w", err)
 	}
@@ -252,6 +253,9 @@ func (x *emergencies) active() []Emergency {
 	}
 	return all
 }
+
+// Emergencies returns the emergency overrides that count and are no entries.
+func (a *LimitsAgent) Emergencies() []Emergency { return a.node.emergencies.active() }
 
 // entered reports whether an emergency override became an entry.
 func (r *Record) entered(id Number) bool {

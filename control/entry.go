@@ -31,41 +31,6 @@ type Entry struct {
 	Change
 }
 
-// RegionChange adds, weighs, drains or removes a region.
-type RegionChange struct {
-	Op   RegionOp `json:"op"`
-	Name string   `json:"name"`
-	// Weight is the new weight in parts per million, of AddRegion and
-	// WeighRegion.
-	Weight uint32 `json:"weight,omitempty"`
-	// Stopped is the operator's statement that no daemon of the region runs, of
-	// RemoveRegion. Without it, the others get the rights of the region only if
-	// its daemons acknowledge the epoch.
-	Stopped bool `json:"stopped,omitempty"`
-
-	// The leader sets the rest. Epoch is the header of the epoch that follows.
-	Epoch EpochHeader `json:"epoch,omitzero"`
-	// Founders and Horizon are those of the generation that AddRegion begins.
-	Founders []ID  `json:"founders,omitempty"`
-	Horizon  int64 `json:"horizon,omitempty"`
-}
-
-// RegionOp is the operation of a RegionChange.
-type RegionOp string
-
-// The operations on regions.
-const (
-	// AddRegion adds a region. The weights of the others shrink in proportion.
-	AddRegion RegionOp = "add"
-	// WeighRegion sets the weight of a region. Those of the others change in
-	// proportion.
-	WeighRegion RegionOp = "weight"
-	// DrainRegion gives the weight of a region to the others.
-	DrainRegion RegionOp = "drain"
-	// RemoveRegion ends the generation of a region.
-	RemoveRegion RegionOp = "remove"
-)
-
 // Note changes nothing but the history.
 type Note struct {
 	Text string `json:"text"`
@@ -143,7 +108,9 @@ func (r *Record) apply(at Version, e *Entry) (*Record, error) {
 	case e.Before != h:
 		return r.at(at, false), &DivergedError{Here: h, Leader: e.Before}
 	}
-	next, o := r.at(at, true), Outcome{Request: e.Command.Request, Version: at, Refused: e.Refused}
+	next, o := r.at(at, true), Outcome{
+		Request: e.Command.Request, Version: at, Refused: e.Refused, Rebalanced: e.Change.Epoch != nil || e.Command.Author == Rebalancer,
+	}
 	if o.Refused == "" && next.change(e) != nil { // the leader found no fault: it has another version of rld
 		next, o.Refused = r.at(at, true), "it is not valid here"
 	}
@@ -196,7 +163,10 @@ func (r *Record) change(e *Entry) error {
 	}
 	c := e.Command
 	c.Version = r.Version
-	if e.Change.Epoch == nil && (e.Limits == nil || e.Limits.InForce == nil) { // which no person asked for
+	switch {
+	case e.Change.Epoch != nil:
+		r.rememberRebalanced(c)
+	case e.Limits == nil || e.Limits.InForce == nil: // which no person asked for
 		r.remember(c)
 	}
 	return r.validate()
@@ -241,58 +211,6 @@ func (c *Change) describe() string {
 	default:
 		return fmt.Sprintf("region %s removed", g.Name)
 	}
-}
-
-func (r *Record) changeRegion(c *RegionChange) error {
-	g := r.Region(c.Name)
-	switch {
-	case c.Op == AddRegion && g != nil:
-		return fmt.Errorf("region %q is there already", c.Name)
-	case c.Op != AddRegion && g == nil:
-		return fmt.Errorf("region %q is not known: the regions are %s", c.Name, strings.Join(r.names(), ", "))
-	case (c.Op == AddRegion || c.Op == WeighRegion) && (c.Weight == 0 || c.Weight >= Whole):
-		return fmt.Errorf("region %q with a weight of %d parts per million: want 1 to %d", c.Name, c.Weight, Whole-1)
-	}
-	newest, err := r.Newest()
-	if err != nil {
-		return err
-	}
-	others := slices.ContainsFunc(r.Regions, func(o Region) bool { return o.Name != c.Name && !o.Draining })
-	r.Regions = slices.Clone(r.Regions)
-	next, id := *c, uint64(0)
-	if g := r.Region(c.Name); g != nil {
-		id = g.ID()
-	}
-	switch c.Op {
-	case AddRegion:
-		g := Region{Name: c.Name, Generation: r.Version, Founders: c.Founders, Horizon: c.Horizon}
-		r.Regions, id = append(r.Regions, g), g.ID()
-		slices.SortFunc(r.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
-	case WeighRegion:
-		r.Region(c.Name).Draining = false
-	case DrainRegion:
-		r.Region(c.Name).Draining = true
-	case RemoveRegion:
-		r.Regions = slices.DeleteFunc(r.Regions, func(g Region) bool { return g.Name == c.Name })
-	default:
-		return fmt.Errorf("operation %q on a region: want %s, %s, %s or %s", c.Op, AddRegion, WeighRegion, DrainRegion, RemoveRegion)
-	}
-	switch {
-	case others:
-	case c.Op == DrainRegion || c.Op == RemoveRegion:
-		return fmt.Errorf("region %q is the last one that takes calls", c.Name)
-	default:
-		next.Weight = Whole
-	}
-	return r.changeEpoch(&next, id, &newest)
-}
-
-func (r *Record) names() []string {
-	var all []string
-	for _, g := range r.Regions {
-		all = append(all, g.Name)
-	}
-	return all
 }
 
 // percent returns parts per million as a percentage.

@@ -51,7 +51,7 @@ func (n *Node) follow(p *peer, m *Message) {
 	case order > 0:
 		n.want(p)
 	case order < 0 && m.Want:
-		n.sendDifference(p, m.Cluster, there)
+		sendDifference(n, p, m.Cluster, there)
 	case order < 0:
 		n.send(p, Message{}) // it learns that it lags
 	}
@@ -111,7 +111,7 @@ func (n *Node) adopt(r *Record) {
 	n.queue(stored{Base: n.form.encoded(n.record)})
 	n.limits.store()
 	n.runs.checkSelf()
-	n.resolve()
+	resolve(n)
 	n.followVoters()
 }
 
@@ -158,7 +158,7 @@ func (n *Node) apply(it *Item) {
 	if len(n.log) >= 2*n.cfg.Entries {
 		n.log = slices.Clone(n.log[len(n.log)-n.cfg.Entries:])
 	}
-	n.resolve()
+	resolve(n)
 }
 
 // diverge notes that the record differs from that of the leader, which will
@@ -172,17 +172,17 @@ func (n *Node) diverge(how string) {
 
 // push sends the latest entries, after an index, to those that depend on this
 // voter: the leader to all daemons, others to those of their region.
-func (n *Node) push(after uint64) {
+func push(n *Node, after uint64) {
 	for _, p := range n.peers {
 		if n.leads() || p.Region == n.cfg.Region {
-			n.sendDifference(p, n.record.Cluster.ID, Version{n.record.Version.Recovery, after})
+			sendDifference(n, p, n.record.Cluster.ID, Version{n.record.Version.Recovery, after})
 		}
 	}
 }
 
 // sendDifference sends the later entries to a daemon that has a version, or the
 // record if it lags far behind.
-func (n *Node) sendDifference(p *peer, cluster Number, have Version) {
+func sendDifference(n *Node, p *peer, cluster Number, have Version) {
 	here := n.record.Version
 	first := here.Index + 1 - uint64(len(n.log))
 	if cluster == 0 || have.Recovery != here.Recovery || have.Index+1 < first {

@@ -21,7 +21,8 @@ type Founding struct {
 type FirstRegion struct {
 	Name   string `json:"name"`
 	Weight uint32 `json:"weight"`
-	// Founders and Horizon are as in Region. The founding sets them.
+	// Founders and Horizon are as in Region. The proposer of the founding sets
+	// them.
 	Founders []ID  `json:"founders,omitempty"`
 	Horizon  int64 `json:"horizon,omitempty"`
 }
@@ -59,10 +60,18 @@ func (f *Founding) validate(founders []string) error {
 			return fmt.Errorf("founding by %q: want one of %v", o.Name, founders)
 		}
 	}
+	if f.waits() {
+		return errors.New("founding without a daemon with a disk in each region")
+	}
 	if 2*len(f.Founders) <= len(founders) {
 		return fmt.Errorf("founding by %d of %d founders: want a majority", len(f.Founders), len(founders))
 	}
 	return f.record().validate()
+}
+
+// waits reports whether no durable daemon of a region was heard.
+func (f *Founding) waits() bool {
+	return slices.ContainsFunc(f.Regions, func(g FirstRegion) bool { return len(g.Founders) == 0 })
 }
 
 // Ballot numbers the attempts to found the cluster.
@@ -336,7 +345,9 @@ func (f *founding) propose() {
 			}
 		}
 		if err := v.validate(n.cfg.Founders); err != nil {
-			n.events.AddOnce(FoundersDiffer, "", "regions", err.Error())
+			if !v.waits() {
+				n.events.AddOnce(FoundersDiffer, "", "regions", err.Error())
+			}
 			f.ballot, f.again = Ballot{}, n.at+4*n.cfg.election()
 			return
 		}

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +21,7 @@ func drawRecord(t *rapid.T) *Record {
 	left := uint32(Whole)
 	for i := range rapid.IntRange(1, 5).Draw(t, "regions") {
 		weight := rapid.Uint32Range(0, left).Draw(t, "weight")
-		f.Regions = append(f.Regions, FirstRegion{Name: string(rune('a' + i)), Weight: weight})
+		f.Regions = append(f.Regions, FirstRegion{Name: string(rune('a' + i)), Weight: weight, Founders: []ID{drawID(t)}})
 		left -= weight
 	}
 	f.Regions[0].Weight += left
@@ -70,6 +71,10 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 		e.Dead = drawDead(t, r)
 		return e
 	}
+	if kind == 3 {
+		e.Change.Epoch = drawEpoch(t, r)
+		return e
+	}
 	if kind > 0 {
 		e.Region = drawChange(t, r)
 	}
@@ -92,6 +97,36 @@ func drawDead(t *rapid.T, r *Record) *DeadID {
 	return &d
 }
 
+// drawEpoch draws the next epoch of the rebalancer, now and then one that does
+// not fit the record.
+func drawEpoch(t *rapid.T, r *Record) *epoch.Epoch {
+	newest, err := r.Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newest
+	e.Members = slices.Clone(e.Members)
+	e.ID = epoch.ID{Stamp: newest.ID.Stamp + hlc.Timestamp(rapid.IntRange(0, 5).Draw(t, "stamp")), Proposer: rapid.Uint64Range(0, 3).Draw(t, "proposer")}
+	e.Pred = rapid.SampledFrom([]epoch.ID{{}, newest.Pred, newest.ID}).Draw(t, "predecessor")
+	e.Rules = nil
+	for i := range rapid.IntRange(0, 3).Draw(t, "rules") {
+		shares := make([]uint32, len(e.Members))
+		shares[rapid.IntRange(0, len(shares)-1).Draw(t, "region")] = Whole
+		e.Rules = append(e.Rules, epoch.RuleShares{Rule: uint64(i + 1), Shares: shares})
+	}
+	switch rapid.IntRange(0, 9).Draw(t, "fits") {
+	case 0:
+		e.Members[0].Amount++
+	case 1:
+		e.Members[0].ID++
+	case 2:
+		e.Retired = nil
+	case 3:
+		e.Horizon = 1_000
+	}
+	return &e
+}
+
 // drawChange draws a change of the regions. Most of them are possible.
 func drawChange(t *rapid.T, r *Record) *RegionChange {
 	c := &RegionChange{
@@ -105,7 +140,12 @@ func drawChange(t *rapid.T, r *Record) *RegionChange {
 	if newest, err := r.Newest(); err == nil {
 		c.Epoch.ID = epoch.ID{Stamp: newest.ID.Stamp + hlc.Timestamp(rapid.IntRange(0, 5).Draw(t, "stamp")), Proposer: rapid.Uint64().Draw(t, "proposer")}
 		c.Epoch.Pred = rapid.SampledFrom([]epoch.ID{{}, newest.ID, c.Epoch.ID}).Draw(t, "predecessor")
-		c.Epoch.Retired = newest.Retired
+		c.Epoch.Retired = slices.Clone(newest.Retired)
+		if g := r.Region(c.Name); c.Op == RemoveRegion && g != nil {
+			c.Stopped = rapid.Bool().Draw(t, "stopped")
+			c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: 7})
+			slices.SortFunc(c.Epoch.Retired, compareRetirements)
+		}
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "possible") {
 	case 0:
@@ -155,7 +195,7 @@ func drawItem(t *rapid.T, r *Record, index uint64) *Item {
 // form, which restores it, and depends on the items alone.
 func TestRecordLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r := drawRecord(t)
+		r, used := drawRecord(t), map[uint64]string{}
 		for range rapid.IntRange(0, 20).Draw(t, "items") {
 			it := drawItem(t, r, r.Version.Index+1)
 			before := r.Encode()
@@ -168,9 +208,51 @@ func TestRecordLaws(t *testing.T) {
 				continue
 			}
 			checkAfter(t, r, it, next, err)
+			checkEpochs(t, r, next, used)
 			r = next
 		}
 	})
+}
+
+// checkEpochs checks the epochs of a record: the newest one, with the weights
+// of the regions, divides the whole among them and nobody else; it is above all
+// former ones, and keeps retirements that are not settled; and no participant
+// is used twice.
+func checkEpochs(t *rapid.T, r, next *Record, used map[uint64]string) {
+	newest, err := next.Newest()
+	former, _ := r.Newest()
+	if err != nil || newest.Total() != Whole || len(newest.Members) != len(next.Regions) {
+		t.Fatalf("epoch %+v of regions %+v: %v", newest, next.Regions, err)
+	}
+	for _, g := range next.Regions {
+		if weightIn(&newest, g.ID()) != uint64(g.Weight) {
+			t.Fatalf("region %q has a weight of %d, and in the newest epoch %d", g.Name, g.Weight, weightIn(&newest, g.ID()))
+		}
+		for _, rule := range newest.Rules {
+			if newest.AmountOf(rule.Rule, g.ID()) > 0 && g.Draining {
+				t.Fatalf("region %q drains, with a share of rule %d", g.Name, rule.Rule)
+			}
+		}
+		made := fmt.Sprint(g.Name, g.Generation)
+		if was, is := used[g.ID()]; is && was != made {
+			t.Fatalf("%s is the participant that %s was", made, was)
+		}
+		used[g.ID()] = made
+		if len(g.Founders) == 0 {
+			t.Fatalf("region %q without founders", g.Name)
+		}
+	}
+	if newest.ID == former.ID {
+		return
+	}
+	if !former.ID.Before(newest.ID) {
+		t.Fatalf("epoch %v after %v", newest.ID, former.ID)
+	}
+	for _, d := range former.Retired {
+		if newest.Pred.Before(former.ID) && !slices.Contains(newest.Retired, d) {
+			t.Fatalf("epoch %+v forgets %+v of %+v", newest, d, former)
+		}
+	}
 }
 
 // checkUnread checks that an item which no record follows is one of a later

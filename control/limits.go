@@ -8,6 +8,10 @@ import (
 	"time"
 )
 
+// NothingToDo is the beginning of the text that refuses a command whose result
+// is there already.
+const NothingToDo = "nothing to do"
+
 const (
 	// maxSets bounds the rule sets of a record, and maxSetsPacked their packed
 	// forms, beyond those that are in force or will be.
@@ -113,7 +117,8 @@ type Supplier struct {
 // SupplierOf is a source of rules.
 type SupplierOf string
 
-// The sources: the log, or the files and services that each daemon reads.
+// The sources: the rule sets of the log in the domains that they have, or the
+// files and services that each daemon reads.
 const (
 	SupplierLog   SupplierOf = "log"
 	SupplierLocal SupplierOf = "local"
@@ -136,7 +141,9 @@ func (l *Limits) Set(hash string) *RuleSet {
 	return &l.Sets[i]
 }
 
-// SupplierOf returns the supplier of a domain.
+// SupplierOf returns the supplier of a domain: SupplierLog unless an entry
+// named another one. Until a rule set of the log has the domain, files supply
+// it.
 func (l *Limits) SupplierOf(domain string) SupplierOf {
 	i, known := l.supplier(domain)
 	if !known {
@@ -174,6 +181,34 @@ func (l *Limits) Pending() Version {
 	return latest
 }
 
+// ChangeState is the state of the change of a version.
+type ChangeState struct {
+	// Pending: not all regions have acknowledged it.
+	Pending bool
+	// From is when it is in force, and Until its end, in Unix milliseconds, 0
+	// if it is not known or there is none.
+	From, Until int64
+}
+
+// StateOf returns the state of the change that made a version: of rules, or of
+// an override. It is zero for any other version.
+func (l *Limits) StateOf(v Version) ChangeState {
+	for i := range l.Steps {
+		if s := &l.Steps[i]; s.Version == v {
+			return ChangeState{Pending: s.From == 0, From: s.From}
+		}
+	}
+	for i := range l.Overrides {
+		switch o := &l.Overrides[i]; {
+		case o.Version == v:
+			return ChangeState{Pending: o.Start == 0, From: o.Begins(), Until: o.Until}
+		case o.Ended != nil && *o.Ended == v:
+			return ChangeState{Pending: !o.Final, From: o.Until}
+		}
+	}
+	return ChangeState{}
+}
+
 // prune drops what has no effect any more at a time of the leader, in Unix
 // milliseconds.
 func (l *Limits) prune(at int64) {
@@ -207,7 +242,7 @@ func (l *Limits) apply(c *RulesChange, v Version, at int64) error {
 		return err
 	}
 	if was != nil && was.Set == set.Hash && slices.Equal(was.Sizes, c.Sizes) {
-		return fmt.Errorf("nothing to do: version %v of the rules has these files", was.Version)
+		return fmt.Errorf("%s: version %v of the rules has these files", NothingToDo, was.Version)
 	}
 	steps := slices.Clone(l.Steps)
 	if was != nil && was.From == 0 { // all daemons still have at most the rights of the step before

@@ -135,6 +135,12 @@ func (a *LimitsAgent) lookUpChange(e *Entry) error {
 		err := n.limits.lookUp(&next.Target, &next.Setting, !next.Unset)
 		next.Raises = next.Reset || next.Key == "" && !next.Unset && n.limits.effect(&next.Override).Raises
 		return err
+	case c.Supplier != nil && c.Supplier.From == SupplierLocal:
+		is, err := a.latest()
+		if err == nil && is.Domain(c.Supplier.Domain) != nil {
+			err = fmt.Errorf("domain %q is in the rules of the log: first apply rules without it", c.Supplier.Domain)
+		}
+		return err
 	case c.InForce != nil:
 		next := *c.InForce
 		c.InForce = &next
@@ -161,12 +167,12 @@ func (a *LimitsAgent) lookUpRules(c *RulesChange) error {
 			return fmt.Errorf("domain %q has the supplier %s: apply no rules of it, or make the log its supplier", domain, SupplierLocal)
 		}
 	}
-	was, err := n.limits.latest()
+	differences, err := a.differences(is)
 	if err != nil {
 		return err
 	}
 	c.Rules, c.Lowers, c.Raises = len(is.Rules()), 0, 0
-	for _, d := range rules.Differences(was, is) {
+	for _, d := range differences {
 		if d.Lowers {
 			c.Lowers++
 		}
@@ -175,6 +181,37 @@ func (a *LimitsAgent) lookUpRules(c *RulesChange) error {
 		}
 	}
 	return nil
+}
+
+// differences compares a set of the log with the rules that are applied now,
+// each with those of files in all other domains.
+func (a *LimitsAgent) differences(set *rules.Set) ([]rules.Difference, error) {
+	l := &a.node.record.Limits
+	was, err := a.step(l, len(l.Steps)-1)
+	if err != nil {
+		return nil, err
+	}
+	is, err := a.with(set)
+	if err != nil {
+		return nil, err
+	}
+	return rules.Differences(was, is), nil
+}
+
+// Compare returns the differences that a change of the rules would make.
+func (a *LimitsAgent) Compare(c *RulesChange) ([]rules.Difference, error) {
+	if a.node.record == nil {
+		return nil, ErrNoCluster
+	}
+	s, err := a.node.record.Limits.wanted(c)
+	if err != nil {
+		return nil, err
+	}
+	set, err := a.parse(s, a.sizes())
+	if err != nil {
+		return nil, err
+	}
+	return a.differences(set)
 }
 
 // lookUpInForce sets the times from which pending limits are in force.
@@ -192,17 +229,18 @@ func (a *LimitsAgent) lookUpInForce(c *InForce) error {
 	if s == nil || s.From != 0 {
 		return nil
 	}
-	is, err := n.limits.parse(l.Set(s.Set), s.Sizes)
+	i := len(l.Steps) - 1
+	was, err := a.step(l, i-1)
 	if err != nil {
 		return err
 	}
-	was := n.limits.none
-	if i := len(l.Steps) - 2; i >= 0 {
-		if was, err = n.limits.parse(l.Set(l.Steps[i].Set), l.Steps[i].Sizes); err != nil {
-			return err
-		}
+	is, err := a.step(l, i)
+	if err != nil {
+		return err
 	}
-	if slices.ContainsFunc(rules.Differences(was, is), func(d rules.Difference) bool { return d.Shape }) && len(l.Steps) > 1 {
+	// Of the first set only domains of files have rights elsewhere now.
+	moves := func(d rules.Difference) bool { return d.Shape && (i > 0 || was.Domain(d.Domain) != nil) }
+	if slices.ContainsFunc(rules.Differences(was, is), moves) {
 		c.From += n.cfg.Horizon.Milliseconds()
 	}
 	c.Over = rules.Transition{Before: was, After: is, From: c.From}.Over()
@@ -212,10 +250,10 @@ func (a *LimitsAgent) lookUpInForce(c *InForce) error {
 // latest returns the active rules.
 func (a *LimitsAgent) latest() (*rules.Set, error) {
 	n := a.node
-	s := n.record.Limits.Latest()
-	if s == nil {
-		return n.limits.none, nil
+	if n.record == nil || n.record.Limits.Latest() == nil {
+		return rules.NewSet(nil)
 	}
+	s := n.record.Limits.Latest()
 	return n.limits.parse(n.record.Limits.Set(s.Set), s.Sizes)
 }
 
@@ -239,6 +277,9 @@ func (a *LimitsAgent) lookUp(t *Target, s *Setting, sets bool) error {
 	if err != nil {
 		if t.RuleID = n.limits.overridden(t); !sets && t.RuleID != 0 {
 			return nil // of a rule that is there no more
+		}
+		if r, _ := find(a.local, t); r != nil {
+			return fmt.Errorf("rule %q of domain %q is in the files of daemons, and overrides are for rules of the log: first rld limits apply the files of the domain", r.Path, r.Domain)
 		}
 		return err
 	}

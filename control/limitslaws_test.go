@@ -128,7 +128,7 @@ func newDrawn(t *rapid.T) *drawn {
 func (d *drawn) try(c LimitsChange) bool {
 	n := d.node
 	n.wall = d.at
-	n.limits.stored = n.record.Version
+	n.limits.stored, n.limits.used = n.record.Version, n.record.Version
 	e := n.record.entry(&Request{ID: n.number(), Author: "operator", Change: Change{Limits: &c}})
 	e.Command.At = d.at
 	if c.InForce != nil {

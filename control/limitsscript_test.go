@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -13,7 +14,8 @@ import (
 
 // limitsChange returns the change of a command about limits:
 //
-//	apply NAME [if=V]           applies the rules below, of domain d
+//	apply NAME [if=V]           applies the rules below, of domain d, or of the
+//	                            one that a line begins with
 //	rollback NAME V [if=V]      applies the rules of a version
 //	set NAME RULE for=D [wait=D] [from=D] [requests=N] [budget=PPM] [mode=M] [if=V]
 //	unset NAME RULE
@@ -26,7 +28,7 @@ import (
 func (s *script) limitsChange(d *datadriven.TestData, args []string) *LimitsChange {
 	switch d.Cmd {
 	case "apply":
-		set, err := NewRuleSet([]RuleFile{{Name: "d", Text: d.Input}})
+		set, err := NewRuleSet(ruleFiles(d.Input))
 		if err != nil {
 			d.Fatalf(s.t, "%v", err)
 		}
@@ -48,6 +50,23 @@ func (s *script) limitsChange(d *datadriven.TestData, args []string) *LimitsChan
 		o.Block, o.Reset = d.Cmd == "block", d.Cmd == "reset"
 	}
 	return &LimitsChange{Override: &o}
+}
+
+// ruleFiles returns a file for each domain of some rules.
+func ruleFiles(text string) []RuleFile {
+	by := map[string][]string{}
+	for _, line := range strings.Split(text, "\n") {
+		name, rule, is := strings.Cut(line, ": ")
+		if !is {
+			name, rule = "d", line
+		}
+		by[name] = append(by[name], rule)
+	}
+	var out []RuleFile
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		out = append(out, RuleFile{Name: name, Text: strings.Join(by[name], "\n")})
+	}
+	return out
 }
 
 // key returns a hash for a number.
@@ -120,6 +139,15 @@ func (s *script) limits(m *machine) string {
 		return err.Error()
 	}
 	out := describeSet(e.Set)
+	domains, err := m.node.Limits().Domains()
+	if err != nil {
+		return err.Error()
+	}
+	for _, o := range domains {
+		if o.Overruled {
+			out += fmt.Sprintf("files do not count in %s\n", o.Domain)
+		}
+	}
 	for _, k := range e.Keys {
 		out += "key " + strings.TrimLeft(k.Key, "0")
 		if k.Blocked {

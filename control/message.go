@@ -26,16 +26,24 @@ type Sender struct {
 	Applied uint64 `json:"applied,omitempty"`
 	// Leaving daemons give their vote away.
 	Leaving bool `json:"leaving,omitempty"`
+	// Clock is its clock in Unix milliseconds.
+	Clock int64 `json:"clock,omitempty"`
+	// Heard has a bit for each region of its record, in their order, of which
+	// it heard a daemon a short time ago.
+	Heard Number `json:"heard,omitzero"`
 	// Starting daemons do not know yet whether their record is current.
 	Starting bool `json:"starting,omitempty"`
 	// Leader is the leader of the control log as far as it knows, zero for
 	// none.
 	Leader ID `json:"leader,omitzero"`
-	// Stored is the version that it has stored, and Region the one that all
-	// daemons of its region have stored that may hold rights. Both are zero
-	// while no limits are pending.
+	// Stored is the version that it has stored and whose limits it uses, and
+	// Region the one that all daemons of its region have that may hold rights.
+	// Both are zero while no limits are pending.
 	Stored Version `json:"stored,omitzero"`
 	Region Version `json:"region,omitzero"`
+	// Waits names the regions and daemons that pending limits wait for, at most
+	// MaxWaits, in messages of the leader.
+	Waits []string `json:"waits,omitempty"`
 	// Emergencies is a hash of the emergency overrides that it has, 0 for none.
 	Emergencies Number `json:"emergencies,omitzero"`
 }

@@ -106,7 +106,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 		start = &Start{}
 	}
 	n.self = start.self
-	n.rights = Rights{node: n, holds: start.self.Holds, heard: map[string]time.Duration{}}
+	n.rights = Rights{node: n, heard: map[string]time.Duration{}, known: map[ID]known{}, holds: start.self.Holds}
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
@@ -128,7 +128,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	n.confirmation.begin()
 	n.runs.checkSelf()
 	if n.former == (ID{}) && start.resumes() {
-		if err := n.resumeRaft(start); err != nil {
+		if err := resumeRaft(n, start); err != nil {
 			return nil, err
 		}
 	}
@@ -222,7 +222,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.emergencies.turn()
 	n.limits.turn()
 	n.runs.turn()
-	n.sendRequests()
+	sendRequests(n)
 	n.compare()
 	n.confirmation.turn()
 	n.place()
@@ -253,15 +253,14 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if !n.runs.note(p, &m.Sender) {
 		return ErrUncounted
 	}
-	fresh := p.sender.ID != m.Sender.ID
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
-	n.rights.note(p, fresh)
+	n.rights.remember(p)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
 	n.follow(p, m)
-	n.receiveRaft(p, m)
-	n.receiveRequests(p, m)
+	receiveRaft(n, p, m)
+	receiveRequests(n, p, m)
 	n.confirmation.receive(p, m)
 	n.emergencies.receive(p, m)
 	n.limits.turn()
@@ -314,20 +313,24 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
+		Clock: n.wall, Heard: n.rights.heardRegions(),
 		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
 	}
 	if n.raft != nil {
 		s.Applied = n.raft.applied
 	}
 	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
-		s.Stored, s.Region = n.limits.stored, n.limits.ofRegion()
+		s.Stored, s.Region = n.limits.has(), n.limits.ofRegion()
+		if n.leads() {
+			s.Waits = n.limits.waitsSent(n.record.Limits.Pending())
+		}
 	}
 	s.Emergencies = n.emergencies.digest
 	return s
 }
 
 // leader returns the leader of the log as far as this daemon knows: by its own
-// vote, or by the latest word of a voter.
+// vote, or by the latest message of a live leader.
 func (n *Node) leader() ID {
 	if n.record == nil {
 		return ID{}
@@ -340,7 +343,8 @@ func (n *Node) leader() ID {
 	var best *peer
 	for _, p := range n.peers {
 		same := p.version.Recovery == n.record.Version.Recovery
-		if same && p.heardAt >= 0 && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
+		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		if same && live && p.sender.Leader == p.sender.ID && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}

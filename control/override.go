@@ -218,6 +218,15 @@ func (o *Override) bringIntoForce(c *InForce) {
 	}
 }
 
+// Begins returns when the override has all of its effect, in Unix milliseconds,
+// 0 while that is not known.
+func (o *Override) Begins() int64 {
+	if o.Raises {
+		return o.Start
+	}
+	return o.From
+}
+
 // acts reports whether the override has any effect at a time.
 func (o *Override) acts(at int64) bool { return at >= o.From && (o.Until == 0 || at < o.Until) }
 

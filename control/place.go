@@ -39,7 +39,7 @@ func (n *Node) place() {
 	if !v.complete() {
 		return
 	}
-	p := n.placement()
+	p := placementOf(n)
 	if i := slices.IndexFunc(n.record.Voters, func(o Voter) bool { return o.Learner }); i >= 0 {
 		p.promote(n.record.Voters[i])
 		return
@@ -66,8 +66,8 @@ func (n *Node) place() {
 	}
 }
 
-// placement collects the voters and the candidates.
-func (n *Node) placement() *placement {
+// placementOf collects the voters and the candidates.
+func placementOf(n *Node) *placement {
 	p := &placement{node: n, regions: map[string]int{}}
 	for _, g := range n.record.Regions {
 		if !g.Draining {

@@ -14,6 +14,7 @@ func twoFounders(t *testing.T) (w *world, a *machine, step func(s FoundingStep, 
 	value := &Founding{Cluster: 1, Regions: even("a", "b"), Founders: []Founder{
 		{Name: "a-0", Region: "a", Daemon: a.node.ID(), Raft: 1}, {Name: "b-0", Region: "b", Daemon: b.node.ID(), Raft: 2},
 	}}
+	value.Regions[0].Founders, value.Regions[1].Founders = []ID{a.node.ID()}, []ID{b.node.ID()}
 	return w, a, func(s FoundingStep, round uint64) {
 		w.hand(b, a, Message{Founding: &FoundingMessage{
 			Founders: a.node.cfg.Founders, Step: s, Ballot: Ballot{Round: round, Proposer: b.node.ID()}, Value: value,

@@ -84,7 +84,7 @@ func (n *Node) startRaft(id Number, storage *raft.MemoryStorage) error {
 }
 
 // resumeRaft starts the voter that the disk holds.
-func (n *Node) resumeRaft(s *Start) error {
+func resumeRaft(n *Node, s *Start) error {
 	if n.record == nil {
 		return fmt.Errorf("control: a voter without a record")
 	}
@@ -329,7 +329,7 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 	}
 	v.raw.Advance(*rd)
 	if n.record.Version.Index > before {
-		n.push(before)
+		push(n, before)
 	}
 	return v.compact()
 }

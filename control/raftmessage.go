@@ -25,7 +25,7 @@ func (v *raftNode) send(m *raftpb.Message) {
 }
 
 // receiveRaft handles the messages of another voter.
-func (n *Node) receiveRaft(p *peer, m *Message) {
+func receiveRaft(n *Node, p *peer, m *Message) {
 	for _, r := range m.Raft {
 		v := n.raft
 		if v == nil || v.log != m.Log || r.GetTo() != uint64(v.id) {

@@ -29,6 +29,9 @@ const (
 	// their JSON form.
 	maxOutcomes     = 1_000
 	maxOutcomeBytes = 1 << 20
+	// maxRebalanced bounds the commands of the rebalancer, which the others
+	// must not make room for.
+	maxRebalanced = 100
 	// maxEarlier bounds the earlier recoveries.
 	maxEarlier = 32
 	// maxRefusal bounds the reason of a refusal in an outcome, in bytes.
@@ -65,6 +68,8 @@ type Record struct {
 	// History are the latest commands that changed the record, the oldest
 	// first.
 	History []Command `json:"history,omitempty"`
+	// Rebalanced are the latest commands of the rebalancer, apart.
+	Rebalanced []Command `json:"rebalanced,omitempty"`
 	// Outcomes are those of the latest commands, done and refused, the oldest
 	// first. None of these commands is done again.
 	Outcomes []Outcome `json:"outcomes,omitempty"`
@@ -92,6 +97,8 @@ type Outcome struct {
 	Version Version `json:"version"` // of the entry
 	// Refused is why the command changed nothing, empty for one that is done.
 	Refused string `json:"refused,omitempty"`
+	// Rebalanced marks a command of the rebalancer. Fewer of these are kept.
+	Rebalanced bool `json:"rebalanced,omitempty"`
 }
 
 // Cluster is the founding of a cluster.
@@ -192,6 +199,11 @@ func (r *Record) remember(c Command) {
 	r.History = latest(append(slices.Clone(r.History), c), maxHistory, maxHistoryBytes)
 }
 
+// rememberRebalanced adds a command to those of the rebalancer.
+func (r *Record) rememberRebalanced(c Command) {
+	r.Rebalanced = latest(append(slices.Clone(r.Rebalanced), c), maxRebalanced, maxHistoryBytes/10)
+}
+
 // latest returns the last commands of a list, of a number and a size in JSON.
 func latest(all []Command, most, bytes int) []Command {
 	first := len(all)
@@ -226,6 +238,16 @@ func (r *Record) Contains(v Version) bool {
 // conclude adds the outcome of a command, and drops the oldest ones.
 func (r *Record) conclude(o Outcome) {
 	all := append(slices.Clone(r.Outcomes), o)
+	rebalanced := 0
+	for i := range all {
+		if all[i].Rebalanced {
+			rebalanced++
+		}
+	}
+	if rebalanced > maxRebalanced {
+		i := slices.IndexFunc(all, func(o Outcome) bool { return o.Rebalanced })
+		all = slices.Delete(all, i, i+1)
+	}
 	r.Outcomes = all[max(0, len(all)-maxOutcomes):]
 }
 
@@ -361,8 +383,8 @@ func (r *Record) validate() error {
 	if r.Voting() == 0 {
 		return fmt.Errorf("no voters")
 	}
-	if len(r.History) > maxHistory {
-		return fmt.Errorf("%d commands: want at most %d", len(r.History), maxHistory)
+	if len(r.History) > maxHistory || len(r.Rebalanced) > maxRebalanced {
+		return fmt.Errorf("%d commands, %d of the rebalancer: want at most %d and %d", len(r.History), len(r.Rebalanced), maxHistory, maxRebalanced)
 	}
 	if len(r.Dropped) > maxDropped || len(r.Earlier) > maxEarlier {
 		return fmt.Errorf("%d dropped commands, %d earlier recoveries: want at most %d and %d", len(r.Dropped), len(r.Earlier), maxDropped, maxEarlier)

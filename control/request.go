@@ -66,6 +66,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 		return 0, fmt.Errorf("control: %w", err)
 	}
 	r.ID = cmp.Or(r.ID, n.number())
+	n.rights.estimateEnd(&r.Change)
 	if n.requests.index(r.ID) >= 0 {
 		return r.ID, nil
 	}
@@ -73,7 +74,7 @@ func (n *Node) Submit(r Request) (Number, error) {
 		return 0, ErrBusy
 	}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at})
-	n.resolve()
+	resolve(n)
 	return r.ID, nil
 }
 
@@ -99,7 +100,7 @@ func (q *requests) finish(r Result) {
 }
 
 // resolve finishes the commands whose outcome the record knows.
-func (n *Node) resolve() {
+func resolve(n *Node) {
 	for i := 0; i < len(n.requests.own); {
 		o := n.record.Outcome(n.requests.own[i].ID)
 		if o == nil {
@@ -115,7 +116,7 @@ func (n *Node) resolve() {
 }
 
 // sendRequests sends the commands that are due to the leader.
-func (n *Node) sendRequests() {
+func sendRequests(n *Node) {
 	for i := range n.requests.own {
 		r := &n.requests.own[i]
 		if n.at < r.due {
@@ -131,7 +132,7 @@ func (n *Node) sendRequests() {
 }
 
 // receiveRequests takes the commands of a message.
-func (n *Node) receiveRequests(p *peer, m *Message) {
+func receiveRequests(n *Node, p *peer, m *Message) {
 	if n.leads() && p.version.Recovery == n.record.Version.Recovery {
 		for i := range m.Requests[:min(len(m.Requests), MaxRequests)] {
 			n.requests.enqueue(m.Requests[i])
@@ -166,31 +167,50 @@ func (v *raftNode) proposeNext() {
 		if n.record.Outcome(r.ID) != nil {
 			continue
 		}
-		e := n.record.entry(&r)
-		e.Command.At = n.wall
-		if e.Dead != nil {
-			e.Dead = e.Dead.stamp(&n.cfg, n.wall)
-		}
-		text, err := "", n.limits.lookUpChange(e)
-		if err == nil && e.Region != nil {
-			var region *RegionChange
-			if region, err = n.rights.stampRegion(*e.Region); err == nil {
-				e.Region = region
-			}
-		}
-		if err == nil {
-			text, err = n.record.check(e)
-		}
-		if e.Command.Text = text; err == nil {
-			err = checkSize(e.Encode())
-		}
+		e, err := prepare(n, &r)
 		if err != nil {
-			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, Command{Request: r.ID}
+			refusal := Command{Request: r.ID}
+			if r.Epoch != nil {
+				refusal.Author = Rebalancer
+			}
+			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, refusal
 		}
 		if v.raw.Propose(e.Encode()) == nil {
 			q.proposed, q.proposedAt = r.ID, n.at
 		}
 	}
+}
+
+// prepare returns the entry of a command as the leader proposes it, and the
+// error with which it refuses the command.
+func prepare(n *Node, r *Request) (*Entry, error) {
+	e := n.record.entry(r)
+	e.Command.At = n.wall
+	err := n.limits.lookUpChange(e)
+	if err == nil && e.Dead != nil {
+		e.Dead, err = n.rights.stampDead(*e.Dead)
+	}
+	if err == nil && e.Region != nil {
+		e.Region, err = n.rights.stampRegion(*e.Region)
+	}
+	if err == nil {
+		e.Command.Text, err = n.record.check(e)
+	}
+	if err == nil {
+		err = checkSize(e.Encode())
+	}
+	return e, err
+}
+
+// Try returns the text of a command, and the error with which a leader would
+// refuse it that knows as much as this daemon.
+func (n *Node) Try(r Request) (string, error) {
+	if n.record == nil {
+		return "", ErrNoCluster
+	}
+	n.rights.estimateEnd(&r.Change)
+	e, err := prepare(n, &r)
+	return e.Command.Text, err
 }
 
 // complete reports whether the record here has all committed entries: it has

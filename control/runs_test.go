@@ -318,18 +318,27 @@ func TestDoubtsAreBounded(t *testing.T) {
 // window is over.
 func TestDeadIDsAreBounded(t *testing.T) {
 	r := (&Founding{Cluster: 1, Regions: even("a"), Founders: []Founder{{Name: "a", Region: "a", Raft: 1}}}).record()
-	c := (Config{}).withDefaults()
+	n := &Node{cfg: (Config{}).withDefaults()}
+	n.rights.node = n
+	dead := func(id ID, wall int64) *DeadID {
+		n.wall = wall
+		d, err := n.rights.stampDead(DeadID{ID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
 	for i := range MaxDeadIDs {
-		if err := r.end(DeadID{ID: ID{byte(i >> 8), byte(i), 1}}.stamp(&c, int64(i))); err != nil {
+		if err := r.end(dead(ID{byte(i >> 8), byte(i), 1}, int64(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := r.validate(); err != nil {
 		t.Fatal(err)
 	}
-	next := DeadID{ID: ID{0xff}}.stamp(&c, 1)
+	next := dead(ID{0xff}, 1)
 	err := r.end(next)
-	day := c.Longest.Milliseconds()
+	day := n.cfg.Longest.Milliseconds()
 	if err == nil || !strings.Contains(err.Error(), stamped(day+2_000)) {
 		t.Errorf("error %v, want one that names %s", err, stamped(day+2_000))
 	}

@@ -37,13 +37,17 @@ import (
 //	clone-disk NAME NAME      gives the second a copy of the disk of the first
 //	pause NAME..., resume NAME...
 //	                          a process stops, and goes on
+//	keep NAME..., use NAME... a daemon goes on with the limits that it has, and
+//	                          uses those of its record again
+//	files NAME...             gives daemons the rules below in files
 //	compact-disk NAME         replaces what the disk holds by a snapshot
 //	fail-disk NAME, mend-disk NAME
 //	                          writes fail, and succeed again
 //	corrupt NAME              shifts a part of a region's weight to another one,
 //	                          in the record of one daemon
 //	submit NAME [id=X] [for=D] note TEXT | add R N | weight R N | drain R |
-//	  remove R                submits a command and waits for the result
+//	  remove R | dead NAME [stopped] [force]
+//	                          submits a command and waits for the result
 //	load D [changes=N] [gap=D]
 //	                          daemons submit commands all the time; prints
 //	                          whether the leader changed more often, or longer
@@ -53,6 +57,8 @@ import (
 //	recover NAME [behind] [stopped]: begins the next recovery
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
+//	epochs NAME               prints its epochs of regions and founders
+//	settled NAME              its rights agent states that the newest is settled
 //	status                    prints the state of all daemons
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
@@ -147,6 +153,15 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.w.find(args[1]).disk = slices.Clone(s.w.find(args[0]).disk)
 	case "record":
 		return s.record(s.w.find(args[0]).node.Record())
+	case "epochs":
+		return s.epochs(s.w.find(args[0]).node.Record())
+	case "settled":
+		m := s.w.find(args[0])
+		newest, err := m.node.Record().Newest()
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		RightsOf(m.node).Settled(newest.ID)
 	case "status":
 		return s.status()
 	default:
@@ -230,6 +245,14 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 		m.node.Leave()
 	case "pause", "resume":
 		m.paused = d.Cmd == "pause"
+	case "keep", "use":
+		m.keeps = d.Cmd == "keep"
+	case "files":
+		m.files = nil
+		if d.Input != "" {
+			m.files = ruleFiles(d.Input)
+		}
+		m.readFiles(s.t)
 	default:
 		d.Fatalf(s.t, "no command %s", d.Cmd)
 	}
@@ -344,12 +367,19 @@ func (s *script) voters(r *Record) []string {
 
 // submit submits a command of submit.
 func (s *script) submit(d *datadriven.TestData, args []string) string {
-	m, what := s.w.find(args[0]), args[1:]
+	m, what := s.w.find(args[0]), slices.DeleteFunc(slices.Clone(args[1:]), func(a string) bool { return a == "stopped" || a == "force" })
+	stopped, force := slices.Contains(args, "stopped"), slices.Contains(args, "force")
 	r := Request{Author: "operator"}
-	if what[0] == "note" {
+	if what[0] == "dead" {
+		id, err := RightsOf(m.node).DaemonID(what[1])
+		if err != nil {
+			return result(err)
+		}
+		r.Dead = &DeadID{ID: id, Stopped: true}
+	} else if what[0] == "note" {
 		r.Note = &Note{Text: strings.Join(what[1:], " ")}
 	} else {
-		r.Region = &RegionChange{Op: RegionOp(what[0]), Name: what[1]}
+		r.Region = &RegionChange{Op: RegionOp(what[0]), Name: what[1], Stopped: stopped, Force: force}
 		if len(what) > 2 {
 			weight, err := strconv.ParseUint(what[2], 10, 32)
 			if err != nil {

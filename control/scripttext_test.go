@@ -75,6 +75,37 @@ func (s *script) record(r *Record) string {
 	return s.named(out)
 }
 
+// epochs prints the epochs of regions of a record, and the founders of each
+// region.
+func (s *script) epochs(r *Record) string {
+	all := slices.Clone(r.Epochs)
+	if len(all) == 0 {
+		genesis, err := r.Newest()
+		if err != nil {
+			return err.Error()
+		}
+		all = append(all, genesis)
+	}
+	var b strings.Builder
+	for _, e := range all {
+		fmt.Fprintf(&b, "epoch %v:", e.ID.Stamp.Millis())
+		for _, g := range r.Regions {
+			if e.Has(g.ID()) {
+				fmt.Fprintf(&b, " %s %s", g.Name, percent(uint32(weightIn(&e, g.ID()))))
+			}
+		}
+		fmt.Fprintf(&b, ", %d members", len(e.Members))
+		for _, d := range e.Retired {
+			fmt.Fprintf(&b, ", one retired from %s", stamped(d.From))
+		}
+		b.WriteString("\n")
+	}
+	for _, g := range r.Regions {
+		fmt.Fprintf(&b, "%s of version %v founded by %v\n", g.Name, g.Generation, g.Founders)
+	}
+	return s.named(b.String())
+}
+
 // status prints the state of all daemons.
 func (s *script) status() string {
 	latest := map[Recovery]uint64{}

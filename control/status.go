@@ -26,13 +26,18 @@ type Status struct {
 	Peers []PeerStatus
 	// Abstains is why the voter of this daemon stopped, empty if it did not.
 	Abstains string
+	// Settled reports that the newest epoch of regions is settled, as the rights
+	// agent of this daemon knows.
+	Settled bool
 	// Unreported counts the dropped commands that the record does not name yet.
 	Unreported int
 	// Pending is the version of limits that are not in force, zero for none.
 	// Waits names the regions, and their daemons, that have not acknowledged
-	// it, at the leader of the log.
-	Pending Version
-	Waits   []string
+	// it, as the leader of the log knows them: of another daemon, in its latest
+	// message (LimitsAgent.Ask). Used is the version whose limits decide the
+	// calls of this daemon.
+	Pending, Used Version
+	Waits         []string
 	// Failing is the error of the latest store, empty after a success.
 	Failing string
 }
@@ -48,9 +53,14 @@ func (n *Node) Status() Status {
 	if n.record == nil {
 		return s
 	}
-	s.Version, s.Hash = n.record.Version, n.record.Hash()
-	if s.Pending = n.record.Limits.Pending(); s.Leads && s.Pending != (Version{}) {
+	s.Version, s.Hash, s.Used = n.record.Version, n.record.Hash(), n.limits.used
+	if s.Pending = n.record.Limits.Pending(); s.Pending == (Version{}) {
+		return s
+	}
+	if s.Leads {
 		s.Waits = n.limits.waits(s.Pending)
+	} else if p := n.byID(s.Leader); p != nil && p.version.Recovery == s.Pending.Recovery && p.version.Index >= s.Pending.Index {
+		s.Waits = p.sender.Waits
 	}
 	return s
 }

@@ -46,7 +46,18 @@ type machine struct {
 	results      []Result
 	seen         Version
 	corrupt      bool          // a test changed its record
+	keeps        bool          // it decides calls by former limits
 	skew         time.Duration // of its clock
+	files        []RuleFile
+}
+
+// readFiles gives the node the rules of the files.
+func (m *machine) readFiles(t testing.TB) {
+	set, err := language().Parse(m.files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.node.Limits().Local(set)
 }
 
 // wall returns the clock of a machine in Unix milliseconds.
@@ -106,6 +117,7 @@ func (w *world) start(m *machine) {
 	}
 	w.last++
 	m.node, m.address, m.up, m.writing, m.seen = n, w.last, true, nil, Version{}
+	m.readFiles(w.t)
 	w.membership()
 }
 
@@ -187,6 +199,9 @@ func (w *world) addressed(a crdt.Incarnation) *machine {
 
 // serve does the work of a node.
 func (w *world) serve(m *machine) {
+	if !m.keeps {
+		m.node.Limits().InUse(m.node.Record())
+	}
 	for {
 		r := m.node.Ready(w.now)
 		m.results = append(m.results, r.Results...)

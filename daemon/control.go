@@ -29,6 +29,7 @@ type controlLoop struct {
 	storage replica.Storage
 	events  *controlEvents
 	news    chan struct{} // holds a token when a turn is due
+	limits  chan struct{} // the news of those who use limits, nil for nobody
 	faulty  loglimit.Limiter
 
 	// identity is what streams prove, not nil after open.
@@ -50,6 +51,10 @@ type controlLoop struct {
 	// early holds the latest message of each daemon that is not live yet.
 	early   map[crdt.Incarnation]*control.Message
 	leaving bool
+	// revision is that of the limits when news of them was sent last, and
+	// waiting are the channels of those who wait for the result of a command.
+	revision control.Revision
+	waiting  map[control.Number][]chan<- control.Result
 }
 
 // controlWrite is one write of the journal: items to append, or a snapshot that
@@ -64,7 +69,7 @@ func newControlLoop(c control.Config, s replica.Storage, log *slog.Logger) *cont
 	s.RefuseDamage = true
 	return &controlLoop{
 		log: log, config: c, storage: s, events: &controlEvents{log: log}, news: make(chan struct{}, 1),
-		early: map[crdt.Incarnation]*control.Message{},
+		early: map[crdt.Incarnation]*control.Message{}, waiting: map[control.Number][]chan<- control.Result{},
 	}
 }
 
@@ -119,6 +124,11 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 	}
 	c.node.Tick(at.Mono, at.Wall/int64(time.Millisecond))
 	ready := c.node.Ready(at.Mono)
+	c.finish(ready.Results)
+	if is := c.node.Limits().Revision(); is != c.revision {
+		c.revision = is
+		notify(c.limits)
+	}
 	renewed := c.renewed
 	c.renewed = false
 	if ready.Former != (control.ID{}) {
@@ -293,13 +303,20 @@ func (c *controlLoop) unready() error {
 
 // Do is part of report.Control.
 func (c *controlLoop) Do(by func(*control.Node)) bool {
+	done := c.peek(by)
+	notify(c.news)
+	return done
+}
+
+// peek runs a function on the node, which sends nothing soon. It returns false
+// if the log is not open.
+func (c *controlLoop) peek(by func(*control.Node)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.node == nil {
 		return false
 	}
 	by(c.node)
-	notify(c.news)
 	return true
 }
 

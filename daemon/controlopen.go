@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/journal"
+	"github.com/georld/rld/replica"
 )
 
 // openControl opens the control log of a daemon of a cluster. One without a
@@ -20,6 +21,7 @@ func (d *daemon) openControl() error {
 	}
 	d.control = newControlLoop(control.Config{
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
+		Language:      replica.Language(c.Region, limitsOptions(c)),
 		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,
 	}, d.storage("control log of a cluster"), d.Log)
 	return d.control.open()

@@ -155,8 +155,10 @@ func (d *daemon) makeServers(e *edges) {
 	}
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
-		o.Command = d.report.RightsCommand
 		o.InitCluster, o.RecoverCluster, o.Secret = d.report.InitCluster, d.report.RecoverCluster, d.Secret
+		o.ChangeCluster, o.ClusterCommand = d.report.ChangeCluster, d.report.ClusterCommand
+		o.Limits, o.LimitsHistory = d.report.LimitsPage, d.report.LimitsHistory
+		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
 	if d.strict != nil {
 		o.Layout = d.report.Layout

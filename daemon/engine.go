@@ -404,6 +404,12 @@ func (e *Engine) Time(at node.Instant) (now hlc.Timestamp) {
 	return now
 }
 
+// Millis returns the time that windows are cut from, in Unix milliseconds.
+func (e *Engine) Millis(at node.Instant) (now int64) {
+	e.in(0, func(n *node.Node) { now = n.Millis(at) })
+	return now
+}
+
 // Tallies calls yield for each rule in force, and once with empty names for
 // overrides on descriptors without a rule. It waits for a running reload, so
 // that no count falls.

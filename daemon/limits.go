@@ -18,16 +18,15 @@ import (
 	"github.com/georld/rld/telemetry"
 )
 
-// limitsSource keeps the rules in force equal to the limits on disk while these
-// are valid.
+// limitsSource reads the limits on disk, and hands them over while they are
+// valid.
 type limitsSource struct {
 	cfg     *config.Config
 	log     *slog.Logger
 	metrics *telemetry.Metrics
-	put     func(*rules.Set) // puts rules in force
-	rules   *rules.Set       // in force; nil before the first load
-	watcher *config.Watcher  // nil for the embedded examples
-	invalid atomic.Value     // of string
+	active  *activeLimits
+	watcher *config.Watcher // nil for the embedded examples
+	invalid atomic.Value    // of string
 }
 
 // fault returns why the limits on disk are invalid, "" if they are in force.
@@ -36,8 +35,9 @@ func (s *limitsSource) fault() string {
 	return text
 }
 
-// loadFirst puts the first rules in force. Its error lists every fault. from is
-// the origin of the path.
+// loadFirst puts the first rules in force. Its error lists every fault, and is
+// only logged if the control log has rules: these start the daemon without its
+// files. from is the origin of the path.
 func (s *limitsSource) loadFirst(from config.Origin) error {
 	c := &s.cfg.Limits
 	var r config.Reading
@@ -46,17 +46,31 @@ func (s *limitsSource) loadFirst(from config.Origin) error {
 	} else {
 		r.Files, r.Warnings, r.Err = config.Files(c.Path, c.Names)
 	}
-	if r.Err != nil {
-		if from != "" {
-			return fmt.Errorf("limits (%s): %w", from, r.Err)
-		}
+	err := s.first(r, from)
+	switch {
+	case err != nil && !s.active.supplied():
+		return err
+	case err != nil:
+		s.invalid.Store(err.Error())
+		s.metrics.ReloadFailed()
+		s.log.Error("the limits on disk are missing or invalid: the rules of the control log are in force", "event", "limits", "error", err)
+	}
+	if c.Path != "" {
+		s.watcher = config.NewWatcher(c.Path, c.Names, r.Files, s.changed)
+	}
+	return nil
+}
+
+// first applies the first reading.
+func (s *limitsSource) first(r config.Reading, from config.Origin) error {
+	switch {
+	case r.Err != nil && from != "":
+		return fmt.Errorf("limits (%s): %w", from, r.Err)
+	case r.Err != nil:
 		return fmt.Errorf("limits: %w", r.Err)
 	}
 	if err := s.apply(r); err != nil {
 		return fmt.Errorf("the limits are invalid:\n%w", err)
-	}
-	if c.Path != "" {
-		s.watcher = config.NewWatcher(c.Path, c.Names, r.Files, s.changed)
 	}
 	return nil
 }
@@ -75,19 +89,14 @@ func embedded() config.Reading {
 	return r
 }
 
-// apply compiles files and puts their rules in force. If they are invalid it
+// apply compiles files and hands their rules over. If they are invalid it
 // returns the faults, and the former rules stay.
 func (s *limitsSource) apply(r config.Reading) error {
 	for _, w := range r.Warnings {
 		s.log.Warn(w)
 	}
 	c := s.cfg
-	set, found := limits.Parse(r.Files, limits.Options{
-		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
-		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
-		Alone: c.Region == "", Replicas: len(c.StrictReplicas()),
-		Daemons: len(c.RegionNames()) * len(c.StrictReplicas()), DaemonsOfRegion: len(c.StrictReplicas()),
-	})
+	set, found := limits.Parse(r.Files, limitsOptions(c))
 	if err := found.Err(); err != nil {
 		return errors.Join(err, otherFiles(found, &c.Limits))
 	}
@@ -97,13 +106,19 @@ func (s *limitsSource) apply(r config.Reading) error {
 	for _, n := range found.Notes() {
 		s.log.Info(n.Message, "at", n.Position.String(), "hint", n.Hint)
 	}
-	if s.rules != nil {
-		s.warnResets(s.rules, set)
-	}
-	s.put(set)
-	s.rules = set
+	s.active.files(set, c.Limits.Path == "")
 	s.metrics.Reloaded(time.Now())
 	return nil
+}
+
+// limitsOptions returns the options with which a daemon reads limits.
+func limitsOptions(c *config.Config) limits.Options {
+	return limits.Options{
+		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
+		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
+		Alone: c.Region == "", Replicas: len(c.StrictReplicas()),
+		Daemons: len(c.RegionNames()) * len(c.StrictReplicas()), DaemonsOfRegion: len(c.StrictReplicas()),
+	}
 }
 
 // otherFiles returns a hint if a fault is in a file that may not be meant as
@@ -125,7 +140,7 @@ func otherFiles(found yamlpos.Diagnostics, c *config.Limits) error {
 
 // warnResets logs the rules whose counters start empty, because their grid or
 // the sharing of their counters changed.
-func (s *limitsSource) warnResets(was, is *rules.Set) {
+func warnResets(log *slog.Logger, was, is *rules.Set) {
 	counted := func(r *rules.Rule) bool { return r.Limit != nil && !r.Limit.Unlimited }
 	old := make(map[rules.ID]*rules.Rule)
 	for _, r := range was.Rules() {
@@ -147,7 +162,7 @@ func (s *limitsSource) warnResets(was, is *rules.Set) {
 		default:
 			continue
 		}
-		s.log.Warn(text, "domain", r.Domain, "rule", r.Path, "at", r.Pos.String())
+		log.Warn(text, "domain", r.Domain, "rule", r.Path, "at", r.Pos.String())
 	}
 }
 
@@ -181,5 +196,5 @@ func (s *limitsSource) changed(r config.Reading) {
 		return
 	}
 	s.invalid.Store("")
-	s.log.Info("limits reloaded", "rules", len(s.rules.Rules()))
+	s.log.Info("limits reloaded", "rules", s.active.count())
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip/swim"
@@ -75,6 +76,7 @@ type daemon struct {
 	monitor  *overage.Monitor // likewise
 	report   *report.Report
 	limits   *limitsSource
+	active   *activeLimits
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
 	state    atomic.Int32 // starting, serving, draining
@@ -130,6 +132,7 @@ func (d *daemon) build() error {
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
 		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.Log,
+		SharedKeys: d.Secret != nil,
 	}
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d.engine, d.agent, &d.Config)
@@ -150,16 +153,22 @@ func (d *daemon) build() error {
 	if d.strict != nil {
 		d.strict.observe = d.metrics.Waited
 	}
-	d.limits = &limitsSource{cfg: &d.Config, log: d.Log, metrics: d.metrics, put: d.setRules}
+	d.active = newActiveLimits(d.engine, d.setRules, d.Log)
+	if err := d.openControl(); err != nil {
+		return err
+	}
+	if d.control != nil {
+		d.report.Control, d.report.Limits = d.control, d.active
+		if d.agent != nil {
+			d.agent.control = d.control
+		}
+		if err := d.active.follow(d.control); err != nil {
+			return err
+		}
+	}
+	d.limits = &limitsSource{cfg: &d.Config, log: d.Log, metrics: d.metrics, active: d.active}
 	if err := d.limits.loadFirst(d.LimitsFrom); err != nil {
 		return err
-	}
-	if err := d.openControl(); err != nil || d.control == nil {
-		return err
-	}
-	d.report.Control = d.control
-	if d.agent != nil {
-		d.agent.control = d.control
 	}
 	return d.openAcceptor()
 }
@@ -173,12 +182,14 @@ func newMonitor(e *Engine, agent *rightsLoop, c *config.Config) *overage.Monitor
 	return overage.New(mc)
 }
 
-// setRules puts rules in force.
-func (d *daemon) setRules(set *rules.Set) {
+// setRules puts rules in force, and denies the calls of some keys.
+func (d *daemon) setRules(set *rules.Set, blocked map[crdt.Key]bool) {
 	if d.agent != nil {
 		d.agent.rules(set)
 	}
-	d.engine.SetRules(set, node.MatcherOptions{AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied})
+	d.engine.SetRules(set, node.MatcherOptions{
+		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: blocked,
+	})
 	d.report.WarnPins(set)
 }
 
@@ -256,6 +267,9 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	var background sync.WaitGroup
 	background.Go(func() { d.report.Run(behind) })
 	background.Go(func() { d.limits.watch(behind) })
+	if d.control != nil {
+		background.Go(func() { d.active.run(behind) })
+	}
 	if d.monitor != nil {
 		background.Go(func() { d.monitor.Run(behind) })
 	}

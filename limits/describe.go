@@ -32,6 +32,9 @@ func Describe(set *rules.Set) string {
 	return b.String()
 }
 
+// DescribeRule returns what Describe has of one rule, without its name.
+func DescribeRule(r *rules.Rule) string { return strings.Join(describeRule(r), ", ") }
+
 // describeRule returns the parts of a rule's line.
 func describeRule(r *rules.Rule) []string {
 	parts := []string{"no limit"}

@@ -60,13 +60,16 @@ type Status struct {
 	// Rule is the rule that matched. It is nil if none did, also if an override
 	// replaces the missing rule.
 	Rule *rules.Rule
-	// Limit is the applied limit: the rule's or the override. It is nil if
-	// nothing limits the descriptor: no match, a whitelist entry, a rule
-	// dropped by replaces, or an unlimited one (see Unlimited). It is valid as
-	// long as the Statuses.
+	// Limit is the applied limit: the rule's, the override, or that of a
+	// blocked key. It is nil if nothing limits the descriptor: no match, a
+	// whitelist entry, a rule dropped by replaces, or an unlimited one (see
+	// Unlimited). It is valid as long as the Statuses.
 	Limit *rules.Limit
 	// Unlimited is set if the rule admits everything and counts nothing.
 	Unlimited bool
+	// Blocked is set if an operator blocked the key: Limit then admits nothing,
+	// and the hits are denied in every mode.
+	Blocked bool
 	// Over is set if the hits do not fit the limit, whatever the decision on
 	// the call and the rule's mode.
 	Over bool

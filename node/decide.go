@@ -13,13 +13,14 @@ type Policy struct {
 // is denied if a limit that is no quota is over, or if there are quotas and all
 // of them are over. A denied call charges only charge_denied rules. An allowed
 // call charges every descriptor that fits, and shadow rules also if they are
-// over. A quota in shadow mode is never over, as upstream has it.
+// over. A quota in shadow mode is never over, as upstream has it. A blocked key
+// denies the call as a limit does that is no quota.
 func Decide(out []Status, p Policy) Decision {
 	quotas, quotasOver := 0, 0
 	limit, quota := -1, -1 // first of each kind that refuses
 	for i := range out {
 		st := &out[i]
-		isQuota := p.AllQuotas || st.Limit != nil && st.Limit.Quota
+		isQuota := !st.Blocked && (p.AllQuotas || st.Limit != nil && st.Limit.Quota)
 		if isQuota {
 			quotas++
 		}

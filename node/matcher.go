@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
 )
 
@@ -21,6 +22,8 @@ type MatcherOptions struct {
 	// ChargeDenied makes overrides charge denied hits, as rules do by their own
 	// setting.
 	ChargeDenied bool
+	// Blocked are keys whose calls are denied. It must not be modified.
+	Blocked map[crdt.Key]bool
 }
 
 // NewMatcher returns a matcher for a set of rules. The secret of the hasher
@@ -75,6 +78,9 @@ func (f *Matcher) Resolve(c *Call) error {
 			d := &c.Descriptors[i]
 			c.hits[i] = Hit{Limit: st.Limit, Rule: st.Rule, N: d.Hits, Peek: c.Peek}
 			c.hits[i].Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
+			if f.opt.Blocked[c.hits[i].Key] {
+				c.block(i)
+			}
 		}
 	}
 	return nil
@@ -102,6 +108,20 @@ func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 		st.Limit = st.Rule.Limit
 	}
 	return st.Rule
+}
+
+// block replaces the limit of descriptor i, a copy of its own or that of a
+// rule, by one that admits nothing.
+func (c *Call) block(i int) {
+	st := &c.Statuses[i]
+	blocked := st.Limit.Blocked()
+	if c.Descriptors[i].Override.Unit == rules.NoUnit {
+		c.overrides = append(c.overrides, blocked)
+		st.Limit = &c.overrides[len(c.overrides)-1]
+	} else {
+		*st.Limit = blocked
+	}
+	st.Blocked, c.hits[i].Limit = true, st.Limit
 }
 
 // dropReplaced drops every matched limit whose name another matched limit of

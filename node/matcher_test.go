@@ -3,6 +3,9 @@ package node
 import (
 	"slices"
 	"testing"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/rules"
 )
 
 // TestReplacedLimits: every limit that matched replaces those that it names,
@@ -62,5 +65,48 @@ descriptors:
 		if e := r.node.Explain(r.instant(), &r.call.Hits()[i]); e.Used != []uint64{2, 5}[i] {
 			t.Errorf("quota %d counts %+v", i, e)
 		}
+	}
+}
+
+// TestBlockedKeys: each call of a blocked key is denied, whatever its limit,
+// and charges nothing. Other keys are not touched. It does not allocate.
+func TestBlockedKeys(t *testing.T) {
+	r := newRig(t, Default())
+	r.put(t, everyAlgorithm)
+	for _, key := range []string{"fixed", "sliding", "token", "leaky", "shadow", "quota", "paid", "log"} {
+		t.Run(key, func(t *testing.T) {
+			for i, other := range []MatcherOptions{{}, {AllQuotas: true, ChargeDenied: true}} {
+				r.front = NewMatcher(r.front.Rules(), r.front.hasher, MatcherOptions{AllQuotas: other.AllQuotas, ChargeDenied: other.ChargeDenied})
+				if err := r.ask("edge", 1, key+"=a"); err != nil || !r.call.Decision.Allowed {
+					t.Fatalf("before: %v, %+v", err, r.call.Decision)
+				}
+				was := r.node.Explain(r.instant(), &r.call.Hits()[0]).Used
+				other.Blocked = map[crdt.Key]bool{r.call.Hits()[0].Key: true}
+				r.front = NewMatcher(r.front.Rules(), r.front.hasher, other)
+				if err := r.ask("edge", 1, key+"=b", key+"=a"); err != nil || r.call.Decision.Allowed || r.call.Decision.Refused != 1 || !r.call.Statuses[1].Blocked {
+					t.Fatalf("blocked: %v, %+v", err, r.call.Decision)
+				}
+				if is := r.node.Explain(r.instant(), &r.call.Hits()[1]).Used; is != was {
+					t.Errorf("%d hits after the denied call, %d before", is, was)
+				}
+				if err := r.ask("edge", 1, key+[]string{"=c", "=d"}[i]); err != nil || !r.call.Decision.Allowed || r.call.Statuses[0].Blocked {
+					t.Errorf("another key: %v, %+v", err, r.call.Decision)
+				}
+				c, at := &r.call, r.instant()
+				c.Descriptors = append(c.Descriptors, c.Descriptors[0])
+				c.Descriptors[1].Entries = []rules.Entry{{Key: key, Value: "a"}}
+				c.Descriptors[1].Override = rules.Override{Requests: 9, Unit: rules.Second} // of another grid: another key
+				if err := r.front.Resolve(c); err != nil {
+					t.Fatal(err)
+				}
+				other.Blocked[c.Hits()[1].Key] = true
+				if got := testing.AllocsPerRun(100, func() {
+					_ = r.front.Resolve(c)
+					r.node.Take(at, c.Hits(), c.Statuses)
+				}); got != 0 || !c.Statuses[1].Blocked {
+					t.Errorf("%v allocations, blocked %t", got, c.Statuses[1].Blocked)
+				}
+			}
+		})
 	}
 }

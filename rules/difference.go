@@ -1,10 +1,15 @@
 package rules
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Difference is a rule that two sets differ in.
 type Difference struct {
 	Domain, Path string
+	// Before and After are its rules, nil for a set that lacks it.
+	Before, After *Rule
 	Effect
 	// Shape: the rule counts or holds rights in another way, or it is in one of
 	// the sets only.
@@ -18,7 +23,7 @@ func Differences(before, after *Set) []Difference {
 	moved := reordered(before, after)
 	for _, r := range after.rules {
 		o := before.byID[r.ID]
-		d := Difference{Domain: r.Domain, Path: r.Path}
+		d := Difference{Domain: r.Domain, Path: r.Path, Before: o, After: r}
 		switch {
 		case o == nil:
 			d.Raises, d.Shape = true, true
@@ -34,7 +39,7 @@ func Differences(before, after *Set) []Difference {
 	}
 	for _, r := range before.rules {
 		if after.byID[r.ID] == nil {
-			all = append(all, Difference{Domain: r.Domain, Path: r.Path, Effect: Effect{Raises: true}, Shape: true})
+			all = append(all, Difference{Domain: r.Domain, Path: r.Path, Before: r, Effect: Effect{Raises: true}, Shape: true})
 		}
 	}
 	return all
@@ -107,4 +112,26 @@ func (r *replacer) level(nodes []Node) []Node {
 		out[i] = n
 	}
 	return out
+}
+
+// Union returns the domains of a set, and those of another one that it lacks.
+// It returns one of the two if that has all of them.
+func Union(over, under *Set) (*Set, error) {
+	missing := func(s, of *Set) []DomainNode {
+		var all []DomainNode
+		for _, d := range of.nodes {
+			if s.Domain(d.Name) == nil {
+				all = append(all, d)
+			}
+		}
+		return all
+	}
+	more := missing(over, under)
+	switch {
+	case len(more) == 0:
+		return over, nil
+	case len(over.nodes) == 0:
+		return under, nil
+	}
+	return NewSet(append(slices.Clone(over.nodes), more...))
 }

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -10,6 +11,15 @@ import (
 // order, with the same limits, have the same hash on every daemon. Positions
 // and metadata of rules do not take part.
 func (s *Set) Hash() uint64 { return s.hash }
+
+// SameDomain reports whether two sets have equal rules in a domain, as Hash
+// compares them.
+func SameDomain(a, b *Set, name string) bool {
+	of := func(s *Set) uint64 {
+		return hashOf(slices.DeleteFunc(slices.Clone(s.rules), func(r *Rule) bool { return r.Domain != name }))
+	}
+	return of(a) == of(b)
+}
 
 func hashOf(all []*Rule) uint64 {
 	var b []byte

@@ -43,6 +43,16 @@ func (l *Limit) Denied() *Limit {
 	return &none
 }
 
+// Blocked returns a limit that denies all hits of a key, in any mode, and
+// charges none. It counts where l does, and needs neither rights nor an owner.
+func (l *Limit) Blocked() Limit {
+	none := *l
+	none.Requests, none.Burst, none.Budget, none.HasBudget = 0, 0, 0, false
+	none.Shadow, none.Quota, none.ChargeDenied = false, false, false
+	none.Consistency, none.Placed, none.OnFailure = Eventual, Auto, Deny
+	return none
+}
+
 // WithRequests returns the limit with other requests. The burst of a bucket
 // goes with them where it is the same number, and where they are 0.
 func (l *Limit) WithRequests(n uint32) Limit {

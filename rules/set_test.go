@@ -177,3 +177,27 @@ func TestManyNames(t *testing.T) {
 		}
 	})
 }
+
+// TestUnion checks that a union has the domains of both sets, and the rules of
+// the first one where both have a domain.
+func TestUnion(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		over, under := drawSet(t, 2), drawSet(t, 2)
+		is, err := rules.Union(over, under)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"d", "e"} {
+			from := over
+			if over.Domain(name) == nil {
+				from = under
+			}
+			if !rules.SameDomain(is, from, name) || (is.Domain(name) == nil) != (from.Domain(name) == nil) {
+				t.Fatalf("domain %s is not that of the set that supplies it", name)
+			}
+		}
+		if extra := len(is.Domains()) - len(over.Domains()); extra < 0 || extra > len(under.Domains()) {
+			t.Fatalf("%d domains", len(is.Domains()))
+		}
+	})
+}

@@ -258,7 +258,18 @@ func TestDifferences(t *testing.T) {
 		{"removed", set(func(*rules.Limit) {}), none, "[{d k {false true} true}]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := fmt.Sprint(rules.Differences(tc.before, tc.after)); got != tc.want {
+			all := []string{}
+			for _, d := range rules.Differences(tc.before, tc.after) {
+				id := tc.before.Rules()
+				if len(id) == 0 {
+					id = tc.after.Rules()
+				}
+				if d.Before != tc.before.Find(id[0].ID) || d.After != tc.after.Find(id[0].ID) {
+					t.Errorf("rules %v and %v", d.Before, d.After)
+				}
+				all = append(all, fmt.Sprintf("{%s %s %v %v}", d.Domain, d.Path, d.Effect, d.Shape))
+			}
+			if got := fmt.Sprint(all); got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
 		})

@@ -318,9 +318,6 @@ func (c *Config) validateFaults() error {
 		if err := f.When.validate(); err != nil {
 			return fmt.Errorf("sim: fault %d: %w", i, err)
 		}
-		if f.Kind == LateStart && f.When.Event != "" {
-			return fmt.Errorf("sim: fault %d: a late start that waits for an event", i)
-		}
 		if (f.Kind == NewRules || f.Kind == MixedLimits) && f.Rules == nil {
 			return fmt.Errorf("sim: fault %d: a change to no rules", i)
 		}

@@ -33,6 +33,7 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	out := *c.Control
 	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
 	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
+	out.DaemonHorizon, out.MaxOffset = max(c.Rights.DaemonHorizon, 0), c.maxOffset()
 	out.Language = replica.Language(d.Region, limits.Options{MergeDomains: true})
 	return out
 }
@@ -107,6 +108,7 @@ func (d *Daemon) serveControl(w *World) {
 	if d.rewriting {
 		return
 	}
+	d.control.Limits().InUse(d.control.Record()) // no calls depend on these limits here
 	r := d.control.Ready(d.Instant(w.now).Mono)
 	for i := range r.Events {
 		e := &r.Events[i]
@@ -127,6 +129,7 @@ func (d *Daemon) serveControl(w *World) {
 	} else {
 		d.compactControl(w)
 	}
+	d.followRecord(w)
 	w.sleep(d)
 }
 
@@ -141,21 +144,6 @@ func (d *Daemon) storeControl(w *World, items [][]byte) {
 				d.control.Stored(mono)
 			}
 			d.serveControl(w)
-		})
-}
-
-// compactControl rewrites the log of a process that has nothing to store, if
-// most of it is out of date.
-func (d *Daemon) compactControl(w *World) {
-	if d.writing[controlFile] != nil || !d.controlLog.ShouldCompact() {
-		return
-	}
-	d.rewriting = true
-	d.write(w, maxSync, controlFile, 0,
-		func() error { return d.controlLog.Rewrite(d.control.Snapshot()) },
-		func(time.Duration, error) {
-			d.rewriting = false
-			d.turnControl(w)
 		})
 }
 
@@ -239,13 +227,26 @@ func anyRecord(w *World) bool {
 	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.control != nil && d.control.Record() != nil })
 }
 
-// firstRegions returns the regions of the founding, with equal weights.
+// firstRegions returns the regions of the founding, with the weights of the
+// run: the operator leaves those out that have no daemon with a disk.
 func firstRegions(w *World) []control.FirstRegion {
-	out := make([]control.FirstRegion, len(w.regions))
-	for i, name := range w.regions {
-		out[i] = control.FirstRegion{Name: name, Weight: uint32(control.Whole / len(out))}
+	weights := w.cfg.Rights.Weights
+	if len(weights) == 0 || w.cfg.Policy == Static {
+		weights = slices.Repeat([]uint64{1}, len(w.regions))
 	}
-	out[0].Weight += uint32(control.Whole % len(out))
+	var out []control.FirstRegion
+	sum, left := uint64(0), uint32(control.Whole)
+	for i, name := range w.regions {
+		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable }) {
+			out = append(out, control.FirstRegion{Name: name, Weight: uint32(weights[i])})
+			sum += weights[i]
+		}
+	}
+	for i := range out {
+		out[i].Weight = uint32(control.Whole * uint64(out[i].Weight) / sum)
+		left -= out[i].Weight
+	}
+	out[0].Weight += left
 	return out
 }
 
@@ -290,6 +291,7 @@ func (a *faults) changeRegion(w *World) control.Change {
 		names := append(slices.Clone(w.regions), "new-1", "new-2")
 		change = control.Change{Region: &control.RegionChange{
 			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
+			Force: a.rng.IntN(2) == 0,
 		}}
 	}
 	return change

@@ -76,11 +76,11 @@ type Daemon struct {
 	journalOf  string        // the daemon that its control log is of, "" for itself
 	ran        string        // the name of the process before
 	own        *identity     // of ClonedDisk, nil for none
-	retired    bool          // its rights went to others
 
 	sealer replica.TokenSealer
 
-	agent *replica.RightsLoop // nil when no rule has rights
+	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding
+	follows follower            // of the control log
 
 	control    *control.Node       // nil without a control log
 	controlLog *replica.ControlLog // likewise, and for a diskless daemon

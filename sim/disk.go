@@ -82,9 +82,18 @@ func (w *World) opened(d *Daemon, file string, damage error) {
 
 // writeRecord replaces the record of a rights agent, which takes a while.
 func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
+	of := d.agent.Agent
 	d.write(w, maxSync, rightsFile, ackSync,
 		func() error { return d.storage.StoreRights(s) },
-		func(mono time.Duration, err error) { d.serveAgent(w, d.agent.Stored(mono, err)) })
+		func(mono time.Duration, err error) {
+			switch f := &d.follows; {
+			case d.agent == nil || d.agent.Agent != of: // it has ended
+			case err == nil && !d.holds(): // until the statement is on disk, too
+				f.stored = of
+			default:
+				d.serveAgent(w, d.agent.Stored(mono, err))
+			}
+		})
 }
 
 // writeLog appends to the log of an acceptor, which takes a while.
@@ -340,4 +349,19 @@ func (d *Daemon) cannotStart(w *World, file string, err error) error {
 	}
 	w.events.push(w.now+supervise, evStart, int32(d.Index))
 	return nil
+}
+
+// compactControl rewrites the log of a process that has nothing to store, if
+// most of it is out of date.
+func (d *Daemon) compactControl(w *World) {
+	if d.writing[controlFile] != nil || !d.controlLog.ShouldCompact() {
+		return
+	}
+	d.rewriting = true
+	d.write(w, maxSync, controlFile, 0,
+		func() error { return d.controlLog.Rewrite(d.control.Snapshot()) },
+		func(time.Duration, error) {
+			d.rewriting = false
+			d.turnControl(w)
+		})
 }

@@ -80,18 +80,13 @@ const (
 	// up their work, finish their calls, and hand their counts over. For later
 	// they start again; those that still run are killed first.
 	Leave
-	// RetireDaemon is a crash of From, whose rights the operator gives to the
-	// others of their region. RetireRegion is that of the regions of From; they
-	// get rights again when it ends. The operator removes the records of rights
-	// of what has been retired before it starts again.
-	RetireDaemon
-	RetireRegion
-	// KeptRecord is RetireRegion, or RetireDaemon where From names daemons
-	// alone, by an operator that keeps the records, and gives no rights back.
-	KeptRecord
-	// LateStart keeps From from starting from the beginning. Later they are
-	// retired as by RetireDaemon, and start for the first time when it ends.
-	LateStart
+	// RemoveDaemon is a crash of From. Where daemons have a control log, the
+	// operator states that they are stopped, and removes their ids from the
+	// record. They start again with their disks when the outcome is known.
+	RemoveDaemon
+	// RemoveRegion is the same for the regions of From, which the operator adds
+	// again in the end.
+	RemoveRegion
 	// FirstStart is Amnesia, after which the operator states that From never
 	// ran before.
 	FirstStart
@@ -174,10 +169,8 @@ var faultKinds = [...]faultKind{
 	ProtocolErrors: {"protocol_errors", "{from} send what must be rejected", func(*faults, *World, *Fault, int) {}, nil, drawn},
 	TruncatedFile:  {"truncated_file", "{from} down, a file cut", ofEach((*faults).truncate), ofEach((*faults).restart), known},
 	Leave:          {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
-	RetireDaemon:   {"retire_daemon", "{from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
-	RetireRegion:   {"retire_region", "regions of {from} down, and retired", (*faults).retire, (*faults).unretire, drawn},
-	KeptRecord:     {"kept_record", "{from} down, and retired with their records", (*faults).retire, (*faults).unretire, known},
-	LateStart:      {"late_start", "{from} retired before their first start", (*faults).retire, (*faults).unretire, known},
+	RemoveDaemon:   {"remove_daemon", "{from} down, and removed", (*faults).remove, (*faults).unremove, drawn},
+	RemoveRegion:   {"remove_region", "regions of {from} down, and removed", (*faults).remove, (*faults).unremove, drawn},
 	FirstStart:     {"first_start", "{from} down, disks lost, and started as if for the first time", ofEach((*faults).crash), ofEach((*faults).restart), known},
 	ClonedDisk:     {"cloned_disk", "{to} started as {from}, with copies of the disks", (*faults).clone, (*faults).unclone, known},
 	WrongClock:     {"wrong_clock", "{from} started with clocks {offset} ahead", ofEach((*faults).startWrong), ofEach((*faults).startRight), known},
@@ -243,7 +236,7 @@ func everywhere(places []string) string {
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
 	switch f.Kind {
-	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RetireDaemon, RetireRegion, KeptRecord, FirstStart:
+	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, FirstStart:
 		return true
 	}
 	return false
@@ -266,7 +259,8 @@ type faults struct {
 	risen  map[int]bool // those whose zombies continued
 	rng    *rand.Rand
 
-	commands pool[*command]  // that the operator has still to give
+	commands pool[*command] // that the operator has still to give
+	removals map[int][]*removal
 	latest   control.Request // command of the control log
 	recovers time.Duration   // when the operator may recover it again
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/wire"
 )
@@ -100,70 +100,115 @@ func (w *World) depart(process int32) {
 	}
 }
 
-// command is a command about rights, which the operator gives at one daemon
-// after the other until one accepts it.
+// command is a step of the operator, made every commandEvery until it returns
+// true, maxAttempts times at most.
 type command struct {
-	give     func(a *agent.Agent) error
-	at       func(d *Daemon) bool // the daemons to give it at
-	accepted func()
+	step     func() bool
 	attempts int
 }
 
-// errNoLog is the result of commands about rights in runs without a control
-// log.
-var errNoLog = errors.New("no control log")
-
-// The operator gives a command again after commandEvery, maxAttempts times in
-// all.
 const (
 	commandEvery = time.Second
-	maxAttempts  = 60
+	maxAttempts  = 300
 )
 
-// command lets the operator give a command.
+// command makes the next step of a command.
 func (a *faults) command(w *World, i int32) {
 	c := a.commands.take(i)
-	first := a.rng.IntN(len(w.daemons))
-	for k := range w.daemons {
-		d := w.daemons[(first+k)%len(w.daemons)]
-		if !d.Up || d.Paused || d.leaving != nil || d.agent == nil || !c.at(d) {
-			continue
-		}
-		err := c.give(d.agent.Agent)
-		if w.traced(d) {
-			w.lines.add(d, "command", "error=%v", err)
-		}
-		if d.turnAgent(w); err == nil {
-			c.accepted()
-			return
-		}
-	}
-	if c.attempts++; c.attempts < maxAttempts {
+	if c.attempts++; !c.step() && c.attempts < maxAttempts {
 		w.events.push(w.now+commandEvery, evCommand, a.commands.put(c))
 	}
 }
 
-// order has the operator give a command.
-func (a *faults) order(w *World, c *command) {
-	if w.rights {
-		w.events.push(w.now, evCommand, a.commands.put(c))
-	}
+// order has the operator begin a command.
+func (a *faults) order(w *World, step func() bool) {
+	w.events.push(w.now, evCommand, a.commands.put(&command{step: step}))
 }
 
-// retire stops the daemons of fault i, or those of its regions, and has the
-// operator retire them while they are down: the statement that they admit
-// nothing any more is true.
-func (a *faults) retire(w *World, f *Fault, i int) {
-	if w.retiresDaemons(f) {
-		ofEach(func(_ *faults, _ *World, _ *Fault, d *Daemon) {
-			if f.Kind != LateStart {
-				a.crash(w, f, d)
+// removal is a command to remove a region, or daemons, that the operator stated
+// to be stopped. They start again when its outcome is known: until then the
+// statement is true.
+type removal struct {
+	change  func(d *Daemon) control.Change // as d would submit it
+	targets []*Daemon
+	id      control.Number // of a command without an outcome, 0 for none
+	sent    time.Duration
+	done    bool
+}
+
+// step submits the command again while it is refused and the fault is in force.
+func (r *removal) step(w *World, active bool) bool {
+	if r.id != 0 {
+		for _, d := range w.daemons {
+			if d.control == nil || d.control.Record() == nil {
+				continue
 			}
-			a.order(w, &command{
-				give:     func(*agent.Agent) error { return errNoLog },
-				at:       func(o *Daemon) bool { return o.Region == d.Region && slices.Contains(a.active, i) },
-				accepted: func() { d.retired = true },
-			})
+			if o := d.control.Record().Outcome(r.id); o != nil {
+				r.id, r.done = 0, o.Refused == ""
+				break
+			}
+		}
+	}
+	switch {
+	case r.done || r.id == 0 && !active:
+		return true
+	case r.id == 0:
+		r.submit(w)
+	}
+	return false
+}
+
+func (r *removal) submit(w *World) {
+	if slices.ContainsFunc(r.targets, func(o *Daemon) bool { return o.Up }) {
+		return
+	}
+	d := w.operated(func(o *Daemon) bool { return !slices.Contains(r.targets, o) })
+	if d == nil {
+		return
+	}
+	if id, err := d.control.Submit(control.Request{Author: "operator", Change: r.change(d)}); err == nil {
+		r.id, r.sent = id, w.now
+	}
+	d.turnControl(w)
+}
+
+// operated draws a daemon that takes commands, nil for none.
+func (w *World) operated(fits func(*Daemon) bool) *Daemon {
+	var able []*Daemon
+	for _, d := range w.daemons {
+		if d.Up && !d.Paused && d.leaving == nil && d.control != nil && fits(d) {
+			able = append(able, d)
+		}
+	}
+	if len(able) == 0 {
+		return nil
+	}
+	w.acting = able[w.faults.rng.IntN(len(able))]
+	return w.acting
+}
+
+// remove stops the daemons of fault i, or those of its regions, and has the
+// operator remove them from the record, where there is one.
+func (a *faults) remove(w *World, f *Fault, i int) {
+	order := func(r *removal) {
+		if w.cfg.Control == nil {
+			return
+		}
+		a.removals[i] = append(a.removals[i], r)
+		a.order(w, func() bool { return r.step(w, slices.Contains(a.active, i)) })
+	}
+	if f.Kind == RemoveDaemon {
+		ofEach(func(_ *faults, _ *World, _ *Fault, d *Daemon) {
+			var id control.ID
+			if d.control != nil {
+				id = d.control.ID()
+			}
+			a.crash(w, f, d)
+			if id != (control.ID{}) {
+				order(&removal{targets: []*Daemon{d}, change: func(*Daemon) control.Change {
+					return control.Change{Dead: &control.DeadID{ID: id, Stopped: true}}
+				}})
+			}
 		})(a, w, f, i)
 		return
 	}
@@ -171,53 +216,53 @@ func (a *faults) retire(w *World, f *Fault, i int) {
 		for _, d := range w.local[region] {
 			a.crash(w, f, d)
 		}
-		a.order(w, &command{
-			give: func(*agent.Agent) error { return errNoLog },
-			at:   func(o *Daemon) bool { return o.RegionIndex != region && slices.Contains(a.active, i) },
-			accepted: func() {
-				for _, d := range w.local[region] {
-					d.retired = true
-				}
-			},
-		})
+		order(&removal{targets: w.local[region], change: func(*Daemon) control.Change {
+			return control.Change{Region: &control.RegionChange{Op: control.RemoveRegion, Name: w.regions[region], Stopped: true}}
+		}})
 	}
 }
 
-// unretire starts retired processes again, without the records of the retired
-// participant. A region gets rights again, unless its records are kept.
-func (a *faults) unretire(w *World, f *Fault, i int) {
-	start := func(a *faults, w *World, f *Fault, d *Daemon) {
-		if d.retired && f.Kind != KeptRecord {
-			d.disk.Remove(replica.RightsFile)
+// unremove starts what was stopped when the outcome of its removal is known,
+// and has the operator add regions again.
+func (a *faults) unremove(w *World, f *Fault, i int) {
+	all := a.removals[i]
+	delete(a.removals, i)
+	a.order(w, func() bool {
+		if slices.ContainsFunc(all, func(r *removal) bool { return r.id != 0 }) {
+			return false
 		}
-		d.retired = false
-		a.restart(w, f, d)
-	}
-	if w.retiresDaemons(f) {
-		ofEach(start)(a, w, f, i)
-		return
-	}
-	for _, region := range w.regionsOf(f) {
-		was := slices.ContainsFunc(w.local[region], func(d *Daemon) bool { return d.retired })
-		for _, d := range w.local[region] {
-			start(a, w, f, d)
+		if f.Kind == RemoveDaemon {
+			ofEach((*faults).restart)(a, w, f, i)
+			return true
 		}
-		if was && f.Kind != KeptRecord {
-			a.order(w, &command{
-				give:     func(*agent.Agent) error { return errNoLog },
-				at:       func(o *Daemon) bool { return o.RegionIndex != region },
-				accepted: func() {},
-			})
+		for _, region := range w.regionsOf(f) {
+			for _, d := range w.local[region] {
+				a.restart(w, f, d)
+			}
+			if w.cfg.Control != nil {
+				a.order(w, func() bool { return w.addRegion(region) })
+			}
 		}
-	}
+		return true
+	})
 }
 
-// retiresDaemons reports whether a fault retires single daemons, and not their
-// regions.
-func (w *World) retiresDaemons(f *Fault) bool {
-	isRegion := func(place string) bool { return slices.Contains(w.regions, place) }
-	return f.Kind == RetireDaemon || f.Kind == LateStart ||
-		f.Kind == KeptRecord && len(f.From) > 0 && !slices.ContainsFunc(f.From, isRegion)
+// addRegion has the operator add a region that the record lacks. It returns
+// true when the record has it.
+func (w *World) addRegion(region int) bool {
+	name := w.regions[region]
+	d := w.operated(func(o *Daemon) bool { return o.control.Record() != nil })
+	switch {
+	case d == nil:
+		return false
+	case d.control.Record().Region(name) != nil:
+		return true
+	}
+	_, _ = d.control.Submit(control.Request{Author: "operator", Change: control.Change{Region: &control.RegionChange{
+		Op: control.AddRegion, Name: name, Weight: uint32(control.Whole / len(w.regions)), Force: true,
+	}}})
+	d.turnControl(w)
+	return false
 }
 
 // regionsOf returns the numbers of the regions that a fault is in.

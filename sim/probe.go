@@ -259,8 +259,8 @@ func (r *recovery) complete(owners bool) bool {
 	w := r.world
 	lost := slices.ContainsFunc(w.cfg.Faults, func(f Fault) bool {
 		switch f.Kind {
-		case RetireDaemon, RetireRegion:
-			return true
+		case RemoveDaemon:
+			return w.cfg.Control != nil // perhaps all of a region
 		case WrongClock:
 			return false
 		}

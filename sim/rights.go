@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/node"
@@ -52,7 +53,8 @@ func (c *Config) agentOf(region int, name string) agent.Config {
 	return out
 }
 
-// participant returns a region or a daemon as a participant of epochs.
+// participant returns a region or a daemon as a participant of epochs, in runs
+// without a control log.
 func participant(kind, name string) uint64 { return rendezvous.Hash(kind, name) | 1 }
 
 // validateRights returns an error for a bad configuration of rights.
@@ -82,6 +84,10 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	w.opened(d, found.File, nil)
+	if w.cfg.Control != nil {
+		d.follows = follower{was: d.follows.was, ended: d.follows.ended}
+		return &tappedAllotments{w.steps.allotments(d, &recordAllotments{d: d}), w, d, len(w.membership.all)}, nil
+	}
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
 	start := agent.Start{Record: record}
 	switch {
@@ -105,7 +111,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 // agentRules sets the rules in force at a rights agent.
 func (d *Daemon) agentRules(w *World) {
 	if d.agent == nil {
-		return
+		return // it gets them when it is made
 	}
 	list := replica.RightsRules(w.sets[d.Set].set)
 	for i := range list {
@@ -118,14 +124,201 @@ func (d *Daemon) agentRules(w *World) {
 
 // agentPeers sets the live daemons, as a process knows them.
 func (d *Daemon) agentPeers(w *World, list []gossip.Peer) {
+	d.follows.live = list
 	if d.agent != nil {
 		d.agent.Agent.Peers(d.Instant(w.now).Mono, d.incarnations[0], list)
 		d.turnAgent(w)
 	}
 }
 
+// follower is how a rights agent follows the record of the control log.
+type follower struct {
+	of        holder
+	version   control.Version // of the record that the agent has
+	confirmed bool
+	stored    *agent.Agent // whose record waits for the statement that it holds rights
+	proposal  control.Number
+	live      []gossip.Peer
+	was       holder // of the process before
+	ended     uint64 // versions of former agents
+}
+
+// holder is the id of a daemon, and the generation of its region.
+type holder struct {
+	self       control.ID
+	generation control.Version
+}
+
+// followRecord makes the agent that the record wants, and gives it what is new.
+func (d *Daemon) followRecord(w *World) {
+	r := d.control.Record()
+	if !w.rights || r == nil {
+		return
+	}
+	f, g := &d.follows, r.Region(d.Region)
+	if g == nil {
+		d.endAgent()
+		return
+	}
+	if of := (holder{d.control.ID(), g.Generation}); f.of != of {
+		d.endAgent()
+		if d.writing[rightsFile] != nil || !d.beginAgent(w, r, g, of) {
+			return
+		}
+	}
+	changed := f.version != r.Version
+	if changed {
+		f.version = r.Version
+		regions := make([]agent.Region, len(r.Regions))
+		for i := range r.Regions {
+			regions[i] = agent.Region{Name: r.Regions[i].Name, ID: r.Regions[i].ID()}
+		}
+		dead := make([]epochs.Retirement, len(r.Dead))
+		for i := range r.Dead {
+			dead[i] = epochs.Retirement{ID: r.Dead[i].ID.Member(), From: r.Dead[i].From}
+		}
+		d.agent.Agent.Dead(dead)
+		d.agent.Agent.Regions(regions, r.Epochs)
+	}
+	if !f.confirmed && !d.control.Starting() {
+		f.confirmed, changed = true, true
+		d.agent.Agent.Confirm()
+	}
+	if o := r.Outcome(f.proposal); o != nil && f.proposal != 0 {
+		f.proposal, changed = 0, true
+		var err error
+		if o.Refused != "" {
+			err = errors.New(o.Refused)
+		}
+		d.agent.Agent.ProposalDone(err)
+	}
+	if f.stored != nil && d.holds() {
+		f.stored = nil
+		d.serveAgent(w, d.agent.Stored(d.Instant(w.now).Mono, nil))
+	}
+	if changed {
+		d.turnAgent(w)
+	}
+}
+
+// endAgent drops the agent: its id or its generation ended.
+func (d *Daemon) endAgent() {
+	f := &d.follows
+	if d.agent != nil {
+		f.ended += d.agent.Agent.Version() + 1
+	}
+	d.agent = nil
+	*f = follower{live: f.live, was: f.was, ended: f.ended}
+}
+
+// beginAgent makes the agent of a daemon in a generation of its region. It
+// removes the record of another participant. A founder that held rights, and
+// whose record is lost, gets a new id.
+func (d *Daemon) beginAgent(w *World, r *control.Record, g *control.Region, of holder) bool {
+	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
+	cfg.Self, cfg.Generation, cfg.Cluster, cfg.Horizon = of.self.Member(), g.ID(), uint64(r.Cluster.ID), g.Horizon
+	cfg.Founders, cfg.Genesis = nil, nil
+	for _, id := range g.Founders {
+		cfg.Founders = append(cfg.Founders, id.Member())
+	}
+	for _, first := range r.Genesis {
+		id := control.RegionID(first.Name, r.FirstGeneration())
+		cfg.Genesis = append(cfg.Genesis, agent.Region{Name: first.Name, ID: id, Weight: uint64(first.Weight)})
+	}
+	record, found, err := d.storage.OpenRights()
+	if err = errors.Join(err, found.Fault); err != nil {
+		if d.damaged {
+			d.disk.Remove(replica.RightsFile)
+		}
+		return false // it tries again
+	}
+	start := agent.Start{Record: record}
+	if record != nil && (record.Local.Owner != cfg.Self || record.Region.Owner != cfg.Generation) {
+		d.disk.Remove(replica.RightsFile)
+		start.Record = nil
+	}
+	if start.Record == nil {
+		if control.RightsOf(d.control).Holds() == g.Generation {
+			control.RightsOf(d.control).Renew("its record of rights is lost")
+			d.wakes[len(d.Nodes)+controlWake] = 0
+			w.sleep(d)
+			return false
+		}
+		start.Found = slices.Contains(g.Founders, of.self)
+	}
+	a, err := agent.New(cfg, start)
+	if err != nil {
+		w.fail(fmt.Errorf("sim: %s: %w", d.Name, err))
+		return false
+	}
+	f := &d.follows
+	if f.was.generation == of.generation && f.was != of && r.DeadID(f.was.self) == nil {
+		d.unrecorded++
+	}
+	f.of, f.was = of, of
+	d.agent = &replica.RightsLoop{Agent: a}
+	d.agentRules(w)
+	a.Peers(d.Instant(w.now).Mono, d.incarnations[0], f.live)
+	return true
+}
+
+// holds states that the daemon holds rights, and reports whether that is on
+// disk.
+func (d *Daemon) holds() bool {
+	f := &d.follows
+	return d.control == nil || d.control.ID() == f.of.self && control.RightsOf(d.control).Hold(f.of.generation)
+}
+
+// recordAllotments are those of the agent that a daemon has: none before the
+// founding, and another one for each generation of its region.
+type recordAllotments struct{ d *Daemon }
+
+// Version implements node.Allotments.
+func (r *recordAllotments) Version() uint64 {
+	if r.d.agent == nil {
+		return r.d.follows.ended
+	}
+	return r.d.follows.ended + 1 + r.d.agent.Agent.Version()
+}
+
+// Allotment implements node.Allotments.
+func (r *recordAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	if r.d.agent == nil {
+		return 0, epochs.ReasonNoCluster
+	}
+	return r.d.agent.Agent.Allotment(rule, total, x, carry, regional)
+}
+
+// PartOf implements node.Allotments.
+func (r *recordAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+	if r.d.agent == nil {
+		return 0
+	}
+	return r.d.agent.Agent.PartOf(peer, rule, total, x, carry, regional)
+}
+
+// RegionPart implements node.Allotments.
+func (r *recordAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+	if r.d.agent == nil {
+		return 0
+	}
+	return r.d.agent.Agent.RegionPart(region, rule, total, x, carry)
+}
+
+// RegionAllotment implements node.Allotments.
+func (r *recordAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
+	if r.d.agent == nil {
+		return 0, epochs.ReasonNoCluster
+	}
+	return r.d.agent.Agent.RegionAllotment(rule, total, x, carry)
+}
+
 // turnAgent does the work of a rights agent that is due.
 func (d *Daemon) turnAgent(w *World) {
+	if d.agent == nil {
+		d.wakes[len(d.Nodes)+agentWake] = never
+		return
+	}
 	w.auditors.stepped(d, nil, nil) // it reads the clocks
 	at := d.Instant(w.now)
 	if d.agent.CountDue(at.Mono) && w.cfg.Policy.rebalances() {
@@ -138,6 +331,9 @@ func (d *Daemon) turnAgent(w *World) {
 		}
 	}
 	d.serveAgent(w, d.agent.Turn(at.Mono, d.time(w.now)))
+	if d.control != nil {
+		control.RightsOf(d.control).Settled(d.agent.Agent.Settled())
+	}
 }
 
 // serveAgent carries out the work that a rights agent returned.
@@ -145,7 +341,9 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	if r.Store != nil {
 		w.steps.writeRecord(d, r.Store)
 	}
-	if r.Proposal != nil {
+	if r.Proposal != nil && d.control != nil {
+		d.propose(w, r.Proposal)
+	} else if r.Proposal != nil {
 		d.agent.Agent.Regions(w.cfg.agentOf(d.RegionIndex, d.Name).Genesis, []epochs.Epoch{*r.Proposal})
 	}
 	for i := range r.Events {
@@ -161,6 +359,21 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	}
 	d.wakes[len(d.Nodes)+agentWake] = r.Wake
 	w.sleep(d)
+}
+
+// propose hands an epoch of regions to the control log.
+func (d *Daemon) propose(w *World, e *epochs.Epoch) {
+	f := &d.follows
+	if f.proposal != 0 {
+		d.control.Forget(f.proposal)
+	}
+	var err error
+	f.proposal, err = d.control.Submit(control.Request{Author: control.Rebalancer, Change: control.Change{Epoch: e}})
+	if err != nil {
+		f.proposal = 0
+		d.agent.Agent.ProposalDone(err)
+	}
+	d.wakes[len(d.Nodes)+controlWake] = 0 // soon
 }
 
 // postRights sends a message of a rights agent.

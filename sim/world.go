@@ -108,7 +108,7 @@ func newWorld(cfg *Config) *World {
 		cfg: cfg, now: -warmUp,
 		membership: membership{byAddress: make(map[crdt.Incarnation]int32)},
 		network:    network{rng: rand.New(rand.NewPCG(cfg.Seed, streamNetwork))},
-		faults:     faults{all: slices.Clone(cfg.Faults), rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)), risen: make(map[int]bool)},
+		faults:     faults{all: slices.Clone(cfg.Faults), rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)), risen: make(map[int]bool), removals: make(map[int][]*removal)},
 		trace:      newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 	}
@@ -204,9 +204,6 @@ func (w *World) prepare() {
 	for i := range w.cfg.Faults {
 		f := &w.cfg.Faults[i]
 		w.events.push(f.At, evFault, int32(i))
-		if f.Kind == LateStart {
-			ofEach((*faults).crash)(&w.faults, w, f, i)
-		}
 	}
 	if w.cfg.Control != nil {
 		w.events.push(w.now+warmUp/2, evInit, 0)

@@ -13,6 +13,21 @@ type ControlStats struct {
 	LeaderKnown, Votes, Leads, Open bool
 	// Events counts the events since the process started, by kind.
 	Events map[string]uint64
+	// Limits are those of the control log.
+	Limits LimitsStats
+}
+
+// LimitsStats is a snapshot of the limits of the control log.
+type LimitsStats struct {
+	// Version is the index of the entry of the rules, InUse that of the record
+	// whose limits decide calls.
+	Version, InUse uint64
+	// Pending reports that a change waits for regions, Unusable that the limits
+	// cannot be used here.
+	Pending, Unusable bool
+	// Diverged counts the domains whose files differ and do not count, and
+	// Overrides those of rules and keys.
+	Diverged, Overrides int
 }
 
 func newControlCollector(read func() ControlStats) *collector {
@@ -33,5 +48,11 @@ func newControlCollector(read func() ControlStats) *collector {
 		flag("control_leads", s.Leads)
 		flag("control_open", s.Open)
 		w.reasons("control_events_total", s.Events)
+		put(w, "limits_version", s.Limits.Version)
+		put(w, "limits_in_use_version", s.Limits.InUse)
+		flag("limits_pending", s.Limits.Pending)
+		put(w, "limits_diverged", s.Limits.Diverged)
+		flag("limits_unusable", s.Limits.Unusable)
+		put(w, "limits_overrides", s.Limits.Overrides)
 	})
 }

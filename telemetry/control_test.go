@@ -15,6 +15,7 @@ func TestControlMetrics(t *testing.T) {
 	s := ControlStats{
 		Begun: true, Index: 7, Recovery: 2, LeaderKnown: true, Votes: true, Open: true,
 		Events: map[string]uint64{"begun": 1, "split": 3},
+		Limits: LimitsStats{Version: 5, InUse: 6, Pending: true, Diverged: 2, Overrides: 4},
 	}
 	if err := reg.Register(newControlCollector(func() ControlStats { return s })); err != nil {
 		t.Fatal(err)
@@ -34,6 +35,12 @@ rld_control_open 1
 rld_control_recovery 2
 rld_control_version 7
 rld_control_voter 1
+rld_limits_diverged 2
+rld_limits_in_use_version 6
+rld_limits_overrides 4
+rld_limits_pending 1
+rld_limits_unusable 0
+rld_limits_version 5
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("a scrape (-want +got):\n%s", diff)

@@ -123,6 +123,12 @@ var controlFamilies = []Family{
 	{"rld_control_leads", Gauge, nil, "1 while this daemon leads the control log, else 0."},
 	{"rld_control_open", Gauge, nil, "1 while this daemon can read and store the control log, else 0."},
 	{"rld_control_events_total", Counter, []string{"kind"}, "Events of the control log, by kind."},
+	{"rld_limits_version", Gauge, nil, "Index of the entry of the rules that rld limits applied last, 0 for none."},
+	{"rld_limits_in_use_version", Gauge, nil, "Index of the record whose limits decide the calls of this daemon. It follows rld_control_version."},
+	{"rld_limits_pending", Gauge, nil, "1 while a change of the limits waits for the acknowledgement of a region, else 0."},
+	{"rld_limits_diverged", Gauge, nil, "Domains whose rules in the files of this daemon differ from the control log, and do not count."},
+	{"rld_limits_unusable", Gauge, nil, "1 while this daemon cannot use the limits of the control log, and keeps the former ones, else 0."},
+	{"rld_limits_overrides", Gauge, nil, "Overrides of rules and keys, with those that begin later or end with a window."},
 }
 
 // waitFamily is observed as calls end their wait.

@@ -130,6 +130,7 @@ func checkControl(m *control.Message) error {
 	c.atMost("entries", len(m.Entries), control.MaxEntries)
 	c.atMost("requests", len(m.Requests), control.MaxRequests)
 	c.atMost("emergency overrides", len(m.Emergencies), control.MaxEmergencies)
+	c.atMost("reasons to wait", len(m.Sender.Waits), control.MaxWaits)
 	c.atMost("raft messages", len(m.Raft), control.MaxRaft)
 	if g := m.Founding; g != nil {
 		c.atMost("names of founders", len(g.Founders), control.MaxFounders)

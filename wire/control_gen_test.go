@@ -166,6 +166,9 @@ func genControl(t *rapid.T) *control.Message {
 	}
 	if rapid.Bool().Draw(t, "limits") {
 		m.Sender.Stored, m.Sender.Region, m.Sender.Emergencies = genControlVersion(t, "stored"), genControlVersion(t, "of the region"), genControlNumber(t, "emergencies")
+		for range rapid.IntRange(0, 2).Draw(t, "waits") {
+			m.Sender.Waits = append(m.Sender.Waits, rapid.String().Draw(t, "waits for"))
+		}
 		m.Emergencies = []control.Emergency{{
 			ID: genControlNumber(t, "emergency"), Target: genTarget(t), Setting: control.Setting{Mode: control.ModeEnforce, Block: true},
 			Until: rapid.Int64().Draw(t, "until"), Author: rapid.String().Draw(t, "author"), Signature: []byte{1},

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -22,12 +19,6 @@ func budgetHandler() http.Handler {
 		Ready:   func() error { return nil },
 		Rules:   func() string { return "" },
 		Budget:  budgetAnswer,
-		Command: func(_ context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error) {
-			if q.Name != "eu-west" {
-				return api.CommandAnswer{}, errors.New("region \"" + q.Name + "\" is not known: the regions are eu-west, us-east")
-			}
-			return api.CommandAnswer{Version: "7", Text: "region eu-west " + fmt.Sprint(q.Stopped, q.Weight), Next: string(c) + " it is."}, nil
-		},
 	})
 }
 

@@ -14,7 +14,10 @@ import (
 )
 
 func newLimits(p process) *cobra.Command {
-	return group("limits", "Work on files of limits", newLimitsCheck(p))
+	cmd := group("limits", "Check files of limits, and change the limits of the cluster", newLimitsCheck(p))
+	cmd.AddCommand(newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p),
+		newLimitsSet(p), newLimitsUnset(p), newLimitsList(p))
+	return cmd
 }
 
 func newLimitsCheck(p process) *cobra.Command {

@@ -120,7 +120,7 @@ func newRoot(p process) *cobra.Command {
 		Version:       versionLine(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newCheck(p), newMembers(p), newNetcheck(p), newBudget(p),
+	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p),
 		newCluster(p), newRegion(p), newDaemon(p), newDemo(p), newSim(p), newVersion(p))
 	return root

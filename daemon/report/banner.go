@@ -39,7 +39,7 @@ func (b *Banner) Text() string {
 	fmt.Fprintf(&s, "  HTTP   %s   /v1/check, /api/v1/rate_limit, /json, /healthcheck\n", b.HTTP)
 	fmt.Fprintf(&s, "  admin  %s   /metrics, /healthz, /readyz, /rlconfig, /debug/pprof\n", b.Admin)
 	if b.Region != "" {
-		fmt.Fprintf(&s, "  peers  %s   %s of region %s; see rld members, rld netcheck\n", b.Peer, b.Name, b.Region)
+		fmt.Fprintf(&s, "  peers  %s   %s of region %s; see rld daemon list, rld netcheck\n", b.Peer, b.Name, b.Region)
 		fmt.Fprintf(&s, "  swim   %s   membership of the region\n", b.Swim)
 	}
 	s.WriteString("\n")

@@ -2,6 +2,8 @@ package report
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,7 +22,17 @@ type Control interface {
 	// Do runs a function on the node and makes it send soon. It returns false
 	// if the log is not open.
 	Do(by func(*control.Node)) bool
+	// Submit submits a command and waits for its result until ctx ends. The
+	// error is ErrNoLeader if it was not sent, ErrNoResult if its result is not
+	// known, and else that of control.Node.Submit.
+	Submit(ctx context.Context, r control.Request) (control.Result, error)
 }
+
+// The errors of Control.Submit.
+var (
+	ErrNoLeader = errors.New("the control log has no leader")
+	ErrNoResult = errors.New("the result of the command is not known")
+)
 
 // ControlState is the state of the control log of a daemon.
 type ControlState struct {
@@ -84,6 +96,7 @@ func (r *Report) clusterState() *api.ClusterState {
 	for _, g := range rec.Regions {
 		out.Regions = append(out.Regions, api.ClusterRegion{
 			Name: g.Name, Weight: ratioOf(g.Weight), Draining: g.Draining, Reached: reached[g.Name],
+			Generation: g.Generation.String(), Founders: len(g.Founders),
 		})
 	}
 	for _, v := range rec.Voters {
@@ -254,6 +267,9 @@ func (r *Report) problems(s *ControlState) []string {
 	if st.Unreported > 0 {
 		say("%d commands that a recovery dropped are not in the history yet", st.Unreported)
 	}
+	if r.Limits != nil {
+		out = append(out, r.limitsProblems(s, new(r.Limits.State()))...)
+	}
 	return out
 }
 
@@ -333,6 +349,6 @@ func (r *Report) ControlStats() telemetry.ControlStats {
 	return telemetry.ControlStats{
 		Begun: s.Record != nil, Index: v.Index, Recovery: v.Recovery.Number,
 		LeaderKnown: s.Status.Leader != (control.ID{}), Votes: s.Status.Votes, Leads: s.Status.Leads,
-		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events,
+		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events, Limits: r.limitsStats(&s),
 	}
 }

@@ -39,7 +39,8 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 	out.Missing = r.missing(&s, q.Without)
 	if len(out.Missing) == 0 && !q.DryRun {
 		var err error
-		r.Control.Do(func(n *control.Node) { err = n.Init(r.Regions) })
+		regions := foundingRegions(r.Regions, q.Without)
+		r.Control.Do(func(n *control.Node) { err = n.Init(regions) })
 		if err != nil && r.Control.State().Record == nil {
 			return out, trimControl(err)
 		}
@@ -48,8 +49,31 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 			r.Log.Warn("an operator asked for the cluster to begin", "event", "control", "regions", r.regionNames())
 		}
 	}
-	out.Cluster = *r.clusterState()
+	if out.Cluster = *r.clusterState(); !out.Cluster.Begun {
+		out.Cluster.Regions = nil
+		for _, g := range foundingRegions(r.Regions, q.Without) {
+			out.Cluster.Regions = append(out.Cluster.Regions, api.ClusterRegion{Name: g.Name, Weight: ratioOf(g.Weight)})
+		}
+	}
 	return out, nil
+}
+
+// foundingRegions returns the regions that a cluster begins with: all but some,
+// which rld region add adds later.
+func foundingRegions(all []control.FirstRegion, without []string) []control.FirstRegion {
+	out := slices.DeleteFunc(slices.Clone(all), func(g control.FirstRegion) bool { return slices.Contains(without, g.Name) })
+	sum, left := uint64(0), uint32(control.Whole)
+	for _, g := range out {
+		sum += uint64(g.Weight)
+	}
+	for i := range out {
+		out[i].Weight = uint32(uint64(out[i].Weight) * control.Whole / max(sum, 1))
+		left -= out[i].Weight
+	}
+	if len(out) > 0 {
+		out[0].Weight += left
+	}
+	return out
 }
 
 // missing returns what has to be there before a cluster begins: a durable

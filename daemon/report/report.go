@@ -94,6 +94,10 @@ type Config struct {
 	// are those of the settings, by name, for the founding.
 	Control Control
 	Regions []control.FirstRegion
+	// Limits are the limits that decide calls. It is set where Control is.
+	Limits Limits
+	// SharedKeys reports that keys have the same hashes at all daemons.
+	SharedKeys bool
 	// WorstRule returns the rule that used most of its bound; nil for a daemon
 	// alone.
 	WorstRule func() *api.RuleUse

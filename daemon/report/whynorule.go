@@ -46,7 +46,8 @@ func limitInForce(st *node.Status) *api.LimitInForce {
 	out := &api.LimitInForce{
 		Requests: uint64(l.Requests), WindowSeconds: float64(l.Window()) / 1000,
 		Algorithm: l.Algorithm.String(), Consistency: l.Consistency.String(), Scope: overage.ScopeName(l.Scope),
-		Quota: l.Quota, Shadow: l.Shadow, Override: st.Rule == nil || l != st.Rule.Limit,
+		Quota: l.Quota, Shadow: l.Shadow, Blocked: st.Blocked,
+		Override: !st.Blocked && (st.Rule == nil || l != st.Rule.Limit),
 	}
 	if quota.Of(l).Drains() {
 		out.Burst = uint64(l.Burst)

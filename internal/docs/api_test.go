@@ -81,9 +81,6 @@ func degradedReasons() []string {
 
 func operatorPaths() []string {
 	var out []string
-	for _, c := range adminapi.Commands() {
-		out = append(out, "/v1/rights/"+string(c))
-	}
 	for _, c := range adminapi.LayoutCommands() {
 		out = append(out, "/v1/strict/"+string(c))
 	}

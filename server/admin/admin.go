@@ -1,10 +1,10 @@
 // Package admin is the listener for operators of a daemon: metrics, health, the
 // rules in force, the state of the cluster, explanations of decisions, and
 // profiles. It shows keys of requests as hashes, and their texts only to its
-// own machine. It changes nothing but rights and layouts, by commands that it
-// also accepts only from its own machine, and begins a cluster for senders that
-// have its secret. It is still meant for loopback or a
-// trusted network: a profile costs processor time.
+// own machine. It changes nothing but rights, layouts and limits, by commands
+// that it also accepts only from its own machine. It begins a cluster and
+// changes limits for other senders, too, that have its secret. It is still
+// meant for loopback or a trusted network: a profile costs processor time.
 package admin
 
 import (
@@ -37,9 +37,6 @@ type Options struct {
 	// Budget answers /v1/budget. It fails only for an unknown rule. Nil for a
 	// daemon alone.
 	Budget func(api.BudgetQuery) (api.BudgetAnswer, error)
-	// Command executes a command about rights, and waits for its entry in the
-	// control log until ctx ends. Nil for a daemon alone.
-	Command func(ctx context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error)
 	// Explain answers /v1/explain and charges nothing. It may ask the owner of
 	// a key and wait for it until ctx ends. It fails only for an invalid query.
 	Explain func(ctx context.Context, q api.ExplainQuery) (api.ExplainAnswer, error)
@@ -54,13 +51,25 @@ type Options struct {
 	Layout func(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error)
 	// Cluster answers /v1/cluster, History /v1/cluster/history. InitCluster and
 	// RecoverCluster execute commands about the control log; the last one waits
-	// for the disk until ctx ends. Nil for a daemon alone.
+	// for the disk until ctx ends. ChangeCluster executes one about a region or
+	// a daemon, and waits for its result until ctx ends; ClusterCommand answers
+	// /v1/cluster/command for its id. Nil for a daemon alone.
 	Cluster        func() api.ClusterAnswer
 	History        func() api.HistoryAnswer
 	InitCluster    func(q api.InitRequest) (api.InitAnswer, error)
 	RecoverCluster func(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error)
-	// Secret verifies an InitCluster from another machine, see api.Sign. Nil
-	// accepts none.
+	ChangeCluster  func(ctx context.Context, c api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error)
+	ClusterCommand func(id string) (api.ChangeAnswer, error)
+	// Limits answers /v1/limits, LimitsHistory /v1/limits/history, and
+	// LimitsCommand /v1/limits/command for the id of a command. ChangeLimits
+	// executes a command about limits; it waits for its result until ctx ends.
+	// Nil for a daemon alone.
+	Limits        func() api.LimitsAnswer
+	LimitsHistory func() api.LimitsHistoryAnswer
+	LimitsCommand func(id string) (api.LimitsCommandAnswer, error)
+	ChangeLimits  func(ctx context.Context, c api.LimitsCommandName, q api.LimitsRequest) (api.LimitsCommandAnswer, error)
+	// Secret verifies an InitCluster, a ChangeCluster and a ChangeLimits from
+	// another machine, see api.Sign. Nil accepts none.
 	Secret []byte
 	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
 	// is not Ready. Nil for none.
@@ -94,12 +103,21 @@ type page struct {
 //	/v1/cluster    an api.ClusterAnswer
 //	/v1/cluster/history
 //	               an api.HistoryAnswer
+//	/v1/cluster/command
+//	               an api.ChangeAnswer; ?id=
+//	/v1/limits     an api.LimitsAnswer
+//	/v1/limits/history
+//	               an api.LimitsHistoryAnswer
+//	/v1/limits/command
+//	               an api.LimitsCommandAnswer; ?id=
 //	/debug/pprof/  profiles
 //
-// and by POST an api.CommandRequest to /v1/rights/ and the name of an
-// api.Command, an api.LayoutRequest to /v1/strict/ and the name of an
-// api.LayoutCommand, an api.InitRequest to /v1/cluster/init, and an
-// api.RecoverRequest to /v1/cluster/recover. It is safe for concurrent use.
+// and by POST an api.LayoutRequest to /v1/strict/ and the name of an
+// api.LayoutCommand, an api.InitRequest to /v1/cluster/init, an
+// api.RecoverRequest to /v1/cluster/recover, an api.ChangeRequest to
+// /v1/cluster/ and the name of another api.ClusterCommandName, and an
+// api.LimitsRequest to /v1/limits/ and the name of an api.LimitsCommandName. It
+// is safe for concurrent use.
 func New(o Options) http.Handler {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
@@ -117,20 +135,24 @@ func New(o Options) http.Handler {
 		{"/v1/strict", "the state of strict keys, as JSON", o.answer(strict)},
 		{"/v1/cluster", "the state of the control log, as JSON", o.answer(cluster)},
 		{"/v1/cluster/history", "the commands that changed the cluster, as JSON", o.answer(history)},
+		{"/v1/limits", "the limits of the control log, as JSON", o.answer(limitsPage)},
+		{"/v1/limits/history", "the versions of the rules, as JSON", o.answer(limitsHistory)},
 		{"/debug/pprof/", "profiles", pprof.Index},
 	}
 	mux := http.NewServeMux()
 	for _, p := range pages {
 		mux.HandleFunc("GET "+p.path, p.handler)
 	}
-	for _, c := range api.Commands() {
-		mux.HandleFunc("POST /v1/rights/"+string(c), o.answer(rightsCommand(c)))
-	}
 	for _, c := range api.LayoutCommands() {
 		mux.HandleFunc("POST /v1/strict/"+string(c), o.answer(layoutCommand(c)))
 	}
 	for _, c := range api.ClusterCommands() {
 		mux.HandleFunc("POST "+clusterPath+string(c), o.answer(clusterCommand(c)))
+	}
+	mux.HandleFunc("GET /v1/cluster/command", o.answer(clusterOutcome))
+	mux.HandleFunc("GET /v1/limits/command", o.answer(limitsOutcome))
+	for _, c := range api.LimitsCommands() {
+		mux.HandleFunc("POST /v1/limits/"+string(c), o.answer(limitsCommand(c)))
 	}
 	mux.HandleFunc("POST /v1/explain", o.answer(explain))
 	index := indexText(o.Version, pages)

@@ -80,8 +80,8 @@ func TestIndexListsEveryPage(t *testing.T) {
 			t.Errorf("the index lists %s, which answers %d", path, w.Code)
 		}
 	}
-	if listed != 14 {
-		t.Errorf("%d pages listed, want 14:\n%s", listed, index)
+	if listed != 16 {
+		t.Errorf("%d pages listed, want 16:\n%s", listed, index)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestBudgetPage(t *testing.T) {
 		{"/v1/budget?rule=login&false_denials=2", 400, `\"2\" is not a percentage from 0% to 100%: want one such as 0.1%`, api.BudgetQuery{}},
 		{"/v1/budget?rule=login&false_denials=NaN%25", 400, "is not a percentage", api.BudgetQuery{}},
 		{"/v1/budget?false_denials=2%25", 400, "add rule=", api.BudgetQuery{}},
-		{"/v1/budget?rule=" + strings.Repeat("x", 5_000), 400, "at most 4096", api.BudgetQuery{}},
+		{"/v1/budget?rule=" + strings.Repeat("x", 20_000), 400, "at most 4096", api.BudgetQuery{}},
 	} {
 		asked = api.BudgetQuery{}
 		w := get(h, "GET", tc.path)
@@ -68,7 +68,7 @@ func TestBudgetPage(t *testing.T) {
 func TestRemoteCommandsAreRefused(t *testing.T) {
 	const body = `{"name": "eu-west"}`
 	good := func() *http.Request {
-		r := httptest.NewRequest("POST", "/v1/rights/remove-region", strings.NewReader(body))
+		r := httptest.NewRequest("POST", "/v1/cluster/region-remove", strings.NewReader(body))
 		r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:6070"
 		r.Header.Set("Content-Type", "application/json")
 		return r
@@ -79,7 +79,7 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		return r
 	}
 	text := func(s string) *http.Request {
-		r := httptest.NewRequest("POST", "/v1/rights/remove-daemon", strings.NewReader(s))
+		r := httptest.NewRequest("POST", "/v1/cluster/daemon-remove", strings.NewReader(s))
 		r.RemoteAddr, r.Host = "[::1]:5000", "localhost:6070"
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
 		return r
@@ -91,8 +91,8 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		says   string
 		done   string
 	}{
-		{"good", good(), 200, `"next": "soon"`, "remove-region eu-west"},
-		{"IPv6", text(body), 200, `"version": "7"`, "remove-daemon eu-west"},
+		{"good", good(), 200, `"text": "soon"`, "region-remove eu-west"},
+		{"IPv6", text(body), 200, `"id": "e7"`, "daemon-remove eu-west"},
 		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "only from the machine of the daemon", ""},
 		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "only from the machine of the daemon", ""},
 		{"under another host name", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
@@ -100,22 +100,22 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		{"from a browser", with(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }), 403, "browsers", ""},
 		{"of a form", with(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }), 400, "application/json", ""},
 		{"by GET", with(func(r *http.Request) { r.Method = "GET" }), 405, "", ""},
-		{"of another kind", with(func(r *http.Request) { r.URL.Path = "/v1/rights/retire-world" }), 404, "", ""},
-		{"empty", text(""), 400, `want {\"name\": \"...\"}`, ""},
+		{"of another kind", with(func(r *http.Request) { r.URL.Path = "/v1/cluster/world-remove" }), 404, "", ""},
+		{"empty", text(""), 400, `want {\"name\": \"...\"`, ""},
 		{"without a name", text(`{"name": ""}`), 400, "the name is empty", ""},
 		{"with more than a name", text(`{"name": "a", "now": true}`), 400, "unknown field", ""},
 		{"with trailing data", text(body + body), 400, "nothing after it", ""},
-		{"too long", text(`{"name": "` + strings.Repeat("x", 5_000) + `"}`), 400, "too large", ""},
+		{"too long", text(`{"name": "` + strings.Repeat("x", 20_000) + `"}`), 400, "too large", ""},
 		{"refused", text(`{"name": "us-0"}`), 409, "it lives", ""},
 	} {
 		done := ""
 		o := options()
-		o.Command = func(_ context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error) {
+		o.ChangeCluster = func(_ context.Context, c api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error) {
 			if q.Name == "us-0" {
-				return api.CommandAnswer{}, errors.New("it lives")
+				return api.ChangeAnswer{}, errors.New("it lives")
 			}
 			done = string(c) + " " + q.Name
-			return api.CommandAnswer{Version: "7", Next: "soon"}, nil
+			return api.ChangeAnswer{ID: "e7", Text: "soon"}, nil
 		}
 		w := httptest.NewRecorder()
 		admin.New(o).ServeHTTP(w, tc.r)
@@ -125,7 +125,7 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	admin.New(options()).ServeHTTP(w, good())
-	if w.Code != 409 || !strings.Contains(w.Body.String(), "this daemon is alone") {
-		t.Errorf("a daemon without rights: got %d %s", w.Code, w.Body)
+	if w.Code != 409 || !strings.Contains(w.Body.String(), "is alone") {
+		t.Errorf("a daemon alone: got %d %s", w.Code, w.Body)
 	}
 }

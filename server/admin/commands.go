@@ -14,30 +14,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// Bounds of the bodies of commands, in bytes.
-const (
-	maxCommandBytes = 4 << 10
-	maxLayoutBytes  = 16 << 10
-)
-
-// rightsCommand serves one command about rights.
-func rightsCommand(c api.Command) func(request) (any, error) {
-	return func(r request) (any, error) {
-		const want = `{"name": "..."}`
-		var q api.CommandRequest
-		if err := r.readCommand(maxCommandBytes, want, &q); err != nil {
-			return nil, err
-		}
-		if q.Name == "" {
-			return nil, errors.New("the name is empty: want " + want)
-		}
-		if r.o.Command == nil {
-			return nil, failed(http.StatusConflict, errors.New("this daemon is alone: it has no region"))
-		}
-		out, err := r.o.Command(r.Context(), c, q)
-		return out, failed(http.StatusConflict, err)
-	}
-}
+// maxLayoutBytes bounds the body of a command.
+const maxLayoutBytes = 16 << 10
 
 // layoutCommand serves one command about the layout.
 func layoutCommand(c api.LayoutCommand) func(request) (any, error) {

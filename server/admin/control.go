@@ -42,10 +42,50 @@ var errNoControl = failed(http.StatusConflict, errors.New("this daemon is alone:
 
 // clusterCommand serves one command about the control log.
 func clusterCommand(c api.ClusterCommandName) func(request) (any, error) {
-	if c == api.InitCluster {
+	switch c {
+	case api.InitCluster:
 		return initCluster
+	case api.RecoverCluster:
+		return recoverCluster
 	}
-	return recoverCluster
+	return func(r request) (any, error) { return changeCluster(r, c) }
+}
+
+// changeWant is an example of the body of a command about a region or a daemon.
+const changeWant = `{"name": "...", "reason": "..."}`
+
+// changeCluster serves one command about a region or a daemon.
+func changeCluster(r request, c api.ClusterCommandName) (any, error) {
+	var q api.ChangeRequest
+	if err := r.readSigned(maxLayoutBytes, changeWant, &q); err != nil {
+		return nil, err
+	}
+	weighs, removes := c == api.AddRegion || c == api.WeighRegion, c == api.RemoveRegion || c == api.RemoveDaemon
+	switch {
+	case q.Name == "":
+		return nil, fmt.Errorf("the name is empty: want %s", changeWant)
+	case weighs && !(q.Weight > 0 && q.Weight < 1), !weighs && q.Weight != 0:
+		return nil, fmt.Errorf("weight_ratio %v: want one between 0 and 1 to add or weigh a region, and none otherwise", q.Weight)
+	case q.Stopped && !removes, q.Force && removes:
+		return nil, errors.New("fields of another command")
+	case r.o.ChangeCluster == nil:
+		return nil, errNoControl
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), submitWithin)
+	defer cancel()
+	out, err := r.o.ChangeCluster(ctx, c, q)
+	out.At = now()
+	return out, failed(http.StatusConflict, err)
+}
+
+// clusterOutcome serves the result of a command about a region or a daemon.
+func clusterOutcome(r request) (any, error) {
+	if r.o.ClusterCommand == nil {
+		return nil, errNoControl
+	}
+	out, err := r.o.ClusterCommand(r.URL.Query().Get("id"))
+	out.At = now()
+	return out, failed(http.StatusConflict, err)
 }
 
 func initCluster(r request) (any, error) {

@@ -119,7 +119,7 @@ func (d *draw) readmitted() {
 	for _, i := range all[1:] {
 		rest = append(rest, region.Daemon(i))
 	}
-	retired := sim.Fault{Kind: sim.RetireDaemon, At: d.time(0, 2*time.Second), From: rest, For: d.time(14*time.Second, 17*time.Second)}
+	retired := sim.Fault{Kind: sim.RemoveDaemon, At: d.time(0, 2*time.Second), From: rest, For: d.time(14*time.Second, 17*time.Second)}
 	loss := sim.Fault{Kind: sim.PowerLoss, At: retired.At + retired.For, From: one, For: d.wild(time.Millisecond, 300*time.Millisecond)}
 	loss.When.Event = []string{"rights_settled", "rights_settled", "rights_proposed", "sent_acknowledgements"}[d.IntN(4)]
 	loss.When.Where = slices.Clone(one)

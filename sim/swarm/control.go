@@ -32,6 +32,7 @@ func (d *draw) control(seed uint64) {
 	x.Heartbeat = max(trip/4, d.wild(50*time.Millisecond, 400*time.Millisecond)).Round(time.Millisecond)
 	x.Stable = d.wild(100*time.Millisecond, 3*time.Second).Round(time.Millisecond)
 	x.ReplaceAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
+	x.RemoveAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
 	maybe(d, 0.4, &x.Entries, d.between, 1, 20)
 	founders := 0
 	for _, r := range c.Regions {

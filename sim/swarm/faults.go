@@ -95,7 +95,7 @@ func (d *draw) operators() {
 		c.Workloads[i].Rate /= 2
 	}
 	for range d.between(1, 3) {
-		kind := []sim.FaultKind{sim.RetireDaemon, sim.RetireRegion, sim.Leave, sim.NewRules}[d.IntN(4)]
+		kind := []sim.FaultKind{sim.RemoveDaemon, sim.RemoveRegion, sim.Leave, sim.NewRules}[d.IntN(4)]
 		c.Faults = append(c.Faults, d.fault(kind))
 	}
 }
@@ -117,7 +117,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.Leave:
 		f.For = d.wild(100*time.Millisecond, 6*time.Second)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
-	case sim.RetireDaemon, sim.RetireRegion, sim.FirstStart:
+	case sim.RemoveDaemon, sim.RemoveRegion, sim.FirstStart:
 		f.At, f.For = d.time(0, c.Duration/2), d.time(0, c.Duration/2)
 	case sim.Cut:
 		f.To, f.OneWay = d.somewhere(), d.chance(0.5)

@@ -20,8 +20,6 @@ var violations = []violation{
 	{"old_disk", func(d *draw) { stored(d, sim.OldDisk) }},
 	{"truncated_file", func(d *draw) { stored(d, sim.TruncatedFile) }},
 	{"first_start", func(d *draw) { stored(d, sim.FirstStart) }},
-	{"kept_record", keptRecord},
-	{"late_start", lateStart},
 	{"cloned_disk", clonedDisk},
 	{"wrong_clock, amnesia", lostAhead},
 	{"layout_change, layout_change", layouts},
@@ -57,37 +55,6 @@ func stored(d *draw, kind sim.FaultKind) {
 // consistency draws which promises a limit has.
 func consistency(d *draw) string {
 	return []string{"consistency: strict", "consistency: partition"}[d.IntN(2)]
-}
-
-// keptRecord draws a region, or all of its daemons but one, that return while
-// they are partitioned from the others.
-func keptRecord(d *draw) {
-	d.small(d.between(2, 4), "consistency: partition")
-	f := sim.Fault{Kind: sim.KeptRecord, At: d.time(0, 3*time.Second), For: d.time(14*time.Second, 18*time.Second), From: []string{"a"}}
-	if n := d.cfg.Regions[0].Daemons; n > 2 && d.chance(0.5) {
-		f.From = nil
-		for i := range n - 1 {
-			f.From = append(f.From, d.cfg.Regions[0].Daemon(i))
-		}
-	}
-	cut := sim.Fault{Kind: sim.Cut, At: f.At + f.For - time.Second, For: d.time(6*time.Second, 12*time.Second), From: f.From}
-	if cut.To = []string{"b"}; len(f.From) > 1 {
-		cut.To = append(cut.To, d.cfg.Regions[0].Daemon(d.cfg.Regions[0].Daemons-1))
-	}
-	d.cfg.Faults = []sim.Fault{f, cut}
-}
-
-// lateStart draws a daemon that starts for the first time after others got its
-// rights, now and then while it is partitioned from them.
-func lateStart(d *draw) {
-	d.small(d.between(2, 4), "consistency: partition")
-	c := &d.cfg
-	late := c.Regions[0].Daemon(d.IntN(c.Regions[0].Daemons))
-	f := sim.Fault{Kind: sim.LateStart, At: d.time(0, 3*time.Second), For: d.time(30*time.Second, time.Minute), From: []string{late}}
-	c.Faults, c.Duration = []sim.Fault{f}, f.At+f.For+20*time.Second
-	if d.chance(0.5) {
-		c.Faults = append(c.Faults, sim.Fault{Kind: sim.Cut, At: f.At + f.For - time.Second, For: 10 * time.Second, From: f.From})
-	}
 }
 
 // small makes a run without other faults: two regions, a and b, whose clients

@@ -177,49 +177,6 @@ type EpochMember struct {
 	Weight uint64 `json:"weight"`
 }
 
-// Command is a command about rights. Each is served at /v1/rights/ and its
-// name.
-type Command string
-
-// The commands.
-const (
-	AddRegion    Command = "add-region"
-	WeighRegion  Command = "weigh-region"
-	DrainRegion  Command = "drain-region"
-	RemoveRegion Command = "remove-region"
-	RemoveDaemon Command = "remove-daemon"
-)
-
-// Commands lists the commands.
-func Commands() []Command {
-	return []Command{AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon}
-}
-
-// CommandRequest is the body of a command.
-type CommandRequest struct {
-	// Name is the region or the daemon; a daemon may be given by its id.
-	Name string `json:"name"`
-	// Weight is the share of limits that AddRegion and WeighRegion give the
-	// region: above 0 and below 1.
-	Weight float64 `json:"weight,omitempty"`
-	// Stopped states that no daemon of the region, or not the daemon, runs, and
-	// that none starts again with its present id. RemoveRegion and RemoveDaemon
-	// need it. Nothing checks it.
-	Stopped bool `json:"stopped,omitempty"`
-	// Author and Reason are for the history.
-	Author string `json:"author,omitempty"`
-	Reason string `json:"reason,omitempty"`
-}
-
-// CommandAnswer is the result of a command.
-type CommandAnswer struct {
-	// Version is that of the entry of the control log, Text what it did.
-	Version string `json:"version"`
-	Text    string `json:"text"`
-	// Next is a sentence about what happens next.
-	Next string `json:"next"`
-}
-
 // ParsePercent parses a percentage such as "0.1%" into a fraction.
 func ParsePercent(text string) (float64, error) {
 	number, ok := strings.CutSuffix(strings.TrimSpace(text), "%")

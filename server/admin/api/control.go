@@ -78,6 +78,50 @@ type ClusterRegion struct {
 	Draining bool    `json:"draining"`
 	// Reached reports that a durable daemon of the region has sent a message.
 	Reached bool `json:"reached"`
+	// Generation is the version of the entry that added the region, and
+	// Founders counts the daemons that held its rights then.
+	Generation string `json:"generation"`
+	Founders   int    `json:"founders"`
+}
+
+// ChangeRequest is the body of a command about a region or a daemon.
+type ChangeRequest struct {
+	// ID names the command, 16 hexadecimal digits: repeated under it, the
+	// command is done once. Empty draws one.
+	ID     string `json:"id,omitempty"`
+	Author string `json:"author,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// DryRun requests a check that changes nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+	// Name is the region, or the name or the id of the daemon.
+	Name string `json:"name"`
+	// Weight is that of AddRegion and WeighRegion, between 0 and 1.
+	Weight float64 `json:"weight_ratio,omitempty"`
+	// Stopped is the statement of RemoveRegion and RemoveDaemon that nothing
+	// of it runs, nor will run again with its state. Nothing checks it.
+	Stopped bool `json:"stopped,omitempty"`
+	// Force allows a change of regions while one that must acknowledge it
+	// cannot be reached.
+	Force bool `json:"force,omitempty"`
+}
+
+// ChangeAnswer is the answer to a ChangeRequest, and of /v1/cluster/command for
+// one that is done.
+type ChangeAnswer struct {
+	At     time.Time `json:"at"`
+	ID     string    `json:"id"`
+	DryRun bool      `json:"dry_run"`
+	// Done reports that the command is done, at Version. Without it, and
+	// without DryRun, the result is not known yet: repeat it under the ID.
+	Done    bool   `json:"done"`
+	Version string `json:"version"`
+	// Text describes what it does.
+	Text string `json:"text"`
+	// Pending reports that the shares of the regions are not settled yet: Waits
+	// names the regions that cannot be reached. Until then, what each one may
+	// admit is the least of both.
+	Pending bool     `json:"pending"`
+	Waits   []string `json:"waits_for"`
 }
 
 // HistoryAnswer is the answer of /v1/cluster/history: the latest commands, the
@@ -108,11 +152,17 @@ type ClusterCommandName string
 const (
 	InitCluster    ClusterCommandName = "init"
 	RecoverCluster ClusterCommandName = "recover"
+	// The commands that take a ChangeRequest.
+	AddRegion    ClusterCommandName = "region-add"
+	WeighRegion  ClusterCommandName = "region-weight"
+	DrainRegion  ClusterCommandName = "region-drain"
+	RemoveRegion ClusterCommandName = "region-remove"
+	RemoveDaemon ClusterCommandName = "daemon-remove"
 )
 
 // ClusterCommands returns all commands about the control log.
 func ClusterCommands() []ClusterCommandName {
-	return []ClusterCommandName{InitCluster, RecoverCluster}
+	return []ClusterCommandName{InitCluster, RecoverCluster, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon}
 }
 
 // InitRequest is the body of InitCluster.

@@ -122,6 +122,8 @@ type LimitInForce struct {
 	Shadow    bool     `json:"shadow"`
 	// Override reports that the limit came with the call.
 	Override bool `json:"override"`
+	// Blocked reports that an operator blocked the key.
+	Blocked bool `json:"blocked"`
 }
 
 // RegionCount is the known count of one region.

@@ -13,19 +13,40 @@ import (
 // alone is the message of a daemon without a region.
 const alone = "This daemon is alone: it has no region and shares no counters.\n"
 
-func newMembers(p process) *cobra.Command {
+func newDaemon(p process) *cobra.Command {
+	return usageCodes(group("daemon", "List the daemons, and remove one that is lost for good", newDaemonList(p), newDaemonRemove(p)))
+}
+
+func newDaemonRemove(p process) *cobra.Command {
+	c := &regionChange{name: api.RemoveDaemon}
+	return c.command(p, &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove a daemon that is lost for good",
+		Long: "Remove a daemon that is lost for good, by its name or its id: its vote goes to another one,\n" +
+			"and the others of its region share its rights. In a region of three and more, these return\n" +
+			"without a command after rights.daemon_horizon; in a smaller one, and when more than a third\n" +
+			"is lost, they need it. --stopped is your statement that it does not run, and that its\n" +
+			"state.dir will not be used again. Nothing checks that, but it is refused while the daemon\n" +
+			"was heard in the last minute. If it is wrong, limits are exceeded by what the daemon still\n" +
+			"admits. A daemon that starts with a removed state gets a new id and joins.",
+		Example: "  rld daemon remove us-1 --stopped\n" +
+			"  rld daemon remove us-1 --stopped --yes us-1 --reason 'its disk is gone'",
+	})
+}
+
+func newDaemonList(p process) *cobra.Command {
 	return query[api.MembersAnswer]{
 		path:  "/members",
 		lacks: func(a *api.MembersAnswer) string { return unless(a.Members != nil, "list of members") },
 		text:  membersTable,
 	}.command(p, &cobra.Command{
-		Use:   "members",
+		Use:   "list",
 		Short: "List the daemons of a cluster, as a running one sees them",
 		Long: "Ask a running daemon for the live daemons of all regions: their addresses, whether they\n" +
 			"do their share of the work, and their rules. A line below reports differing rules. The\n" +
 			"exit code is 0 when there is an answer and 2 when there is none.",
-		Example: "  rld members\n" +
-			"  rld members --admin 10.0.0.7:6070 -o json",
+		Example: "  rld daemon list\n" +
+			"  rld daemon list --admin 10.0.0.7:6070 -o json",
 		Args: cobra.NoArgs,
 	})
 }

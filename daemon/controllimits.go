@@ -1,0 +1,229 @@
+package daemon
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/internal/loglimit"
+	"github.com/georld/rld/rules"
+)
+
+// activeLimits keeps the limits that decide calls equal to those of the control
+// log, and of files in all domains that the log does not have. It is safe for
+// concurrent use.
+type activeLimits struct {
+	engine *Engine
+	put    func(*rules.Set, map[crdt.Key]bool) // puts limits in force
+	log    *slog.Logger
+	news   chan struct{} // holds a token when a turn may be due
+	faulty loglimit.Limiter
+	none   *rules.Set // no rules
+
+	mu sync.Mutex // held during a turn
+	// control is nil for a daemon alone, and until the control log is known.
+	control *controlLoop
+	local   *rules.Set // of files
+	// examples reports that local are those of the binary, which do not count
+	// beside rules of the log.
+	examples bool
+	given    *rules.Set       // that the control log has as the rules of files
+	revision control.Revision // that the last turn used
+	next     int64            // when the limits change, in Unix milliseconds
+
+	set   *rules.Set            // in force, nil before the first turn
+	keys  []control.KeyOverride // likewise
+	state report.LimitsState
+}
+
+// newActiveLimits returns limits without rules.
+func newActiveLimits(e *Engine, put func(*rules.Set, map[crdt.Key]bool), log *slog.Logger) *activeLimits {
+	return &activeLimits{engine: e, put: put, log: log, news: make(chan struct{}, 1), none: e.Rules()}
+}
+
+// limitsPoll is the longest time between two looks at the clock while a change
+// of limits is due: the clock of windows may jump.
+const limitsPoll = time.Second
+
+// limitsAgain is the time after which limits are read again that could not be
+// used.
+const limitsAgain = 10 * time.Second
+
+// follow makes the control log supply limits, and puts those of its record in
+// force. The error is that of rules that this daemon cannot read.
+func (l *activeLimits) follow(c *controlLoop) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.control = c
+	c.limits = l.news
+	l.update()
+	if l.state.Fault != "" {
+		return fmt.Errorf("the rules of the control log cannot be used: %s", l.state.Fault)
+	}
+	return nil
+}
+
+// supplied reports whether rules of the control log are in force.
+func (l *activeLimits) supplied() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.control != nil && l.set != nil && len(l.set.Rules()) > 0
+}
+
+// count returns the number of rules in force.
+func (l *activeLimits) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.set.Rules())
+}
+
+// files sets the rules of files, or of the examples in the binary, and puts
+// them in force as far as the control log leaves it to them.
+func (l *activeLimits) files(set *rules.Set, examples bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.local, l.examples = set, examples
+	l.update()
+}
+
+// run follows the control log until ctx ends.
+func (l *activeLimits) run(ctx context.Context) {
+	takeTurns(ctx, l.engine, l.news, func() time.Duration {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.update()
+		wait := limitsPoll
+		if l.next != math.MaxInt64 {
+			wait = min(wait, time.Duration(max(0, l.next-l.now()))*time.Millisecond)
+		}
+		return l.engine.Now().Mono + wait
+	})
+}
+
+// now returns the time that windows are cut from, in Unix milliseconds.
+func (l *activeLimits) now() int64 { return l.engine.Millis(l.engine.Now()) }
+
+// update puts the limits in force that are due. The caller holds l.mu.
+func (l *activeLimits) update() {
+	set, keys := l.local, []control.KeyOverride(nil)
+	if l.control != nil {
+		var record *control.Record
+		var due bool
+		var err error
+		open := l.control.peek(func(n *control.Node) {
+			record = n.Record()
+			if due = l.due(n); due {
+				set, keys, err = l.read(n)
+			}
+		})
+		switch {
+		case open && !due:
+			return
+		case err != nil:
+			l.fail(err)
+			return
+		case open:
+			defer l.control.inUse(record)
+		}
+		l.state.Fault = ""
+	}
+	if set == nil || set == l.set && slices.Equal(keys, l.keys) {
+		return
+	}
+	if l.set != nil {
+		warnResets(l.log, l.set, set)
+	}
+	l.put(set, blockedKeys(keys))
+	l.set, l.keys = set, keys
+}
+
+// due reports whether the limits may differ from those of the last turn. The
+// caller holds l.mu.
+func (l *activeLimits) due(n *control.Node) bool {
+	return l.set == nil || l.given == nil || l.given != l.filesFor(n.Record()) || n.Limits().Revision() != l.revision || l.now() >= l.next
+}
+
+// filesFor returns the rules of files that count beside a record. The caller
+// holds l.mu.
+func (l *activeLimits) filesFor(r *control.Record) *rules.Set {
+	if l.local == nil || l.examples && r != nil && len(r.Limits.Steps) > 0 {
+		return l.none
+	}
+	return l.local
+}
+
+// read returns the limits of the control log and of files. The caller holds
+// l.mu.
+func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride, error) {
+	a := n.Limits()
+	l.revision = a.Revision()
+	if files := l.filesFor(n.Record()); files != l.given {
+		a.Local(files)
+		l.given = files
+	}
+	e, err := a.Effective(l.now(), math.MaxInt64)
+	if err != nil {
+		return nil, nil, err
+	}
+	domains, err := a.Domains()
+	if err != nil {
+		return nil, nil, err
+	}
+	l.next = e.Next
+	l.describe(domains)
+	return e.Set, e.Keys, nil
+}
+
+// fail notes why the limits of the control log cannot be used. The former ones
+// stay in force. The caller holds l.mu.
+func (l *activeLimits) fail(err error) {
+	l.next = l.now() + limitsAgain.Milliseconds()
+	l.state.Fault = err.Error()
+	if l.faulty.Due(l.state.Fault, time.Now(), time.Minute) {
+		l.log.Error("the limits of the control log cannot be used, the former ones stay in force", "event", "limits", "error", err)
+	}
+}
+
+// describe notes the sources of domains, and logs the domains whose files do
+// not count. The caller holds l.mu.
+func (l *activeLimits) describe(domains []control.DomainSource) {
+	for _, d := range domains {
+		if d.Overruled && !slices.Contains(l.state.Domains, d) {
+			l.log.Warn("files of limits differ from the control log in a domain, and do not count there: "+
+				"apply them with rld limits apply, or remove them", "event", "limits", "domain", d.Domain)
+		}
+	}
+	l.state.Domains = domains
+}
+
+// State returns the state for status pages.
+func (l *activeLimits) State() report.LimitsState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state
+}
+
+// blockedKeys returns the keys that overrides block, nil for none.
+func blockedKeys(all []control.KeyOverride) map[crdt.Key]bool {
+	var out map[crdt.Key]bool
+	for _, k := range all {
+		digits, err := hex.DecodeString(k.Key)
+		if !k.Blocked || err != nil || len(digits) != 16 {
+			continue
+		}
+		if out == nil {
+			out = map[crdt.Key]bool{}
+		}
+		out[crdt.Key{Hi: binary.BigEndian.Uint64(digits), Lo: binary.BigEndian.Uint64(digits[8:])}] = true
+	}
+	return out
+}

@@ -1,0 +1,127 @@
+package report
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/server/admin/api"
+)
+
+// ChangeCluster executes a command about a region or a daemon, and waits for
+// its result until ctx ends.
+func (r *Report) ChangeCluster(ctx context.Context, name api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error) {
+	s := r.Control.State()
+	switch {
+	case s.Fault != "":
+		return api.ChangeAnswer{}, fmt.Errorf("the control log of this daemon is not open: %s", s.Fault)
+	case s.Record == nil:
+		return api.ChangeAnswer{}, errors.New("the cluster has not begun: first run rld cluster init")
+	}
+	id, err := commandID(q.ID)
+	if err != nil {
+		return api.ChangeAnswer{}, err
+	}
+	if !q.DryRun && s.Record.Outcome(id) != nil { // repeated
+		return r.ClusterCommand(id.String())
+	}
+	request := control.Request{ID: id, Author: q.Author, Reason: q.Reason}
+	text := ""
+	open := r.Control.Do(func(n *control.Node) {
+		if request.Change, err = changeOf(n, name, &q); err == nil {
+			text, err = n.Try(request)
+		}
+	})
+	switch {
+	case !open:
+		err = errors.New("the control log of this daemon is not open")
+	case err == nil && q.DryRun:
+		return api.ChangeAnswer{ID: id.String(), DryRun: true, Text: text}, nil
+	}
+	if err != nil {
+		return api.ChangeAnswer{}, trimControl(err)
+	}
+	result, err := r.Control.Submit(ctx, request)
+	switch {
+	case errors.Is(err, ErrNoLeader):
+		return api.ChangeAnswer{}, fmt.Errorf("%s. Nothing was changed: a region or a daemon changes only with a majority", r.leaderless(&s))
+	case errors.Is(err, ErrNoResult):
+		return api.ChangeAnswer{ID: id.String()}, nil
+	case err != nil:
+		return api.ChangeAnswer{}, trimControl(err)
+	case result.Err != nil:
+		return api.ChangeAnswer{}, result.Err
+	}
+	r.Log.Warn("an operator changed the cluster", "event", "control", "change", text, "author", q.Author, "reason", q.Reason)
+	return r.ClusterCommand(id.String())
+}
+
+// commandID returns the id of a command, or draws one.
+func commandID(text string) (control.Number, error) {
+	var id control.Number
+	if text == "" {
+		var b [8]byte
+		rand.Read(b[:]) // never fails
+		return control.Number(binary.BigEndian.Uint64(b[:]) | 1), nil
+	}
+	if err := id.UnmarshalText([]byte(text)); err != nil || id == 0 {
+		return 0, fmt.Errorf("id %q: want 16 hexadecimal digits, not all 0", api.Clip(text))
+	}
+	return id, nil
+}
+
+// changeOf returns the change of a command.
+func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest) (control.Change, error) {
+	ops := map[api.ClusterCommandName]control.RegionOp{
+		api.AddRegion: control.AddRegion, api.WeighRegion: control.WeighRegion, api.DrainRegion: control.DrainRegion,
+		api.RemoveRegion: control.RemoveRegion,
+	}
+	if op, is := ops[name]; is {
+		return control.Change{Region: &control.RegionChange{
+			Op: op, Name: q.Name, Weight: uint32(math.Round(q.Weight * control.Whole)), Stopped: q.Stopped, Force: q.Force,
+		}}, nil
+	}
+	if !q.Stopped {
+		return control.Change{}, errors.New("a daemon is removed only when an operator states that it is stopped, and that its state will not be used again")
+	}
+	id, err := control.RightsOf(n).DaemonID(q.Name)
+	return control.Change{Dead: &control.DeadID{ID: id, Stopped: true}}, err
+}
+
+// ClusterCommand answers /v1/cluster/command for the id of a command. It fails
+// if the id is invalid, or if the command was refused.
+func (r *Report) ClusterCommand(text string) (api.ChangeAnswer, error) {
+	id, err := commandID(text)
+	if err != nil || text == "" {
+		return api.ChangeAnswer{}, fmt.Errorf("id %q: want 16 hexadecimal digits", api.Clip(text))
+	}
+	s, out := r.Control.State(), api.ChangeAnswer{ID: id.String()}
+	if s.Record == nil {
+		return out, nil
+	}
+	o := s.Record.Outcome(id)
+	switch {
+	case o == nil:
+		return out, nil
+	case o.Refused != "":
+		return out, errors.New(o.Refused)
+	}
+	out.Done, out.Version = true, versionText(o.Version)
+	if c := commandOf(s.Record, func(c *control.Command) bool { return c.Request == id }); c != nil {
+		out.Text = c.Text
+	}
+	out.Pending = !s.Status.Settled
+	if out.Pending {
+		reached := r.reachedRegions(&s)
+		for _, g := range s.Record.Regions {
+			if !reached[g.Name] {
+				out.Waits = append(out.Waits, "region "+g.Name)
+			}
+		}
+	}
+	return out, nil
+}
