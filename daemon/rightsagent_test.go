@@ -287,6 +287,17 @@ func TestAgentFolder(t *testing.T) {
 	first.lock.Close()
 }
 
+// TestFence: an acceptor without its journal begins with a number that no clock
+// showed to its former run.
+func TestFence(t *testing.T) {
+	at := time.UnixMilli(1_767_225_600_000)
+	d := &daemon{Options: Options{Config: config.Default(), Wall: func() time.Time { return at }}}
+	d.Config.Clock.MaxOffset = 250 * time.Millisecond
+	if got, want := d.storage("strict").Fence, at.UnixMilli()+500; got != want {
+		t.Errorf("fence %d, want %d", got, want)
+	}
+}
+
 func testNode(region, name string) node.Config {
 	c := node.Default()
 	c.Region, c.Name = region, name

@@ -144,7 +144,7 @@ func (a *Agent) start(s Start) error {
 	if err != nil {
 		return err
 	}
-	a.genesis = a.cfg.genesis(&regions, &daemons)
+	a.genesis = [2]uint64{genesisPrint(a.cfg.Cluster, &regions), genesisPrint(a.cfg.Generation, &daemons)}
 	if a.region, err = epoch.NewRegional(a.cfg.Generation, regions); err != nil {
 		return err
 	}

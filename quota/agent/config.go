@@ -170,11 +170,6 @@ func (c *Config) daemons() (epoch.Epoch, error) {
 	return e, nil
 }
 
-// genesis returns the fingerprints of the genesis of both tables.
-func (c *Config) genesis(regions, daemons *epoch.Epoch) [2]uint64 {
-	return [2]uint64{genesisPrint(c.Cluster, regions), genesisPrint(c.Generation, daemons)}
-}
-
 // horizon returns the horizon of new epochs of daemons in milliseconds.
 func (c *Config) horizon() int64 { return max(c.DaemonHorizon, 0).Milliseconds() }
 

@@ -51,7 +51,7 @@ func (a *Agent) proposeDaemons() {
 		same = same && top.Epoch.Has(id)
 	}
 	for _, r := range retired { // an epoch before this one may wait for it
-		same = same && (top.Settled || m.retires(&top, r.ID))
+		same = same && (top.Settled || slices.Contains(top.Epoch.Retired, r))
 	}
 	if same && !barren(a.local) {
 		m.differs = -1
@@ -123,11 +123,6 @@ func (m *members) deadFrom(id uint64) (from int64, dead bool) {
 		return 0, false
 	}
 	return m.dead[i].From, true
-}
-
-// retires reports whether an epoch retires a participant.
-func (m *members) retires(e *epoch.EntryView, id uint64) bool {
-	return slices.ContainsFunc(e.Epoch.Retired, func(r epoch.Retirement) bool { return r.ID == id })
 }
 
 // next returns the members of the next epoch, ascending: the live participants,
