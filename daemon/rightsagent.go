@@ -294,6 +294,13 @@ func (f *rightsLoop) Allotment(rule, total uint64, x, carry int64, regional bool
 	return f.loop.Agent.Allotment(rule, total, x, carry, regional)
 }
 
+// Former is part of node.Allotments.
+func (f *rightsLoop) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loop.Agent.Former(rule, total, x, carry, regional)
+}
+
 // RegionAllotment is part of node.Allotments.
 func (f *rightsLoop) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	f.mu.Lock()

@@ -88,11 +88,24 @@ type Stored struct {
 	Fence int64
 }
 
+// Stopped reports whether the run that stored the record had stopped: see
+// Agent.Stop.
+func (s *Stored) Stopped() bool { return s.Region.Stopped && s.Local.Stopped }
+
+// Until returns the last window that the run may have used that stored the
+// record, and the runs before it, in Unix milliseconds.
+func (s *Stored) Until() int64 { return max(s.Region.Bounds.Window, s.Local.Bounds.Window) }
+
 // Start is the initial state of an agent: exactly one of a record, a first
 // start, and a start after the loss of the record.
 type Start struct {
 	// Record is the latest stored record, nil for none.
 	Record *Stored
+	// Accounts is set if the caller knows all use of rights by the run that
+	// stopped with Record, and by those before it as far as that run knew it.
+	// Former then returns rights of their windows. The caller sets it once for
+	// a record, or two runs use the same rights.
+	Accounts bool
 	// First is the operator's statement that the daemon of this name never ran
 	// before. If it is among Config.Daemons it holds its share immediately; if
 	// not, it joins and holds 0 until the others have admitted it. If the
@@ -160,7 +173,7 @@ func (a *Agent) start(s Start) error {
 			"a daemon that lost its record: want exactly one of them")
 	}
 	if s.Record != nil {
-		return a.restore(s.Record)
+		return a.restore(s.Record, s.Accounts)
 	}
 	if s.Generation != 0 && s.Fence <= 0 {
 		return fmt.Errorf("start after a lost record with fence %d: want the last window it may have "+
@@ -187,8 +200,12 @@ func (a *Agent) start(s Start) error {
 }
 
 // restore restores the tables from a record.
-func (a *Agent) restore(s *Stored) error {
+func (a *Agent) restore(s *Stored, accounts bool) error {
 	var err error
+	restore := epoch.Restore
+	if accounts {
+		restore = epoch.Resume
+	}
 	a.genesis, a.member, a.fence = s.Genesis, s.Local.Owner, s.Fence
 	if !sameName(a.member, memberID(a.cfg.Name, 0)) {
 		return fmt.Errorf("record of another daemon than %q: want its own", a.cfg.Name)
@@ -196,10 +213,10 @@ func (a *Agent) restore(s *Stored) error {
 	if !s.Region.Regional || s.Local.Regional {
 		return errors.New("record with its two tables exchanged: want that of the regions first")
 	}
-	if a.region, err = epoch.Restore(a.ids[a.own], s.Region); err != nil {
+	if a.region, err = restore(a.ids[a.own], s.Region); err != nil {
 		return fmt.Errorf("regions: want the record of region %q: %w", a.cfg.Region, err)
 	}
-	if a.local, err = epoch.Restore(a.member, s.Local); err != nil {
+	if a.local, err = restore(a.member, s.Local); err != nil {
 		return fmt.Errorf("daemons: %w", err)
 	}
 	for _, ack := range s.Region.Acks {

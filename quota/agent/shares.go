@@ -79,15 +79,29 @@ func (c *shareCache) index(id uint64) (int, bool) {
 // kept. Allotment itself keeps it for the latest windows of each rule: the
 // rights at the start of a long window remain. Allotment allocates nothing.
 func (a *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	return allotment(a, rule, total, x, carry, regional, (*epoch.Table).Part, epoch.DaemonShare)
+}
+
+// Former is Allotment for a caller that counts the use by the former runs of
+// this daemon as its own: see Start.Accounts and epoch.FormerPart. It is for
+// the windows of rules that have windows of their own.
+func (a *Agent) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	return allotment(a, rule, total, x, carry, regional, (*epoch.Table).FormerPart, epoch.FormerDaemonShare)
+}
+
+func allotment(a *Agent, rule, total uint64, x, carry int64, regional bool,
+	part func(t *epoch.Table, amount uint64, x, carry int64) (uint64, epoch.Reason),
+	share func(region, local *epoch.Table, rule, total uint64, x, carry int64) (uint64, epoch.Reason),
+) (uint64, epoch.Reason) {
 	var allotment uint64
 	var reason epoch.Reason
 	switch {
 	case a.learning.active:
 		reason = epoch.ReasonWaiting
 	case regional:
-		allotment, reason = a.local.Part(total, x, carry)
+		allotment, reason = part(a.local, total, x, carry)
 	default:
-		allotment, reason = epoch.DaemonShare(a.region, a.local, rule, total, x, carry)
+		allotment, reason = share(a.region, a.local, rule, total, x, carry)
 	}
 	allotment, reason = a.cache.keep(rule, keptShare{x, carry, total, allotment, regional}, reason)
 	if reason != epoch.ReasonEpoch {
@@ -120,11 +134,11 @@ func (a *Agent) PartOf(peer string, rule, total uint64, x, carry int64, regional
 	if !regional {
 		total = a.region.Believed(rule, a.ids[a.own], total, x, carry)
 	}
-	return a.local.BelievedPart(a.participant(peer), total, x, carry)
+	return a.local.BelievedPart(participant(a, peer), total, x, carry)
 }
 
 // participant returns the current participant ID of a daemon of the region.
-func (a *Agent) participant(name string) uint64 {
+func participant(a *Agent, name string) uint64 {
 	if name == a.cfg.Name {
 		return a.member
 	}
