@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/rules"
 )
 
 // Cluster holds the settings that all daemons of a cluster share.
@@ -70,13 +69,6 @@ type Region struct {
 	// these report the others. Those of the own region are not dialed, so that
 	// all daemons may have the same list.
 	Peers []string
-	// Weight is the initial share of each limit, 0 when not given. Either all
-	// regions but added ones have a weight, and these sum to 100 %, or none
-	// has.
-	Weight rules.PPM
-	// Added is true for a region that joined after the first start of the
-	// others: it holds no rights until it is given some (`rld region return`).
-	Added bool
 }
 
 // Gossip configures the replication of counts. See gossip.Config.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/georld/rld/control"
-	"github.com/georld/rld/rules"
 )
 
 // Bounds of a cluster.
@@ -15,10 +14,6 @@ const (
 	maxRegions = 64
 	maxPeers   = 64 // of a region, as configured
 )
-
-// weightSlack is the allowed difference between the sum of all weights and 100
-// %: three times 33.3 % means a third each.
-const weightSlack = rules.Percent / 10
 
 // newSecret is a command that generates a secret.
 const newSecret = "head -c 32 /dev/urandom | base64 > secret"
@@ -162,7 +157,6 @@ func (v *validator) regions(c *Config) {
 		names[r.Name] = true
 		v.peers(c, r, taken)
 	}
-	v.weights(c)
 }
 
 // peers checks the addresses of one region's daemons.
@@ -191,37 +185,5 @@ func (v *validator) peers(c *Config, r *Region, taken map[string]string) {
 			v.fault(at, "%q is on another machine, and the stream would be in plain text: give peer.tls.cert, "+
 				"peer.tls.key and peer.tls.ca, or set --insecure (RLD_INSECURE=true) where the network is trusted", p)
 		}
-	}
-}
-
-// weights checks that all regions, including the own one, have a weight, or
-// none has.
-func (v *validator) weights(c *Config) {
-	var sum uint64
-	var missing []string
-	own := false
-	for _, r := range c.Regions {
-		sum += uint64(r.Weight)
-		own = own || r.Name == c.Region
-		switch {
-		case r.Added && r.Weight > 0:
-			v.fault("regions."+r.Name, "is added and has a weight: it starts with none of the rights, leave its weight out")
-		case r.Weight == 0 && !r.Added:
-			missing = append(missing, r.Name)
-		}
-	}
-	const all = 100 * rules.Percent
-	switch {
-	case sum == 0:
-	case len(missing) > 0:
-		for _, name := range missing {
-			v.fault("regions."+name, "has no weight, and others have: give all regions one, or none")
-		}
-	case !own:
-		v.fault("regions", "have weights, and %s, the region of this daemon, is not among them: "+
-			"list it with its weight, too", c.Region)
-	case sum < uint64(all-weightSlack) || sum > uint64(all+weightSlack):
-		v.fault("regions", "have weights of %s together: 100%%, give or take %s",
-			rules.PPM(min(sum, uint64(^rules.PPM(0)))).String(), weightSlack.String())
 	}
 }

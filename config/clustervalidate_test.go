@@ -17,30 +17,24 @@ func member() Config {
 	c.Cluster.SecretFile = "secret"
 	c.Swim.Seeds = []string{"seed.us.example:7946"}
 	c.Regions = []Region{
-		{Name: "us", Peers: []string{"10.0.0.1:7070"}, Weight: 40 * rules.Percent},
-		{Name: "eu", Peers: []string{"127.0.0.1:7071", "localhost:7072"}, Weight: 30 * rules.Percent},
-		{Name: "ap", Peers: []string{"[::1]:7073"}, Weight: 30 * rules.Percent},
+		{Name: "us", Peers: []string{"10.0.0.1:7070"}},
+		{Name: "eu", Peers: []string{"127.0.0.1:7071", "localhost:7072"}},
+		{Name: "ap", Peers: []string{"[::1]:7073"}},
 	}
 	return c
 }
 
-func withRights(c *Config) { c.State.Dir, c.Rights.Daemons = "rights", []string{"us-0", "us-1"} }
+func withRights(c *Config) { c.State.Dir, c.Strict.Replicas = "rights", []string{"us-0", "us-1"} }
 
 func withTLS(c *Config) { c.Peer.TLS = TLS{"cert", "key", "ca"} }
 
 func TestValidClusters(t *testing.T) {
 	for name, change := range map[string]func(c *Config){
-		"as it is":   func(*Config) {},
-		"no weights": func(c *Config) { c.Regions[0].Weight, c.Regions[1].Weight, c.Regions[2].Weight = 0, 0, 0 },
+		"as it is": func(*Config) {},
 		"own region left out": func(c *Config) {
 			c.Regions = []Region{{Name: "eu", Peers: []string{"127.0.0.1:1"}}}
 		},
 		"region without peers": func(c *Config) { c.Regions[1].Peers = nil },
-		"thirds": func(c *Config) {
-			for i := range c.Regions {
-				c.Regions[i].Weight = 333_000
-			}
-		},
 		"one daemon, no secret": func(c *Config) {
 			c.Cluster.SecretFile, c.Swim.Seeds = "", nil
 			c.Regions = []Region{{Name: "us", Peers: []string{"10.0.0.1:7070"}}}
@@ -62,10 +56,6 @@ func TestValidClusters(t *testing.T) {
 			c.Swim.Addr, c.Swim.Advertise = ":7946", "us-0.example:7946"
 		},
 		"rights": withRights,
-		"rights of one who comes later, first start": func(c *Config) {
-			withRights(c)
-			c.Rights.FirstStart, c.Rights.Daemons = true, []string{"us-1"}
-		},
 		"rights without a horizon": func(c *Config) {
 			withRights(c)
 			c.Rights.DaemonHorizon, c.Rights.Period = 0, 10*time.Minute
@@ -148,21 +138,11 @@ func TestRefusedClusters(t *testing.T) {
 		{"regions.eu.peers[0]", "in plain text: give peer.tls.cert", func(c *Config) {
 			c.Regions[1].Peers = []string{"10.0.0.1:1", "10.0.0.1:2"}
 		}},
-		{"regions.eu", "give all regions one, or none", func(c *Config) { c.Regions[1].Weight = 0 }},
-		{
-			"regions", "us, the region of this daemon, is not among them",
-			func(c *Config) { c.Regions = c.Regions[1:]; c.Regions[0].Weight = 70 * rules.Percent },
-		},
-		{"regions", "of 99.8999% together: 100%, give or take 0.1%", func(c *Config) { c.Regions[0].Weight = 398_999 }},
-		{"regions", "of 100.1001% together", func(c *Config) { c.Regions[0].Weight = 401_001 }},
-		{"regions", "together", func(c *Config) { c.Regions[0].Weight = ^rules.PPM(0) }},
 		{"gossip.interval", "10ms to 10s", func(c *Config) { c.Gossip.Interval = 0 }},
 		{"gossip.wan_interval", "10ms to 1m", func(c *Config) { c.Gossip.WANInterval = time.Hour }},
 		{"gossip.quiet", "0s to 1m", func(c *Config) { c.Gossip.Quiet = -1 }},
 		{"gossip.ready_within", "1ms to 1m", func(c *Config) { c.Gossip.ReadyWithin = 0 }},
-		{"rights.first_start", "no effect without state.dir", func(c *Config) { c.Rights.FirstStart = true }},
-		{"rights.daemons", "no effect without state.dir", func(c *Config) { c.Rights.Daemons = []string{"us-0"} }},
-		{"rights.daemons", "such as us-0,us-1,us-2", func(c *Config) { c.State.Dir = "rights" }},
+		{"strict.replicas", "such as us-0,us-1,us-2", func(c *Config) { c.State.Dir = "rights" }},
 		{"state.diskless", "give one of them", func(c *Config) { withRights(c); c.State.Diskless = true }},
 		{"cluster.founders", "6 names: at most 5", func(c *Config) { c.Cluster.Founders = make([]string, 6) }},
 		{"cluster.founders[0]", "is no name", func(c *Config) { c.Cluster.Founders = []string{"us/0"} }},
@@ -170,13 +150,9 @@ func TestRefusedClusters(t *testing.T) {
 		{"cluster.founders", "which has no folder: give it a state.dir", func(c *Config) {
 			c.Name, c.Cluster.Founders = "us-0", []string{"eu-0", "us-0"}
 		}},
-		{"rights.daemons", "257 names: at most 256", func(c *Config) {
-			withRights(c)
-			c.Rights.Daemons = make([]string, 257)
-		}},
-		{"rights.daemons[1]", `"us-0" is given twice`, func(c *Config) { withRights(c); c.Rights.Daemons[1] = "us-0" }},
-		{"rights.daemons[1]", "is empty", func(c *Config) { withRights(c); c.Rights.Daemons[1] = "" }},
-		{"rights.daemons[0]", "is no name", func(c *Config) { withRights(c); c.Rights.Daemons[0] = "us/0" }},
+		{"strict.replicas[1]", `"us-0" is given twice`, func(c *Config) { withRights(c); c.Strict.Replicas[1] = "us-0" }},
+		{"strict.replicas[1]", "is empty", func(c *Config) { withRights(c); c.Strict.Replicas[1] = "" }},
+		{"strict.replicas[0]", "is no name", func(c *Config) { withRights(c); c.Strict.Replicas[0] = "us/0" }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = 5*time.Second - 1 }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = time.Hour + 1 }},
 		{"rights.daemon_horizon", "5s to 1h, or off", func(c *Config) { c.Rights.DaemonHorizon = -1 }},
@@ -186,14 +162,9 @@ func TestRefusedClusters(t *testing.T) {
 		},
 		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
 		{"strict.replicas", "has no effect without state.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
-		{"strict.replicas", "2 names: name an odd number", func(c *Config) {
+		{"strict.replicas", "4 names: name an odd number", func(c *Config) {
 			withRights(c)
-			c.Rights.Daemons = append(c.Rights.Daemons, "us-2")
-			c.Strict.Replicas = []string{"us-0", "us-1"}
-		}},
-		{"strict.replicas[0]", `"us-7" is none of rights.daemons: us-0, us-1`, func(c *Config) {
-			withRights(c)
-			c.Strict.Replicas = []string{"us-7"}
+			c.Strict.Replicas = []string{"us-0", "us-1", "us-2", "us-3"}
 		}},
 		{"strict.replicas[2]", `"us-0" is given twice`, func(c *Config) {
 			withRights(c)
@@ -229,7 +200,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
 	c.Cluster.Founders, c.State = []string{"us-0"}, State{"dir", true}
-	c.Rights = Rights{true, []string{"us-0"}, 1, 1, 1}
+	c.Rights = Rights{1, 1, 1}
 	c.Strict = Strict{[]string{"us-0"}, 1, 1, 1, 1, Breaker{1, 1, 1, 1}}
 	c.HotKey = HotKey{1}
 	faults, _ := c.Validate().(Faults)
@@ -285,20 +256,5 @@ func TestDaemonName(t *testing.T) {
 	c.Name = ""
 	if got, err := c.DaemonName(); err == nil && got == "" || err != nil && !strings.HasSuffix(err.Error(), "give --name") {
 		t.Errorf("got %q, %v", got, err)
-	}
-}
-
-// A region that came later has no weight of its own.
-func TestAddedRegion(t *testing.T) {
-	c := Default()
-	c.Region, c.Name, c.Insecure = "eu", "eu-0", true
-	c.Cluster.SecretFile = "secret"
-	c.Regions = []Region{{Name: "eu", Weight: 100 * rules.Percent}, {Name: "us", Added: true}}
-	if err := c.Validate(); err != nil {
-		t.Errorf("an added region without a weight: %v", err)
-	}
-	c.Regions[1].Weight = 1
-	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "regions.us: is added and has a weight") {
-		t.Errorf("an added region with a weight: %v", err)
 	}
 }

@@ -196,10 +196,6 @@ func clusterFields(c *Config) []field {
 
 func rightsFields(c *Config) []field {
 	return []field{
-		set("rights.first_start", boolean(&c.Rights.FirstStart),
-			"declare once that no daemon of this name was ever in the cluster; leave it out afterwards"),
-		set("rights.daemons", names(&c.Rights.Daemons),
-			"names of the first daemons of the region, the same at each of them, at most 256"),
 		set("rights.daemon_horizon", horizon(&c.Rights.DaemonHorizon),
 			"time after which others take over the rights of an unreachable daemon, 5s to 1h, or off"),
 		set("rights.region_horizon", horizon(&c.Rights.RegionHorizon),
@@ -213,7 +209,7 @@ func strictFields(c *Config) []field {
 	s := &c.Strict
 	return []field{
 		set("strict.replicas", names(&s.Replicas),
-			"strict voters of the region, which store the consumption of strict keys; the first three of rights.daemons without it"),
+			"strict voters of the region, which store the consumption of strict keys: 1, 2, 3, 5, 7 or 9 names, the same at all of it"),
 		set("strict.headroom", number(&s.Headroom, 1, 10_000),
 			"hits of a key that the voters store in advance, 1 to 10000; a failover may lose as many"),
 		set("strict.prefetch", number(&s.Prefetch, 0, 1_000),

@@ -58,10 +58,20 @@ func (l *loader) section(prefix, name string, n *yamlpos.Node) {
 	})
 }
 
+// goneSettings are former settings, and what replaces them.
+var goneSettings = map[string]string{
+	"rights.first_start": "rld cluster init begins a cluster once, and daemons join it by themselves",
+	"rights.daemons":     "the cluster knows its daemons, and strict.replicas names the strict voters of the region",
+}
+
 func (l *loader) unknown(at yamlpos.Position, name string) {
 	names := make([]string, len(l.table))
 	for i := range l.table {
 		names[i] = l.table[i].Name
+	}
+	if instead, is := goneSettings[name]; is {
+		l.yaml.Errorf(at, "", "%s is no setting any more: %s", name, instead)
+		return
 	}
 	l.yaml.Errorf(at, suggest.Hint(name, names, ""), "%s is no setting", name)
 }

@@ -159,16 +159,8 @@ func (d drawer) cluster(c *Config) {
 	c.Gossip.ReadyWithin = d.duration("ready", c.Gossip.ReadyWithin, time.Millisecond, time.Minute)
 	if d.other("rights") {
 		d.rights(c)
-		if d.other("replicas") {
-			c.Strict.Replicas = c.Rights.Daemons
-		}
 	}
 	d.strict(c)
-	first := rules.PPM(rapid.IntRange(1, 999_999).Draw(d.t, "weight"))
-	weights := []rules.PPM{first, 1_000_000 - first}
-	if d.other("weights") {
-		weights = []rules.PPM{0, 0}
-	}
 	other := d.name("other")
 	if other == c.Region {
 		other += "x"
@@ -177,18 +169,17 @@ func (d drawer) cluster(c *Config) {
 	if !alphanumeric(other[0]) || other == c.Region {
 		return
 	}
-	c.Regions = []Region{{other, d.addrs("peers", 8000), weights[0], false}, {c.Region, d.addrs("own", 9000), weights[1], false}}
+	c.Regions = []Region{{other, d.addrs("peers", 8000)}, {c.Region, d.addrs("own", 9000)}}
 }
 
 func (d drawer) rights(c *Config) {
 	r := &c.Rights
 	c.State.Dir = d.text("state") + "s"
-	r.FirstStart = d.other("first")
-	r.Daemons = []string{d.name("daemon")}
-	if other := d.name("daemon"); other != r.Daemons[0] {
-		r.Daemons = append(r.Daemons, other)
+	c.Strict.Replicas = []string{d.name("daemon")}
+	if other := d.name("daemon"); other != c.Strict.Replicas[0] {
+		c.Strict.Replicas = append(c.Strict.Replicas, other)
 	}
-	c.Cluster.Founders = r.Daemons
+	c.Cluster.Founders = c.Strict.Replicas
 	r.DaemonHorizon = d.duration("horizon", 0, 5*time.Second, time.Hour)
 	r.Period = d.duration("period", r.Period, 5*time.Second, 10*time.Minute)
 }

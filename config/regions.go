@@ -2,19 +2,17 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/georld/rld/internal/yamlpos"
-	"github.com/georld/rld/rules"
 )
 
 // regionMap is the regions of the cluster.
 func regionMap(p *[]Region) value {
 	get := func() string { return regionsText(*p) }
 	read := func(c *yamlpos.Collector) yamlpos.Reader { return readRegions(c, p) }
-	return mapOf("regions, each with peers and weight", get, read)
+	return mapOf("regions, each with peers", get, read)
 }
 
 func readRegions(c *yamlpos.Collector, out *[]Region) yamlpos.Reader {
@@ -27,8 +25,8 @@ func readRegions(c *yamlpos.Collector, out *[]Region) yamlpos.Reader {
 			}
 			ok := p.Value.IsNull() || c.Fields(p.Value, "region "+key,
 				yamlpos.Field{Name: "peers", Read: texts(c, &r.Peers, "[10.0.0.1:7070, 10.0.0.2:7070]")},
-				yamlpos.Field{Name: "weight", Read: settingOf(c, weight(&r.Weight))},
-				yamlpos.Field{Name: "added", Read: c.Bool(&r.Added)})
+				yamlpos.Field{Name: "weight", Read: gone(c, "regions begin with equal weights, and rld region weight changes them")},
+				yamlpos.Field{Name: "added", Read: gone(c, "rld region add gives a new region its share")})
 			regions = append(regions, r)
 			return ok
 		})
@@ -39,16 +37,10 @@ func readRegions(c *yamlpos.Collector, out *[]Region) yamlpos.Reader {
 	}
 }
 
-// weight parses the weight of a region.
-func weight(out *rules.PPM) func(string) error {
-	return func(s string) error {
-		if err := ratio(out).set(s); err != nil {
-			return err
-		}
-		if *out == 0 || *out > rules.Whole {
-			return fmt.Errorf("%s is out of range: above 0%% and at most 100%%", excerpt(s))
-		}
-		return nil
+// gone returns a reader of what is no setting any more.
+func gone(c *yamlpos.Collector, instead string) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		return c.Errorf(n.Pos, "", "%s is no setting any more: %s", name, instead)
 	}
 }
 
@@ -58,17 +50,11 @@ func regionsText(regions []Region) string {
 		return ""
 	}
 	type body struct {
-		Peers  []string `json:"peers,omitempty"`
-		Weight string   `json:"weight,omitempty"`
-		Added  bool     `json:"added,omitempty"`
+		Peers []string `json:"peers,omitempty"`
 	}
 	out := make([]string, len(regions))
 	for i, r := range regions {
-		b := body{Peers: r.Peers, Added: r.Added}
-		if r.Weight != 0 {
-			b.Weight = r.Weight.String()
-		}
-		text, err := json.Marshal(b)
+		text, err := json.Marshal(body{Peers: r.Peers})
 		if err != nil {
 			return err.Error()
 		}

@@ -9,15 +9,6 @@ import (
 // Rights holds the settings of rights, which bound limits with an
 // overage_budget and those of consistency partition and strict.
 type Rights struct {
-	// FirstStart declares that no daemon of this name was ever in this cluster.
-	// It counts only where State.Dir holds no state; a daemon without either
-	// holds no rights until all others have reported its promises. If it stays
-	// set for a daemon that loses its disk, the bound does not hold.
-	FirstStart bool
-	// Daemons are the names of the first daemons of the region, at most 256,
-	// the same at all of them. They are mandatory with State.Dir. The list
-	// never changes: later daemons are not added.
-	Daemons []string
 	// DaemonHorizon is how long a daemon may use its rights without contact to
 	// the region, and so the time after which the others take over the rights
 	// of an unreachable one: 5 s to 1 h; 0 for never. It has no effect with
@@ -33,9 +24,6 @@ type Rights struct {
 func defaultRights() Rights {
 	return Rights{DaemonHorizon: 30 * time.Second, Period: 10 * time.Second}
 }
-
-// maxDaemons bounds the first daemons of a region.
-const maxDaemons = 256
 
 // NoRights returns "" where the daemon can hold rights and own keys, which is
 // always so without a region. Otherwise it returns the reason and its remedy.
@@ -66,36 +54,15 @@ func (c *Config) RegionNames() []string {
 }
 
 func (v *validator) rights(c *Config) {
-	r, dir := &c.Rights, c.State.Dir
-	switch {
-	case dir == "" && len(r.Daemons) > 0:
-		v.fault("rights.daemons", "has no effect without state.dir, the folder that rights need")
-	case dir != "" && len(r.Daemons) == 0:
-		v.faultFor("rights.daemons", "state.dir", "is missing: name the first daemons of the region, "+
-			"the same at each of them, such as us-0,us-1,us-2")
-	}
-	if dir == "" && r.FirstStart {
-		v.fault("rights.first_start", "has no effect without state.dir, the folder that rights need")
-	}
-	v.daemons(r.Daemons)
+	r := &c.Rights
 	if r.DaemonHorizon != 0 && (r.DaemonHorizon < 5*time.Second || r.DaemonHorizon > time.Hour) {
 		v.fault("rights.daemon_horizon", "%s is out of range: 5s to 1h, or off", shortDuration(r.DaemonHorizon))
 	}
 	if r.RegionHorizon != 0 {
 		v.fault("rights.region_horizon", "%s: only off is supported: an unreachable region keeps its share, "+
-			"and rld region retire NAME gives the share of a dead one to the others",
+			"and rld region remove NAME --stopped gives the share of a dead one to the others",
 			shortDuration(r.RegionHorizon))
 	}
-}
-
-// daemons checks the names of the first daemons.
-func (v *validator) daemons(list []string) {
-	const field = "rights.daemons"
-	if len(list) > maxDaemons {
-		v.fault(field, "%d names: at most %d", len(list), maxDaemons)
-		return
-	}
-	v.distinct(field, list)
 }
 
 // horizon is a duration that may be off, which is 0.

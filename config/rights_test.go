@@ -41,40 +41,28 @@ func TestRegionNames(t *testing.T) {
 	}
 }
 
-// The folder is looked at, and that a daemon starts for the first time is no
-// state to stay in.
+// The folder is looked at.
 func TestRightsFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, tc := range []struct {
-		dir           string
-		first         bool
-		warning, want string
-	}{
-		{"", false, "", ""},
-		{dir, false, "", ""},
-		{dir, true, "remove it once the daemon has run", ""},
-		{file, false, "", "state.dir: " + file + ": is a file, not a folder"},
-		{filepath.Join(dir, "none"), false, "", "no such folder: make it, on a disk that outlives restarts"},
-		{filepath.Join(file, "below"), false, "", "state.dir: " + file + "/below: not a directory"},
+	for folder, want := range map[string]string{
+		"": "", dir: "", file: "state.dir: " + file + ": is a file, not a folder",
+		filepath.Join(dir, "none"):   "no such folder: make it, on a disk that outlives restarts",
+		filepath.Join(file, "below"): "state.dir: " + file + "/below: not a directory",
 	} {
-		c := Config{State: State{Dir: tc.dir}, Rights: Rights{FirstStart: tc.first}}
-		warnings, err := c.CheckState()
-		if got := strings.Join(warnings, "\n"); !strings.Contains(got, tc.warning) || tc.warning == "" && got != "" {
-			t.Errorf("%+v: warned %q, want %q", tc, got, tc.warning)
-		}
-		if (err != nil) != (tc.want != "") || err != nil && !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%+v: got %v, want %q", tc, err, tc.want)
+		c := Config{State: State{Dir: folder}}
+		if err := c.CheckState(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", folder, err, want)
 		}
 	}
 }
 
 // A fault of the folder is reported once, as a fault of its setting.
 func TestCheckOfRights(t *testing.T) {
-	flags := map[string]string{"region": "us", "name": "us-0", "rights-daemons": "us-0", "state-dir": t.TempDir()}
+	flags := map[string]string{"region": "us", "name": "us-0", "strict-replicas": "us-0", "state-dir": t.TempDir()}
 	c, err := Check(Sources{Flags: flags}, time.Now())
 	if err != nil || len(c.Faults) > 0 {
 		t.Errorf("got %v, %v", c.Faults, err)

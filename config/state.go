@@ -12,7 +12,8 @@ type State struct {
 	// about rights, the watermarks of strict keys, and the control log. It must
 	// outlive restarts and belong to one daemon. With "" the daemon holds no
 	// rights, rules that need them are rejected, and it has no vote in the
-	// control log. With a folder Rights.Daemons is mandatory.
+	// control log. With a
+	// folder Strict.Replicas is mandatory.
 	Dir string
 	// Diskless declares that the daemon has no Dir on purpose. From a flag or a
 	// variable it also drops the settings of durable daemons that the file
@@ -28,10 +29,8 @@ func (l *loader) diskless() {
 	}
 	c := &l.cfg
 	for name, drop := range map[string]func(){
-		"state.dir":          func() { c.State.Dir = "" },
-		"rights.first_start": func() { c.Rights.FirstStart = false },
-		"rights.daemons":     func() { c.Rights.Daemons = nil },
-		"strict.replicas":    func() { c.Strict.Replicas = nil },
+		"state.dir":       func() { c.State.Dir = "" },
+		"strict.replicas": func() { c.Strict.Replicas = nil },
 	} {
 		if _, inFile := l.nodes[name]; inFile {
 			drop()
@@ -47,27 +46,23 @@ func (v *validator) state(c *Config) {
 	}
 }
 
-// CheckState reports whether the folder of the durable state is usable.
-// Warnings are for the log. Each error is "state.dir: PROBLEM".
-func (c *Config) CheckState() (warnings []string, err error) {
+// CheckState returns an error if the folder of the durable state is not usable:
+// "state.dir: PROBLEM".
+func (c *Config) CheckState() error {
 	dir := c.State.Dir
 	if dir == "" {
-		return nil, nil
+		return nil
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, fmt.Errorf("state.dir: %s: no such folder: make it, on a disk that outlives restarts", dir)
+		return fmt.Errorf("state.dir: %s: no such folder: make it, on a disk that outlives restarts", dir)
 	case err != nil:
-		return nil, fmt.Errorf("state.dir: %w", pathProblem(dir, err))
+		return fmt.Errorf("state.dir: %w", pathProblem(dir, err))
 	case !info.IsDir():
-		return nil, fmt.Errorf("state.dir: %s: is a %s, not a folder", dir, kindOf(info.Mode()))
+		return fmt.Errorf("state.dir: %s: is a %s, not a folder", dir, kindOf(info.Mode()))
 	}
-	if c.Rights.FirstStart {
-		warnings = append(warnings, "rights.first_start is for the first start alone: "+
-			"remove it once the daemon has run: if the folder is lost, the bound would not hold")
-	}
-	return warnings, nil
+	return nil
 }
 
 // kindOf is kind that knows files, too.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,9 +12,9 @@ import (
 // those with too few rights to spread.
 type Strict struct {
 	// Replicas are the names of the region's strict voters, of which a majority
-	// stores the consumption of each key: 1, 3, 5, 7 or 9 of Rights.Daemons, or
-	// both of two; nil for the first three of these by name. It counts at the
-	// first start; later changes are made by command.
+	// stores the consumption of each key: 1, 2, 3, 5, 7 or 9. They are
+	// mandatory with State.Dir. They count at the first start; later changes
+	// are made by command.
 	Replicas []string
 	// Headroom is the number of hits of a key that the voters store in advance,
 	// 1 to 10,000. A window in which the owner fails may admit as many fewer;
@@ -55,9 +54,6 @@ type HotKey struct {
 	Threshold int
 }
 
-// fewReplicas is the number of strict voters unless they are named.
-const fewReplicas = 3
-
 func defaultStrict() Strict {
 	return Strict{
 		Headroom: 20, Prefetch: 16, ForwardTimeout: 50 * time.Millisecond, ForwardMargin: 100 * time.Millisecond,
@@ -67,25 +63,24 @@ func defaultStrict() Strict {
 
 func defaultHotKey() HotKey { return HotKey{Threshold: 10_000} }
 
-// StrictReplicas returns the names of the own region's strict voters, sorted:
-// the configured ones, else the first three of Rights.Daemons, or all of fewer.
-// It is nil for a daemon without rights.
+// StrictReplicas returns the names of the own region's strict voters, sorted;
+// nil for a daemon without rights.
 func (c *Config) StrictReplicas() []string {
 	if c.Region == "" || c.State.Dir == "" {
 		return nil
 	}
-	if len(c.Strict.Replicas) > 0 {
-		return slices.Sorted(slices.Values(c.Strict.Replicas))
-	}
-	out := slices.Sorted(slices.Values(c.Rights.Daemons))
-	return out[:min(len(out), fewReplicas)]
+	return slices.Sorted(slices.Values(c.Strict.Replicas))
 }
 
 // replicas checks the names of the strict voters.
 func (v *validator) replicas(c *Config) {
-	list, r := c.Strict.Replicas, &c.Rights
+	list := c.Strict.Replicas
 	const field = "strict.replicas"
 	switch n := len(list); {
+	case n == 0 && c.State.Dir != "":
+		v.faultFor(field, "state.dir", "is missing: name the strict voters of the region, the same at each daemon of it, "+
+			"such as us-0,us-1,us-2")
+		return
 	case n == 0:
 		return
 	case c.State.Dir == "":
@@ -94,18 +89,8 @@ func (v *validator) replicas(c *Config) {
 	case n > route.MaxReplicas:
 		v.fault(field, "%d names: at most %d", n, route.MaxReplicas)
 		return
-	case n == 2 && len(r.Daemons) == 2:
-		// Both daemons of a region of two.
-	case n%2 == 0:
+	case n%2 == 0 && n > 2:
 		v.fault(field, "%d names: name an odd number; of %d no more may be down than of %d", n, n, n-1)
 	}
-	for i, name := range list {
-		at := fmt.Sprintf("%s[%d]", field, i)
-		switch {
-		case slices.Contains(list[:i], name):
-			v.fault(at, "%q is given twice", name)
-		case len(r.Daemons) > 0 && !slices.Contains(r.Daemons, name):
-			v.fault(at, "%s is none of rights.daemons: %s", excerpt(name), listNames(r.Daemons))
-		}
-	}
+	v.distinct(field, list)
 }

@@ -47,6 +47,9 @@ type Config struct {
 	// VerifyEmergency returns an error for the signature of an emergency
 	// override that does not count. If it is nil, all count.
 	VerifyEmergency func(*Emergency) error
+	// DaemonHorizon is the horizon of the daemons of a region that begins, 0 to
+	// a day, 0 is none.
+	DaemonHorizon time.Duration
 	// Longest is the longest window of the limits, default 24 hours, and
 	// MaxOffset the greatest difference between two clocks, default 500 ms: a
 	// dead id is dropped from the record when its last window is over.
@@ -84,7 +87,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):
 		return fmt.Errorf("control: founders %v: want each once", c.Founders)
-	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset) < 0 || c.Entries < 0:
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset, c.DaemonHorizon) < 0 || c.Entries < 0:
 		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
 	}
 	return nil

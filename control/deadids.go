@@ -122,6 +122,7 @@ func (r *runs) giveUp(why string) {
 	n.raft, n.stopped = nil, nil
 	clear(r.doubts) // the proofs are for the former id
 	n.self, n.disk.number, n.disk.began = storedSelf{Key: n.keys.next(), Run: n.self.Run}, 0, 0
+	n.rights.holds = Version{}
 	promises := func(m Message) bool { return m.Raft != nil || m.Founding != nil }
 	n.out = slices.DeleteFunc(n.out, promises)
 	for _, b := range []*batch{n.disk.flight, &n.disk.next} {

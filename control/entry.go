@@ -38,6 +38,16 @@ type RegionChange struct {
 	// Weight is the new weight in parts per million, of AddRegion and
 	// WeighRegion.
 	Weight uint32 `json:"weight,omitempty"`
+	// Stopped is the operator's statement that no daemon of the region runs, of
+	// RemoveRegion. Without it, the others get the rights of the region only if
+	// its daemons acknowledge the epoch.
+	Stopped bool `json:"stopped,omitempty"`
+
+	// The leader sets the rest. Epoch is the header of the epoch that follows.
+	Epoch EpochHeader `json:"epoch,omitzero"`
+	// Founders and Horizon are those of the generation that AddRegion begins.
+	Founders []ID  `json:"founders,omitempty"`
+	Horizon  int64 `json:"horizon,omitempty"`
 }
 
 // RegionOp is the operation of a RegionChange.
@@ -165,6 +175,11 @@ func (r *Record) change(e *Entry) error {
 			return err
 		}
 	}
+	if e.Change.Epoch != nil {
+		if err := r.addEpoch(e.Change.Epoch); err != nil {
+			return err
+		}
+	}
 	if e.Dropped != nil {
 		if err := r.drop(e.Dropped); err != nil {
 			return err
@@ -181,7 +196,7 @@ func (r *Record) change(e *Entry) error {
 	}
 	c := e.Command
 	c.Version = r.Version
-	if e.Limits == nil || e.Limits.InForce == nil { // which no person asked for
+	if e.Change.Epoch == nil && (e.Limits == nil || e.Limits.InForce == nil) { // which no person asked for
 		r.remember(c)
 	}
 	return r.validate()
@@ -190,7 +205,7 @@ func (r *Record) change(e *Entry) error {
 // changes returns how many fields are set.
 func (c *Change) changes() int {
 	n := 0
-	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil} {
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil} {
 		if set {
 			n++
 		}
@@ -207,6 +222,8 @@ func (c *Change) describe() string {
 		return shorten(c.Limits.describe(), maxText)
 	case c.Dead != nil:
 		return c.Dead.describe()
+	case c.Epoch != nil:
+		return fmt.Sprintf("epoch %s: shares of %d rules", c.Epoch.ID, len(c.Epoch.Rules))
 	case c.Dropped != nil:
 		return shorten(fmt.Sprintf("a recovery dropped version %v: %s", c.Dropped.Version, c.Dropped.Text), maxText)
 	}
@@ -236,70 +253,38 @@ func (r *Record) changeRegion(c *RegionChange) error {
 	case (c.Op == AddRegion || c.Op == WeighRegion) && (c.Weight == 0 || c.Weight >= Whole):
 		return fmt.Errorf("region %q with a weight of %d parts per million: want 1 to %d", c.Name, c.Weight, Whole-1)
 	}
+	newest, err := r.Newest()
+	if err != nil {
+		return err
+	}
+	others := slices.ContainsFunc(r.Regions, func(o Region) bool { return o.Name != c.Name && !o.Draining })
 	r.Regions = slices.Clone(r.Regions)
-	weight := c.Weight
+	next, id := *c, uint64(0)
+	if g := r.Region(c.Name); g != nil {
+		id = g.ID()
+	}
 	switch c.Op {
 	case AddRegion:
-		r.Regions = append(r.Regions, Region{Name: c.Name, Generation: r.Version})
+		g := Region{Name: c.Name, Generation: r.Version, Founders: c.Founders, Horizon: c.Horizon}
+		r.Regions, id = append(r.Regions, g), g.ID()
 		slices.SortFunc(r.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
 	case WeighRegion:
 		r.Region(c.Name).Draining = false
 	case DrainRegion:
-		r.Region(c.Name).Draining, weight = true, 0
+		r.Region(c.Name).Draining = true
 	case RemoveRegion:
-		weight = 0
+		r.Regions = slices.DeleteFunc(r.Regions, func(g Region) bool { return g.Name == c.Name })
 	default:
 		return fmt.Errorf("operation %q on a region: want %s, %s, %s or %s", c.Op, AddRegion, WeighRegion, DrainRegion, RemoveRegion)
 	}
-	if err := r.reweigh(c.Name, weight); err != nil {
-		return err
-	}
-	if c.Op == RemoveRegion {
-		r.Regions = slices.DeleteFunc(r.Regions, func(g Region) bool { return g.Name == c.Name })
-	}
-	return nil
-}
-
-// reweigh gives a region a weight. The others share the rest in proportion to
-// their weights, evenly when they have none; what rounding leaves goes to the
-// first ones. Draining regions get none.
-func (r *Record) reweigh(name string, weight uint32) error {
-	sum, count := uint64(0), uint64(0)
-	for _, g := range r.Regions {
-		if g.Name != name && !g.Draining {
-			sum, count = sum+uint64(g.Weight), count+1
-		}
-	}
 	switch {
-	case count == 0 && weight == 0:
-		return fmt.Errorf("region %q is the last one that takes calls", name)
-	case count == 0:
-		weight = Whole
+	case others:
+	case c.Op == DrainRegion || c.Op == RemoveRegion:
+		return fmt.Errorf("region %q is the last one that takes calls", c.Name)
+	default:
+		next.Weight = Whole
 	}
-	rest := uint64(Whole - weight)
-	left := rest
-	for i := range r.Regions {
-		g := &r.Regions[i]
-		switch {
-		case g.Name == name:
-			g.Weight = weight
-			continue
-		case g.Draining:
-			g.Weight = 0
-		case sum == 0:
-			g.Weight = uint32(rest / count)
-		default:
-			g.Weight = uint32(uint64(g.Weight) * rest / sum)
-		}
-		left -= uint64(g.Weight)
-	}
-	for i := range r.Regions {
-		if g := &r.Regions[i]; left > 0 && g.Name != name && !g.Draining {
-			g.Weight++
-			left--
-		}
-	}
-	return nil
+	return r.changeEpoch(&next, id, &newest)
 }
 
 func (r *Record) names() []string {

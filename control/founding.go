@@ -21,6 +21,9 @@ type Founding struct {
 type FirstRegion struct {
 	Name   string `json:"name"`
 	Weight uint32 `json:"weight"`
+	// Founders and Horizon are as in Region. The founding sets them.
+	Founders []ID  `json:"founders,omitempty"`
+	Horizon  int64 `json:"horizon,omitempty"`
 }
 
 // Founder is a daemon that founds the cluster, and its first voter.
@@ -37,7 +40,8 @@ func (f *Founding) record() *Record {
 	at := Version{Recovery: Recovery{Random: f.Cluster}, Index: 1}
 	r := &Record{Format: 1, Version: at, First: 1, Changes: 1, Cluster: Cluster{ID: f.Cluster, Begun: f.Begun}}
 	for _, g := range f.Regions {
-		r.Regions = append(r.Regions, Region{Name: g.Name, Generation: at, Weight: g.Weight})
+		r.Regions = append(r.Regions, Region{Name: g.Name, Generation: at, Weight: g.Weight, Founders: g.Founders, Horizon: g.Horizon})
+		r.Genesis = append(r.Genesis, FirstRegion{Name: g.Name, Weight: g.Weight})
 	}
 	for _, o := range f.Founders {
 		r.Voters = append(r.Voters, Voter{Raft: o.Raft, Daemon: o.Daemon, Region: o.Region})
@@ -319,7 +323,11 @@ func (f *founding) propose() {
 		return
 	default:
 		v := *f.asked
-		v.Cluster = Number(n.rng.Uint64() | 1)
+		v.Cluster, v.Regions = Number(n.rng.Uint64()|1), slices.Clone(v.Regions)
+		for i := range v.Regions {
+			g := &v.Regions[i]
+			g.Founders, g.Horizon = n.rights.durable(g.Name), n.cfg.DaemonHorizon.Milliseconds()
+		}
 		for _, name := range n.cfg.Founders {
 			r, ok := f.answers[name]
 			if ok && slices.ContainsFunc(v.Regions, func(g FirstRegion) bool { return g.Name == r.founder.Region }) {

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/epoch"
 )
 
 // drawRecord draws a first record.
@@ -17,7 +20,7 @@ func drawRecord(t *rapid.T) *Record {
 	left := uint32(Whole)
 	for i := range rapid.IntRange(1, 5).Draw(t, "regions") {
 		weight := rapid.Uint32Range(0, left).Draw(t, "weight")
-		f.Regions = append(f.Regions, FirstRegion{string(rune('a' + i)), weight})
+		f.Regions = append(f.Regions, FirstRegion{Name: string(rune('a' + i)), Weight: weight})
 		left -= weight
 	}
 	f.Regions[0].Weight += left
@@ -97,6 +100,12 @@ func drawChange(t *rapid.T, r *Record) *RegionChange {
 	}
 	if c.Op == AddRegion {
 		c.Name = rapid.StringMatching("[a-z]{1,3}").Draw(t, "new region")
+		c.Founders = []ID{drawID(t)}
+	}
+	if newest, err := r.Newest(); err == nil {
+		c.Epoch.ID = epoch.ID{Stamp: newest.ID.Stamp + hlc.Timestamp(rapid.IntRange(0, 5).Draw(t, "stamp")), Proposer: rapid.Uint64().Draw(t, "proposer")}
+		c.Epoch.Pred = rapid.SampledFrom([]epoch.ID{{}, newest.ID, c.Epoch.ID}).Draw(t, "predecessor")
+		c.Epoch.Retired = newest.Retired
 	}
 	switch rapid.IntRange(0, 9).Draw(t, "possible") {
 	case 0:

@@ -4,6 +4,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota/epoch"
 )
 
 // Peer is a live daemon by membership.
@@ -108,6 +109,8 @@ type Change struct {
 	Limits *LimitsChange `json:"limits,omitempty"`
 	// Dead declares an id dead. The leader sets its times.
 	Dead *DeadID `json:"dead,omitempty"`
+	// Epoch has other shares of rules than the newest epoch of regions.
+	Epoch *epoch.Epoch `json:"epoch,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

@@ -24,6 +24,7 @@ type Node struct {
 	self    storedSelf
 	keys    keys
 	former  ID // that was given up since Ready, zero for none
+	rights  Rights
 	address crdt.Incarnation
 	peers   []*peer // ascending by address
 	leaving bool
@@ -105,6 +106,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 		start = &Start{}
 	}
 	n.self = start.self
+	n.rights = Rights{node: n, holds: start.self.Holds, heard: map[string]time.Duration{}}
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
@@ -251,7 +253,9 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if !n.runs.note(p, &m.Sender) {
 		return ErrUncounted
 	}
+	fresh := p.sender.ID != m.Sender.ID
 	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
+	n.rights.note(p, fresh)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}

@@ -70,7 +70,7 @@ func TestTextsOnDisk(t *testing.T) {
 			w := newWorld(t, 1, "a-0")
 			m := w.add("a", "a-0", true)
 			w.run(time.Second)
-			if err := m.node.Init([]FirstRegion{{c.region, Whole}}); err != nil {
+			if err := m.node.Init([]FirstRegion{{Name: c.region, Weight: Whole}}); err != nil {
 				return
 			}
 			w.until("begun", 20*time.Second, func() bool { return w.leader() != nil })

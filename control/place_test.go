@@ -145,8 +145,7 @@ func TestDivergedLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Regions[0].Weight--
-	r.Regions[1].Weight++
+	r.Regions[0].Horizon++
 	m.node.record = r
 	for _, o := range w.machines {
 		o.corrupt = true
@@ -235,6 +234,7 @@ func TestNewRegionsVote(t *testing.T) {
 				for i := range daemons + 1 {
 					w.add(region, fmt.Sprint(region, "-", i), true)
 				}
+				w.run(time.Second)
 				if r := w.submit(w.leader(), Change{Region: &RegionChange{Op: AddRegion, Name: region, Weight: 300_000}}); r.Err != nil {
 					t.Fatal(r.Err)
 				}

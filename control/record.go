@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/quota/epoch"
 )
 
 const (
@@ -52,6 +54,12 @@ type Record struct {
 	Cluster Cluster `json:"cluster"`
 	// Regions are ordered by name.
 	Regions []Region `json:"regions"`
+	// Genesis are the regions at the founding, ordered by name. It never
+	// changes.
+	Genesis []FirstRegion `json:"genesis"`
+	// Epochs are the newest epochs of regions, ascending. All weights are those
+	// of the newest one.
+	Epochs []epoch.Epoch `json:"epochs,omitempty"`
 	// Voters are ordered by Raft.
 	Voters []Voter `json:"voters"`
 	// History are the latest commands that changed the record, the oldest
@@ -104,6 +112,11 @@ type Region struct {
 	Weight uint32 `json:"weight"`
 	// Draining regions have no weight and will be removed.
 	Draining bool `json:"draining,omitempty"`
+	// Founders are the daemons that hold the rights of the generation when it
+	// begins, ordered, and Horizon the horizon of their epoch in milliseconds,
+	// 0 for none. A region without founders holds nothing.
+	Founders []ID  `json:"founders,omitempty"`
+	Horizon  int64 `json:"horizon,omitempty"`
 }
 
 // Voter is one voter of the control log, or a learner that will become one.
@@ -358,6 +371,9 @@ func (r *Record) validate() error {
 		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)
 	}
 	if err := r.validateDead(); err != nil {
+		return err
+	}
+	if err := r.validateEpochs(); err != nil {
 		return err
 	}
 	return r.Limits.validate()

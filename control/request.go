@@ -172,6 +172,12 @@ func (v *raftNode) proposeNext() {
 			e.Dead = e.Dead.stamp(&n.cfg, n.wall)
 		}
 		text, err := "", n.limits.lookUpChange(e)
+		if err == nil && e.Region != nil {
+			var region *RegionChange
+			if region, err = n.rights.stampRegion(*e.Region); err == nil {
+				e.Region = region
+			}
+		}
 		if err == nil {
 			text, err = n.record.check(e)
 		}

@@ -224,8 +224,7 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 		if err != nil {
 			d.Fatalf(s.t, "%v", err)
 		}
-		r.Regions[0].Weight--
-		r.Regions[1].Weight++
+		r.Regions[0].Horizon++
 		m.node.record, m.corrupt = r, true
 	case "leave":
 		m.node.Leave()

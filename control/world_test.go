@@ -311,7 +311,7 @@ func (w *world) submit(m *machine, c Change) Result {
 func even(names ...string) []FirstRegion {
 	var out []FirstRegion
 	for i, name := range names {
-		out = append(out, FirstRegion{name, uint32(Whole / len(names))})
+		out = append(out, FirstRegion{Name: name, Weight: uint32(Whole / len(names))})
 		if i == 0 {
 			out[0].Weight += uint32(Whole % len(names))
 		}

@@ -36,8 +36,9 @@ type acceptorLoop struct {
 	disk     *replica.AcceptorLog
 	config   quorum.Config
 	storage  func() replica.Storage
-	opened   bool   // the journal was opened once
-	rewrites uint64 // before it was opened last
+	opened   bool        // the journal was opened once
+	has      atomic.Bool // the same, for others
+	rewrites uint64      // before it was opened last
 }
 
 func newAcceptorLoop(log *slog.Logger) *acceptorLoop {

@@ -2,9 +2,12 @@ package daemon
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/replica"
@@ -23,11 +26,16 @@ func (n *acceptorLoop) open(c quorum.Config, s func() replica.Storage) error {
 		return fmt.Errorf("state.dir: %w", err)
 	}
 	n.disk, n.opened = disk, found.Fault == nil
+	n.has.Store(n.opened)
 	n.mu.Lock()
 	n.counts.Bytes = disk.Size()
 	n.loop = loop
 	n.view.Store(loop.Acceptor.Routing())
 	n.mu.Unlock()
+	if errors.Is(found.Fault, errNoRecord) {
+		n.failed(found.Fault)
+		return nil
+	}
 	if found.Fault != nil {
 		n.failed(found.Fault)
 		n.log.Error("the journal of strict keys cannot be opened: this daemon does not vote, and tries again every "+
@@ -67,8 +75,9 @@ func (n *acceptorLoop) reopen(at time.Duration) {
 		return
 	}
 	n.opened = true
+	n.has.Store(true)
 	n.logRecovery(&found)
-	n.log.Info("the journal of strict keys can be written again", "event", "journal_reopened", "file", found.File)
+	n.log.Info("the journal of strict keys is open", "event", "journal_reopened", "file", found.File)
 	n.with(func(l *replica.AcceptorLoop) {
 		n.fault, n.counts.Bytes = "", disk.Size()
 		l.Reopened(at, loop)
@@ -91,10 +100,11 @@ func (n *acceptorLoop) logRecovery(r *replica.Recovery) {
 	}
 	switch former := r.File + journal.Former; r.Found {
 	case replica.Former:
-		n.log.Warn("rights.first_start is set although a damaged journal of this daemon is kept: it is ignored", "file", former)
+		n.log.Warn("a damaged journal of strict keys is kept: this daemon does not vote before it has a snapshot of all other "+
+			"strict voters of the region", "file", former)
 	case replica.Missing:
-		n.log.Warn("there is no journal of strict keys, and rights.first_start is not set: "+
-			"this daemon does not vote before it has a snapshot of all other strict voters of the region", "file", r.File)
+		n.log.Warn("there is no journal of strict keys, and this daemon does not found its region: "+
+			"it does not vote before it has a snapshot of all other strict voters of the region", "file", r.File)
 	case replica.Damaged:
 		n.log.Error("the journal of strict keys is damaged: this daemon does not vote before it has a snapshot of all other "+
 			"strict voters of the region; check the disk", "event", "journal_damaged",
@@ -111,7 +121,7 @@ func (d *daemon) openAcceptor() error {
 	c := &d.Config
 	return d.strict.acceptor.open(quorum.Config{
 		Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
-	}, func() replica.Storage { return d.storage("strict keys of a cluster") })
+	}, d.strictStorage)
 }
 
 // storage returns the folder of rights. Its files name the cluster by a hash of
@@ -121,26 +131,39 @@ func (d *daemon) storage(purpose string) replica.Storage {
 	return replica.Storage{
 		Folder: osdir.Dir(c.State.Dir),
 		Owner:  journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
-		First:  c.Rights.FirstStart, Fence: d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
+		Fence:  d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
 	}
 }
 
-// genesis returns the first layout: the regions that exist from the beginning
-// with their weights, and the strict voters of the own one.
+// errNoRecord is why it is not known whether a daemon founds its region.
+var errNoRecord = errors.New("the cluster has not begun, or its record is not confirmed yet")
+
+// strictStorage returns the folder of the acceptor. A founder of the region
+// that holds no rights yet has never stored a watermark.
+func (d *daemon) strictStorage() replica.Storage {
+	s, v := d.storage("strict keys of a cluster"), d.control.rights()
+	var g *control.Region
+	if v.record != nil && v.current {
+		g = v.record.Region(d.Config.Region)
+	}
+	if g == nil {
+		s.Unknown = errNoRecord
+		return s
+	}
+	s.First = slices.Contains(g.Founders, v.self) && v.holds != g.Generation
+	return s
+}
+
+// begun reports whether the journal was opened.
+func (n *acceptorLoop) begun() bool { return n.has.Load() }
+
+// genesis returns the first layout: the regions of the settings, and the strict
+// voters of the own one.
 func (d *daemon) genesis(set *rules.Set) route.Layout {
 	c := &d.Config
 	l := route.Layout{Number: 1}
 	for _, name := range c.RegionNames() {
 		r := route.Region{Name: name, Weight: 1}
-		for _, known := range c.Regions {
-			switch {
-			case known.Name != name:
-			case known.Added:
-				r.Weight = 0
-			case known.Weight > 0:
-				r.Weight = uint32(known.Weight)
-			}
-		}
 		if name == c.Region {
 			r.Replicas = c.StrictReplicas()
 		}

@@ -348,6 +348,12 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	if bad, ok := errors.AsType[*replica.FrameError](err); ok {
 		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
 	}
+	if proven := from.Daemon != (control.ID{}); proven && in.Rights != nil && in.Rights.Member != from.Daemon.Member() {
+		// A participant that no daemon is would be admitted to an epoch and
+		// never acknowledge it.
+		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message about rights as participant %016x: want that of its id, %016x",
+			in.Rights.Member, from.Daemon.Member())}
+	}
 	if err = in.Deliver(c); err != nil {
 		c.introduce(from, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/georld/rld/disk"
 	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/journal"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
 )
 
@@ -56,6 +57,7 @@ func newControlWorld(t *testing.T, daemons int, founders []string, regions ...st
 func (w *controlWorld) loop(r *resident, log *slog.Logger) *controlLoop {
 	return newControlLoop(control.Config{
 		Name: r.name, Region: r.region, Founders: w.founders, Durable: !slices.Contains(w.diskless, r.name),
+		DaemonHorizon: agent.DefaultDaemonHorizon,
 	}, replica.Storage{
 		Folder: w.folders[r.name], Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, CompactBytes: w.compact,
 	}, log)

@@ -20,40 +20,20 @@ func (d *daemon) openControl() error {
 	}
 	d.control = newControlLoop(control.Config{
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Founders: c.Cluster.Founders,
+		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,
 	}, d.storage("control log of a cluster"), d.Log)
 	return d.control.open()
 }
 
-// firstRegions returns the regions of the settings, by name, with weights that
-// sum to control.Whole. Added ones get none.
+// firstRegions returns the regions of the settings, by name, with equal weights
+// that sum to control.Whole.
 func firstRegions(c *config.Config) []control.FirstRegion {
 	names := c.RegionNames()
 	out := make([]control.FirstRegion, len(names))
-	weights, sum := make([]uint64, len(names)), uint64(0)
 	for i, name := range names {
-		out[i].Name, weights[i] = name, 1
-		for _, known := range c.Regions {
-			switch {
-			case known.Name != name:
-			case known.Added:
-				weights[i] = 0
-			case known.Weight > 0:
-				weights[i] = uint64(known.Weight)
-			}
-		}
-		sum += weights[i]
-	}
-	left := uint32(control.Whole)
-	for i := range out {
-		if sum > 0 {
-			out[i].Weight = uint32(weights[i] * control.Whole / sum)
-		}
-		left -= out[i].Weight
-	}
-	for i := 0; left > 0; i = (i + 1) % len(out) { // what rounding leaves
-		if weights[i] > 0 || sum == 0 {
+		out[i] = control.FirstRegion{Name: name, Weight: uint32(control.Whole / len(names))}
+		if i < control.Whole%len(names) { // what rounding leaves
 			out[i].Weight++
-			left--
 		}
 	}
 	return out

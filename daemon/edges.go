@@ -14,11 +14,9 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
-	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
-	adminapi "github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/api"
 	"github.com/georld/rld/server/grpchost"
 	"github.com/georld/rld/server/rls"
@@ -157,12 +155,8 @@ func (d *daemon) makeServers(e *edges) {
 	}
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
+		o.Command = d.report.RightsCommand
 		o.InitCluster, o.RecoverCluster, o.Secret = d.report.InitCluster, d.report.RecoverCluster, d.Secret
-	}
-	if d.agent != nil {
-		o.Command = func(c adminapi.Command, name string) (adminapi.CommandAnswer, error) {
-			return report.RightsCommand(d.agent.do, d.Log, c, name)
-		}
 	}
 	if d.strict != nil {
 		o.Layout = d.report.Layout

@@ -65,6 +65,12 @@ func (h *Handle) Begin() bool {
 	return err == nil && a.Cluster.Begun
 }
 
+// HoldsRights reports whether the daemon holds rights, and has opened its
+// journal of strict keys.
+func (h *Handle) HoldsRights() bool {
+	return h.d.agent != nil && h.d.agent.Status().Holds && h.d.strict.acceptor.begun()
+}
+
 // Reload reads the membership keys and the limits again (SIGHUP). It returns
 // when they are in force or refused, which the log reports.
 func (h *Handle) Reload() {

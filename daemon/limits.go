@@ -86,7 +86,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
 		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
 		Alone: c.Region == "", Replicas: len(c.StrictReplicas()),
-		Daemons: len(c.RegionNames()) * len(c.Rights.Daemons), DaemonsOfRegion: len(c.Rights.Daemons),
+		Daemons: len(c.RegionNames()) * len(c.StrictReplicas()), DaemonsOfRegion: len(c.StrictReplicas()),
 	})
 	if err := found.Err(); err != nil {
 		return errors.Join(err, otherFiles(found, &c.Limits))

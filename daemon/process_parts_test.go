@@ -10,6 +10,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
@@ -244,7 +245,7 @@ func (x *processScript) rights() {
 		}
 	}
 	var due []bool
-	a, err := agent.New(x.agentConfig(), agent.Start{First: true})
+	a, err := agent.New(x.agentConfig(), agent.Start{Found: true})
 	x.must(err)
 	l := replica.RightsLoop{Agent: a}
 	for _, at := range []time.Duration{0, 999, 1_000, 1_999, 2_000} {
@@ -255,9 +256,15 @@ func (x *processScript) rights() {
 
 // agentConfig returns the configuration of the agent of us-0.
 func (x *processScript) agentConfig() agent.Config {
-	c := agent.Config{Region: "us", Name: "us-0", Daemons: x.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
+	c := agent.Config{
+		Region: "us", Name: "us-0", Self: rendezvous.Hash("daemon", "us-0"), Generation: rendezvous.Hash("region", "us"),
+		DaemonHorizon: agent.DefaultDaemonHorizon, Horizon: agent.DefaultDaemonHorizon.Milliseconds(),
+	}
+	for _, name := range x.daemons() {
+		c.Founders = append(c.Founders, rendezvous.Hash("daemon", name))
+	}
 	for _, name := range processRegions {
-		c.Regions = append(c.Regions, agent.Region{Name: name})
+		c.Genesis = append(c.Genesis, agent.Region{Name: name, ID: rendezvous.Hash("region", name)})
 	}
 	return c
 }
@@ -265,7 +272,7 @@ func (x *processScript) agentConfig() agent.Config {
 // agent prints the work of a new rights agent, which sends once its record is
 // stored.
 func (x *processScript) agent() {
-	a, err := agent.New(x.agentConfig(), agent.Start{First: true})
+	a, err := agent.New(x.agentConfig(), agent.Start{Found: true})
 	x.must(err)
 	l := replica.RightsLoop{Agent: a}
 	at := x.driver.mono()

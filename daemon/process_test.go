@@ -139,14 +139,11 @@ func (p *localProcess) start() {
 	}, newAcceptorLoop(log), log)
 	storage := replica.Storage{Folder: p.folder, Owner: processOwner, First: first, Fence: p.wall().UnixMilli()}
 	loop := &rightsLoop{log: log, storage: storage, news: make(chan struct{}, 1)}
-	start, found, err := storage.OpenRights()
+	record, found, err := storage.OpenRights()
 	p.script.must(errors.Join(err, found.Fault))
-	c := agent.Config{Region: "us", Name: "us-0", Daemons: p.script.daemons(), DaemonHorizon: agent.DefaultDaemonHorizon}
-	for _, name := range processRegions {
-		c.Regions = append(c.Regions, agent.Region{Name: name})
-	}
-	loop.loop.Agent, err = agent.New(c, start)
+	loop.loop.Agent, err = agent.New(p.script.agentConfig(), agent.Start{Record: record, Found: record == nil})
 	p.script.must(err)
+	loop.loop.Agent.Confirm()
 	nc := node.Default()
 	nc.Region, nc.Name, nc.Owners, nc.Allotments = "us", "us-0", s, loop
 	nc.Gossip.FrameCells = processCells

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -25,62 +25,78 @@ import (
 // rightsLoop runs a replica.RightsLoop with a file on disk, and answers the
 // shards. It is safe for concurrent use. Shards call it while they are locked,
 // so it never locks one while it is locked, and it is not locked while it
-// writes.
+// writes. It has an agent for as long as the record of the control log has the
+// region of the daemon: see follow.
 type rightsLoop struct {
 	log     *slog.Logger
 	storage replica.Storage
-	// open opens the record. fault is why the disk cannot be used now.
-	open func() (a *agent.Agent, fault, err error)
+	config  agent.Config // but for what the record has
+	control *controlLoop // nil in tests with an agent of their own
+	// held reports whether this daemon may state that it holds rights.
+	held func() bool
+	// known is called once when the record is confirmed.
+	known func()
 
 	lock    io.Closer // locks the folder while the process runs, nil while the disk fails
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
 
 	mu   sync.Mutex
-	loop replica.RightsLoop
-	// Without a record the agent holds no rights, and exchanges nothing.
-	unread bool
-	retry  time.Duration // when to open it again
-	set    *rules.Set
-	self   crdt.Incarnation
-	live   []gossip.Peer
+	loop replica.RightsLoop // its Agent is nil without a record
+	// why is why there is no agent.
+	why  epoch.Reason
+	set  *rules.Set
+	self crdt.Incarnation
+	live []gossip.Peer
+
+	// The rest belongs to turn.
+	of        participant
+	followed  control.Version // that the agent has
+	confirmed bool
+	stored    bool          // a record is on disk, and the statement that rights are held is not
+	retry     time.Duration // when to read the file again
+	fault     string        // of the disk, "" while it works
+	proposal  control.Number
+	waits     string // what was logged about a missing agent
 }
 
-// openAgent opens the rights agent of a daemon, none for one that holds no
-// rights.
+// openAgent prepares the rights agent of a daemon, none for one that holds no
+// rights, and locks its folder.
 func (d *daemon) openAgent() error {
 	c := &d.Config
 	if c.Region == "" || c.State.Dir == "" {
 		return nil
 	}
-	f := &rightsLoop{log: d.Log, open: d.openRecord, news: make(chan struct{}, 1)}
-	d.agent = f
-	a, fault, err := d.openRecord()
-	if err == nil && fault != nil {
-		f.unread = true
-		d.Log.Error("the record of rights cannot be read: this daemon holds no rights, and tries again every "+
-			replica.RetryAfter.String()+"; repair the disk", "event", "rights_failed", "error", fault)
-		a, err = agent.New(d.agentConfig(), agent.Start{Generation: 1, Fence: math.MaxInt64 / 2})
+	f := &rightsLoop{
+		log: d.Log, storage: d.storage("rights of a cluster"), news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
+		held:  func() bool { return d.strict == nil || d.strict.acceptor.begun() },
+		known: func() { d.strict.acceptor.with((*replica.AcceptorLoop).ReopenNow); d.strict.acceptor.expedite() },
+		config: agent.Config{
+			Region: c.Region, Name: c.Name, DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
+		},
 	}
-	f.loop.Agent = a
-	return err
+	if c.Rights.DaemonHorizon == 0 {
+		f.config.DaemonHorizon = -1
+	}
+	d.agent = f
+	return f.lockFolder()
 }
 
-// openRecord locks the folder and opens the agent as its record has it.
-func (d *daemon) openRecord() (a *agent.Agent, fault, err error) {
-	f := d.agent
-	f.storage = d.storage("rights of a cluster")
-	if f.lock == nil {
-		// Two processes that went on from one record would use every right
-		// twice.
-		switch f.lock, err = f.storage.Folder.Lock("lock"); {
-		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EIO):
-			return nil, err, nil
-		case err != nil: // another process uses the folder, or it cannot be one
-			return nil, nil, fmt.Errorf("state.dir: %w", err)
-		}
+// lockFolder locks the folder. Two processes that went on from one record would
+// use every right twice.
+func (f *rightsLoop) lockFolder() error {
+	lock, err := f.storage.Folder.Lock("lock")
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EIO):
+		f.log.Error("the folder of this daemon cannot be locked: it holds no rights, and tries again every "+
+			replica.RetryAfter.String()+"; repair the disk", "event", "rights_failed", "error", err)
+		f.fault = err.Error()
+	case err != nil: // another process uses the folder, or it cannot be one
+		return fmt.Errorf("state.dir: %w", err)
+	default:
+		f.lock = lock
 	}
-	return d.newAgent()
+	return nil
 }
 
 // closeState closes the files of the control log, the acceptor and the rights
@@ -97,80 +113,33 @@ func (d *daemon) closeState() {
 	}
 }
 
-// newAgent returns the agent as its record has it, or the fault of the disk.
-func (d *daemon) newAgent() (a *agent.Agent, fault, err error) {
-	start, found, err := d.agent.storage.OpenRights()
-	switch {
-	case err != nil:
-		return nil, nil, fmt.Errorf("state.dir: %w", err)
-	case found.Fault != nil:
-		return nil, found.Fault, nil
-	}
-	if found.Found == replica.Missing {
-		d.Log.Warn("the record of this daemon's rights is missing, and rights.first_start is not set: "+
-			"it holds no rights before the other daemons have admitted it", "file", found.File)
-	}
-	a, err = agent.New(d.agentConfig(), start)
-	return a, nil, err
-}
-
-// agentConfig configures the agent.
-func (d *daemon) agentConfig() agent.Config {
-	c := &d.Config
-	rc := agent.Config{
-		Region: c.Region, Name: c.Name, Daemons: c.Rights.Daemons,
-		DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
-	}
-	if rc.DaemonHorizon == 0 {
-		rc.DaemonHorizon = -1
-	}
-	for _, name := range c.RegionNames() {
-		r := agent.Region{Name: name}
-		for _, known := range c.Regions {
-			if known.Name == name {
-				r.Weight, r.Added = uint64(known.Weight), known.Added
-			}
-		}
-		rc.Regions = append(rc.Regions, r)
-	}
-	return rc
-}
-
-// reopen opens a record again that could not be read, when that is due. It
-// returns when to try again, 0 for never: the record is open.
-func (f *rightsLoop) reopen(at time.Duration) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.unread || at < f.retry {
-		return f.retry
-	}
-	first := f.retry == 0
-	if f.retry = at + replica.RetryAfter; first {
-		return f.retry
-	}
-	a, fault, err := f.open()
-	if fault != nil || err != nil {
-		return f.retry
-	}
-	f.log.Info("the record of rights is read", "event", "rights_reopened")
-	f.unread, f.retry, f.loop.Agent = false, 0, a
-	a.Rules(replica.RightsRules(f.set))
-	a.Peers(at, f.self, f.live)
-	return 0
-}
-
 // with runs do on the machine and publishes the version of the shares.
 func (f *rightsLoop) with(do func(*replica.RightsLoop)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.loop.Agent == nil {
+		return
+	}
+	before := f.loop.Agent.Version()
 	do(&f.loop)
-	f.version.Store(f.loop.Agent.Version())
+	f.version.Add(f.loop.Agent.Version() - before)
 }
 
-// do runs by on the agent and makes the loop take a turn soon.
+// do runs by on the agent, if there is one, and makes the loop take a turn
+// soon.
 func (f *rightsLoop) do(by func(*agent.Agent)) {
 	f.with(func(l *replica.RightsLoop) { by(l.Agent) })
 	notify(f.news)
+}
+
+// read returns what by returns for the agent, and the zero value without one.
+func read[T any](f *rightsLoop, by func(*agent.Agent) T) (out T) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.loop.Agent != nil {
+		out = by(f.loop.Agent)
+	}
+	return out
 }
 
 // run takes turns until ctx ends. send hands a frame to a peer's queue.
@@ -180,9 +149,7 @@ func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnat
 
 // turn does the work that is due, and returns when the next turn is.
 func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
-	if again := f.reopen(at.Mono); again != 0 {
-		return again
-	}
+	again := f.follow(at)
 	now := e.Time(at)
 	due := false
 	f.with(func(l *replica.RightsLoop) { due = l.CountDue(at.Mono) })
@@ -190,18 +157,26 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 	if due {
 		offered = e.Offered()
 	}
-	var ready agent.Ready
+	ready := agent.Ready{Wake: again}
 	f.with(func(l *replica.RightsLoop) {
 		for rule, hits := range offered {
 			l.Agent.Demand(rule, hits)
 		}
 		ready = l.Turn(at.Mono, now)
 	})
-	for f.post(&ready, send); ready.Store != nil; f.post(&ready, send) {
-		err := f.storage.StoreRights(ready.Store)
+	f.post(&ready, send)
+	for ready.Store != nil || f.stored {
+		var err error
+		if !f.stored {
+			err = f.storage.StoreRights(ready.Store)
+		}
+		if f.stored = err == nil && !f.holds(); f.stored {
+			break // until the statement is on disk, too
+		}
 		f.with(func(l *replica.RightsLoop) { ready = l.Stored(at.Mono, err) })
+		f.post(&ready, send)
 	}
-	return ready.Wake
+	return min(ready.Wake, again)
 }
 
 // post sends the messages of a turn, and logs its events.
@@ -215,49 +190,40 @@ func (f *rightsLoop) post(ready *agent.Ready, send func(crdt.Incarnation, []byte
 		}
 		send(m.To, frame)
 	}
+	if ready.Proposal != nil {
+		f.propose(ready.Proposal)
+	}
 	for _, ev := range ready.Events {
-		level := slog.LevelInfo
-		switch ev.Kind {
-		case agent.Refused, agent.StoreFailed, agent.PinsUnfit:
-			level = slog.LevelWarn
-		}
-		logState(f.log, level, "rights: "+ev.Kind.String(), ev.Text, ev.Peer)
+		logState(f.log, logRights(ev.Kind), "rights: "+ev.Kind.String(), ev.Text, ev.Peer)
 	}
 }
 
 // receive handles a message of a peer.
 func (f *rightsLoop) receive(at node.Instant, now int64, m *agent.Message) error {
 	var err error
-	f.do(func(a *agent.Agent) {
-		if !f.unread {
-			err = a.Receive(at.Mono, now, m)
-		}
-	})
+	f.do(func(a *agent.Agent) { err = a.Receive(at.Mono, now, m) })
 	return err
 }
 
 // peers sets the daemons that are live.
 func (f *rightsLoop) peers(at node.Instant, self crdt.Incarnation, peers []gossip.Peer) {
-	f.do(func(a *agent.Agent) {
-		if f.self, f.live = self, peers; !f.unread {
-			a.Peers(at.Mono, self, peers)
-		}
-	})
+	f.mu.Lock()
+	f.self, f.live = self, peers
+	f.mu.Unlock()
+	f.do(func(a *agent.Agent) { a.Peers(at.Mono, self, peers) })
 }
 
 // rules sets the rules in force.
 func (f *rightsLoop) rules(set *rules.Set) {
-	f.do(func(a *agent.Agent) {
-		f.set = set
-		a.Rules(replica.RightsRules(set))
-	})
+	f.mu.Lock()
+	f.set = set
+	f.mu.Unlock()
+	f.do(func(a *agent.Agent) { a.Rules(replica.RightsRules(set)) })
 }
 
 // Left is part of replica.Rights.
 func (f *rightsLoop) Left() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loop.Agent.Left()
+	return !read(f, func(a *agent.Agent) bool { return !a.Left() })
 }
 
 // Stop is part of replica.Rights.
@@ -265,23 +231,22 @@ func (f *rightsLoop) Stop() { f.do((*agent.Agent).Stop) }
 
 // Stopped is part of replica.Rights.
 func (f *rightsLoop) Stopped() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loop.Agent.Stopped()
+	return !read(f, func(a *agent.Agent) bool { return !a.Stopped() })
 }
 
 // Status returns the state of the agent.
 func (f *rightsLoop) Status() agent.Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.loop.Agent == nil {
+		return agent.Status{Reason: f.why, Failing: f.fault}
+	}
 	return f.loop.Agent.Status()
 }
 
 // Weights returns the weights of the regions for a rule.
 func (f *rightsLoop) Weights(rule uint64) []agent.MemberStatus {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loop.Agent.Weights(rule)
+	return read(f, func(a *agent.Agent) []agent.MemberStatus { return a.Weights(rule) })
 }
 
 // Version is part of node.Allotments.
@@ -291,6 +256,9 @@ func (f *rightsLoop) Version() uint64 { return f.version.Load() }
 func (f *rightsLoop) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.loop.Agent == nil {
+		return 0, f.why
+	}
 	return f.loop.Agent.Allotment(rule, total, x, carry, regional)
 }
 
@@ -305,21 +273,20 @@ func (f *rightsLoop) Former(rule, total uint64, x, carry int64, regional bool) (
 func (f *rightsLoop) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.loop.Agent == nil {
+		return 0, f.why
+	}
 	return f.loop.Agent.RegionAllotment(rule, total, x, carry)
 }
 
 // PartOf is part of node.Allotments.
 func (f *rightsLoop) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loop.Agent.PartOf(peer, rule, total, x, carry, regional)
+	return read(f, func(a *agent.Agent) uint64 { return a.PartOf(peer, rule, total, x, carry, regional) })
 }
 
 // RegionPart is part of node.Allotments.
 func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.loop.Agent.RegionPart(region, rule, total, x, carry)
+	return read(f, func(a *agent.Agent) uint64 { return a.RegionPart(region, rule, total, x, carry) })
 }
 
 var (

@@ -2,7 +2,8 @@ package daemon
 
 import (
 	"context"
-	"log/slog"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,128 +12,289 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
-	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/disk"
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/replica"
 )
 
-// agentOf returns a daemon, alone in its region, before it opens its rights
-// agent.
-func agentOf(dir, secret string) *daemon {
-	d := &daemon{Options: Options{Config: config.Default(), Log: slog.New(slog.DiscardHandler), Secret: []byte(secret)}}
-	d.Config.Region, d.Config.Name = "eu", "eu-0"
-	d.Config.Regions = []config.Region{{Name: "eu"}}
-	d.Config.State.Dir, d.Config.Rights.FirstStart, d.Config.Rights.Daemons = dir, true, []string{"eu-0"}
-	return d
+// rightsWorld is a world whose daemons hold rights of the control log.
+type rightsWorld struct {
+	*controlWorld
+	agents map[string]*rightsLoop
 }
 
-// serveAgent lets a rights agent take a turn, and returns its rights of a
-// hundred then.
-func serveAgent(t *testing.T, d *daemon) (uint64, epoch.Reason) {
+func newRightsWorld(t *testing.T, daemons int, regions ...string) *rightsWorld {
 	t.Helper()
-	e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.Config.Region, d.Config.Name)})
-	if err != nil {
-		t.Fatal(err)
+	var founders []string
+	for _, r := range regions {
+		founders = append(founders, r+"-0")
 	}
-	d.agent.turn(e.Now(), e, func(crdt.Incarnation, []byte) bool { return true })
-	x := e.Time(e.Now()).Millis()
-	return d.agent.Allotment(1, 100, x+1000, 0, false)
+	w := &rightsWorld{newControlWorld(t, daemons, founders, regions...), map[string]*rightsLoop{}}
+	log := w.mend
+	w.mend = func(r *resident, cc *clusterConfig) {
+		log(r, cc)
+		storage := cc.control.storage
+		storage.RefuseDamage = false
+		cc.agent = &rightsLoop{
+			log: cc.log, storage: storage, control: cc.control, news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
+			config: agent.Config{Region: r.region, Name: r.name, DaemonHorizon: agent.DefaultDaemonHorizon},
+		}
+		w.agents[r.name] = cc.agent
+	}
+	return w
 }
 
-// TestAgentFile keeps the record of a rights agent, for its daemon alone.
-func TestAgentFile(t *testing.T) {
-	dir := t.TempDir()
-	open := func(secret string, change func(*daemon)) (*daemon, error) {
-		d := agentOf(dir, secret)
-		change(d)
-		err := d.openAgent()
-		t.Cleanup(d.closeState)
-		return d, err
+// start starts a daemon, with an empty disk if the former one is lost.
+func (w *rightsWorld) restart(r *resident, lost bool) {
+	if lost {
+		w.folders[r.name] = &weakFolder{Dir: osdir.Dir(w.t.TempDir())}
 	}
-	unchanged := func(*daemon) {}
-	refused := func(what, want, secret string, change func(*daemon)) {
-		t.Helper()
-		d, err := open(secret, change)
-		d.closeState()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want an error with %q", what, err, want)
+	r.start()
+}
+
+// end ends a daemon.
+func (w *rightsWorld) end(r *resident) {
+	f := w.agents[r.name]
+	w.kill(r)
+	if f.lock != nil {
+		f.lock.Close()
+	}
+}
+
+// held returns the rights of 900 in a window that starts now, of the daemons of
+// some regions, all without any.
+func (w *rightsWorld) held(regions ...string) (sum uint64) {
+	for _, r := range w.alive() {
+		if len(regions) > 0 && !strings.Contains(strings.Join(regions, " "), r.region) {
+			continue
+		}
+		n, _ := w.agents[r.name].Allotment(1, 900, r.engine.Time(r.engine.Now()).Millis(), 0, false)
+		sum += n
+	}
+	return sum
+}
+
+// submit has a daemon submit a command, and waits for its outcome.
+func (w *rightsWorld) submit(name string, c control.Change) error {
+	w.t.Helper()
+	var id control.Number
+	err := errors.New("closed")
+	w.loops[name].Do(func(n *control.Node) { id, err = n.Submit(control.Request{Author: "test", Change: c}) })
+	if err != nil {
+		return err
+	}
+	var o *control.Outcome
+	w.within(20*time.Second, "an outcome", func() bool { o = w.state(name).Record.Outcome(id); return o != nil })
+	if o.Refused != "" {
+		return errors.New(o.Refused)
+	}
+	return nil
+}
+
+// all reports whether nothing of the rights is unused, but for rounding.
+func (w *rightsWorld) all() bool { return w.held() >= 895 }
+
+// dump logs why daemons hold nothing.
+func (w *rightsWorld) dump() {
+	for _, r := range w.alive() {
+		w.t.Logf("%s: %+v", r.name, w.agents[r.name].Status())
+	}
+}
+
+func (w *rightsWorld) soon(atMost time.Duration, what string, ok func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(atMost); !ok(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.dump()
+			w.t.Fatalf("not within %v: %s", atMost, what)
+		}
+		if n := w.held(); n > 900 {
+			w.dump()
+			w.t.Fatalf("%d of 900 held", n)
 		}
 	}
+}
 
-	d, err := open("one", unchanged)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, why := serveAgent(t, d); n != 100 {
-		t.Errorf("a first start alone holds %d of 100: %v", n, why)
-	}
-	refused("a folder in use", "another process uses", "one", unchanged)
-	d.closeState()
+// TestRightsOfACluster: nobody holds rights before the cluster begins, and all
+// of them afterwards. A daemon whose disk is lost joins anew. A region whose
+// disks are all lost is removed, and added again with its empty disks.
+func TestRightsOfACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 3, "ap", "eu", "us")
+		w.start()
+		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 8) && w.met("eu-0", 8) && w.met("ap-0", 8) })
+		if n, why := w.agents["us-0"].Allotment(1, 900, time.Now().UnixMilli(), 0, false); n != 0 || why != epoch.ReasonNoCluster {
+			t.Errorf("%d held before the cluster began: %v", n, why)
+		}
+		w.init("us-0", "ap", "eu", "us")
+		w.soon(20*time.Second, "all is held", w.all)
 
-	refused("another cluster's file", "cluster", "other", unchanged)
-	refused("another daemon's file", "eu-1", "one", func(d *daemon) { d.Config.Name = "eu-1" })
+		lost := w.find("us-1")
+		id := w.state("us-1").Status.ID
+		w.end(lost)
+		w.restart(lost, true)
+		w.soon(60*time.Second, "a daemon without its disk joins", func() bool {
+			return w.all() && len(w.agents["us-1"].Status().Daemons) > 0 && w.agents["us-1"].Status().Holds
+		})
+		if w.state("us-1").Status.ID == id {
+			t.Error("a daemon without its disk has its former id")
+		}
 
-	file := filepath.Join(dir, replica.RightsFile)
-	good, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for what, data := range map[string][]byte{
-		"truncated": good[:len(good)-3], "empty": nil, "damaged": append([]byte(strings.Repeat("x", 40)), good[40:]...),
-	} {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
+		for _, name := range []string{"eu-0", "eu-1", "eu-2"} {
+			w.end(w.find(name))
+		}
+		time.Sleep(2 * time.Minute) // the log replaces no voter of the region
+		remove := control.Change{Region: &control.RegionChange{Op: control.RemoveRegion, Name: "eu", Stopped: true}}
+		if err := w.submit("us-0", remove); err != nil {
 			t.Fatal(err)
 		}
-		refused("a "+what+" file", replica.RightsFile, "one", unchanged)
-	}
-
-	// The rest of a write that was cut short does not matter.
-	if err := os.WriteFile(file, good, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file+".new", good[:10], 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if d, err = open("one", unchanged); err != nil {
-		t.Fatal(err)
-	}
-	d.closeState()
-
-	// Without the file, and without rights.first_start, it holds nothing.
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if d, err = open("one", func(d *daemon) { d.Config.Rights.FirstStart = false }); err != nil {
-		t.Fatal(err)
-	}
-	if n, why := serveAgent(t, d); n != 0 {
-		t.Errorf("a daemon that lost its file holds %d of 100: %v", n, why)
-	}
+		w.soon(30*time.Second, "the others hold all", w.all)
+		for _, name := range []string{"eu-0", "eu-1", "eu-2"} {
+			w.restart(w.find(name), true)
+		}
+		time.Sleep(20 * time.Second)
+		if n := w.held("eu"); n != 0 || !w.all() {
+			w.dump()
+			t.Errorf("a region that was removed holds %d, all hold %d", n, w.held())
+		}
+		if err := w.submit("us-0", control.Change{Region: &control.RegionChange{Op: control.AddRegion, Name: "eu", Weight: 400_000}}); err != nil {
+			t.Fatal(err)
+		}
+		w.soon(30*time.Second, "the region holds its share", func() bool { return w.held("eu") >= 357 && w.all() })
+	})
 }
 
-// TestFence: a daemon without its record uses no window that another clock may
-// have shown to its former run.
-func TestFence(t *testing.T) {
-	d := agentOf(t.TempDir(), "one")
-	at := time.UnixMilli(1_767_225_600_000)
-	d.Wall = func() time.Time { return at }
-	d.Config.Clock.MaxOffset = 250 * time.Millisecond
-	if got, want := d.storage("rights").Fence, at.UnixMilli()+500; got != want {
-		t.Errorf("fence %d, want %d", got, want)
-	}
+// TestRightsAfterRestarts: daemons go on with their records. One whose record
+// is lost, but not its control log, has a new id; that of a former id is kept.
+func TestRightsAfterRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 1, "ap", "eu", "us")
+		w.start()
+		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("eu-0", 2) })
+		w.init("us-0", "ap", "eu", "us")
+		w.soon(20*time.Second, "all is held", w.all)
+		id := w.state("us-0").Status.ID
+		us := w.find("us-0")
+		w.end(us)
+		w.restart(us, false)
+		w.soon(20*time.Second, "all is held after a restart", w.all)
+		if w.state("us-0").Status.ID != id {
+			t.Error("a restart gives a daemon another id")
+		}
+
+		w.end(us)
+		folder := string(w.folders["us-0"].Dir)
+		if err := os.Remove(filepath.Join(folder, replica.RightsFile)); err != nil {
+			t.Fatal(err)
+		}
+		w.restart(us, false)
+		w.soon(20*time.Second, "another id", func() bool { return w.state("us-0").Status.ID != id })
+		time.Sleep(20 * time.Second)
+		if n := w.held("us"); n != 0 {
+			w.dump()
+			t.Errorf("a daemon whose record is lost holds %d", n)
+		}
+		if r := w.state("eu-0").Record; r.DeadID(id) == nil {
+			t.Error("the former id is not dead")
+		}
+
+		w.loops["us-0"].Do(func(n *control.Node) { control.RightsOf(n).Renew("as the test says") })
+		w.soon(20*time.Second, "the former record is moved aside", func() bool {
+			all, err := os.ReadDir(filepath.Join(folder, "state.former"))
+			return err == nil && len(all) == 1
+		})
+	})
 }
 
-// TestAgentFolder refuses a folder that cannot be written at the start.
+// TestFormerStates keeps the latest ones.
+func TestFormerStates(t *testing.T) {
+	w := &rightsWorld{}
+	folder := osdir.Dir(t.TempDir())
+	f := &rightsLoop{log: (&world{}).discard(), storage: replica.Storage{Folder: folder}}
+	for i := range keptFormer + 3 {
+		if err := os.WriteFile(folder.Path(replica.RightsFile), fmt.Append(nil, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.moveAside(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := os.ReadDir(folder.Path("state.former"))
+	if err != nil || len(all) != keptFormer || all[keptFormer-1].Name() != "000007" {
+		t.Fatalf("%v, %v: want the latest %d", all, err, keptFormer)
+	}
+	if last, err := os.ReadFile(filepath.Join(folder.Path("state.former"), "000007", replica.RightsFile)); err != nil || string(last) != "6" {
+		t.Errorf("%q, %v", last, err)
+	}
+	_ = w
+}
+
+// TestDamagedRecord: a daemon with a damaged record holds nothing, and tries
+// again.
+func TestDamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 1, "us")
+		w.start()
+		time.Sleep(5 * time.Second)
+		w.init("us-0", "us")
+		w.soon(20*time.Second, "all is held", w.all)
+		us := w.find("us-0")
+		w.end(us)
+		file := w.folders["us-0"].Path(replica.RightsFile)
+		good, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, good[:len(good)-3], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.restart(us, false)
+		time.Sleep(15 * time.Second)
+		if s := w.agents["us-0"].Status(); w.held() != 0 || !strings.Contains(s.Failing, replica.RightsFile) {
+			t.Errorf("%d held with a damaged record: %+v", w.held(), s)
+		}
+		if err := os.WriteFile(file, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.soon(replica.RetryAfter+10*time.Second, "all is held with the record", w.all)
+	})
+}
+
+// TestAgentFolder refuses a folder that cannot be written at the start, and one
+// that another process uses.
 func TestAgentFolder(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := agentOf(filepath.Join(file, "folder"), "one")
-	if err := Run(context.Background(), Options{Config: d.Config, Secret: d.Secret}); err == nil ||
-		!strings.Contains(err.Error(), "state.dir") {
+	c := config.Default()
+	c.Region, c.Name, c.State.Dir = "eu", "eu-0", filepath.Join(file, "folder")
+	if err := Run(context.Background(), Options{Config: c, Secret: []byte("one")}); err == nil || !strings.Contains(err.Error(), "state.dir") {
 		t.Errorf("%v, want an error that names state.dir", err)
+	}
+	first := &rightsLoop{log: (&world{}).discard(), storage: replica.Storage{Folder: osdir.Dir(t.TempDir())}}
+	second := &rightsLoop{log: first.log, storage: first.storage}
+	if err := first.lockFolder(); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.lockFolder(); !errors.Is(err, disk.ErrInUse) {
+		t.Errorf("%v: want that another process uses the folder", err)
+	}
+	first.lock.Close()
+}
+
+// TestFence: an acceptor without its journal begins with a number that no clock
+// showed to its former run.
+func TestFence(t *testing.T) {
+	at := time.UnixMilli(1_767_225_600_000)
+	d := &daemon{Options: Options{Config: config.Default(), Wall: func() time.Time { return at }}}
+	d.Config.Clock.MaxOffset = 250 * time.Millisecond
+	if got, want := d.storage("strict").Fence, at.UnixMilli()+500; got != want {
+		t.Errorf("fence %d, want %d", got, want)
 	}
 }
 
@@ -140,66 +302,4 @@ func testNode(region, name string) node.Config {
 	c := node.Default()
 	c.Region, c.Name = region, name
 	return c
-}
-
-// TestAgentOnFailingDisk starts a daemon whose record cannot be read. It holds
-// no rights and changes nothing, and goes on with the record as soon as that
-// can be read.
-func TestAgentOnFailingDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		d := agentOf(dir, "one")
-		if err := d.openAgent(); err != nil {
-			t.Fatal(err)
-		}
-		serveAgent(t, d)
-		member := d.agent.Status().Daemons
-		d.closeState()
-
-		file := filepath.Join(dir, replica.RightsFile)
-		if err := os.Rename(file, file+".away"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Mkdir(file, 0o700); err != nil { // it cannot be read
-			t.Fatal(err)
-		}
-		d = agentOf(dir, "one")
-		if err := d.openAgent(); err != nil {
-			t.Fatal(err)
-		}
-		defer d.closeState()
-		e, err := NewEngine(EngineConfig{MaxKeys: 100, Node: testNode(d.Config.Region, d.Config.Name)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.agent.rules(e.Rules())
-		turn := func() {
-			wake := d.agent.turn(e.Now(), e, func(crdt.Incarnation, []byte) bool { return true })
-			if wake <= e.Now().Mono {
-				t.Errorf("wakes at %v, now is %v", wake, e.Now().Mono)
-			}
-		}
-		for range 4 {
-			turn()
-			x := e.Time(e.Now()).Millis()
-			if n, _ := d.agent.Allotment(1, 100, x+1000, 0, false); n != 0 || !d.agent.unread {
-				t.Errorf("a daemon without its record holds %d of 100", n)
-			}
-			time.Sleep(replica.RetryAfter)
-		}
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(file+".away", file); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(replica.RetryAfter)
-		turn()
-		if got := d.agent.Status().Daemons; d.agent.unread || len(got) == 0 || len(got[0].Members) != len(member[0].Members) {
-			t.Errorf("with its record again: unread %v, daemons %+v, want %+v", d.agent.unread, got, member)
-		}
-		if again := agentOf(dir, "one"); again.openAgent() == nil {
-			t.Error("a second daemon uses the folder")
-		}
-	})
 }

@@ -154,14 +154,14 @@ func (d *daemon) build() error {
 	if err := d.limits.loadFirst(d.LimitsFrom); err != nil {
 		return err
 	}
-	if err := d.openAcceptor(); err != nil {
-		return err
-	}
 	if err := d.openControl(); err != nil || d.control == nil {
 		return err
 	}
 	d.report.Control = d.control
-	return nil
+	if d.agent != nil {
+		d.agent.control = d.control
+	}
+	return d.openAcceptor()
 }
 
 // newMonitor returns the overage monitor of a daemon. agent may be nil.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/internal/await"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
@@ -35,7 +36,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		c := testConfig(t, limits)
 		c.Region, c.Name = "us", name
 		c.Peer.Addr, c.Swim.Addr, c.Swim.Seeds = "127.0.0.1:0", "127.0.0.1:0", seeds
-		c.State.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, names
+		c.State.Dir, c.Strict.Replicas, c.Cluster.Founders = t.TempDir(), names, names[:1]
 		c.Strict.ForwardTimeout = 5 * time.Second // the most: the machine may be busy
 		r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
 		r.daemon = &daemon{Options: Options{
@@ -61,6 +62,20 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		seeds = append(seeds, r.cluster.swim.Addr())
 		all = append(all, r)
 	}
+	await.True(t, "all know each other", func() bool {
+		met := 0
+		for _, p := range all[0].control.State().Status.Peers {
+			if p.Age >= 0 {
+				met++
+			}
+		}
+		return met == len(names)-1
+	})
+	all[0].control.Do(func(n *control.Node) {
+		if err := n.Init(firstRegions(&all[0].Config)); err != nil {
+			t.Error(err)
+		}
+	})
 	await.True(t, "all know each other and vote", func() bool {
 		for _, r := range all {
 			if len(r.cluster.all()) != len(names) || !r.strict.acceptor.status().Voting || len(r.engine.Links(r.engine.Now())) != len(names)-1 {
@@ -233,7 +248,7 @@ func TestStrictBadJournal(t *testing.T) {
 	c := testConfig(t, strictLimits)
 	c.Region, c.Name = "us", "us-0"
 	c.Peer.Addr, c.Swim.Addr = "127.0.0.1:0", "127.0.0.1:0"
-	c.State.Dir, c.Rights.FirstStart, c.Rights.Daemons = t.TempDir(), true, []string{"us-0"}
+	c.State.Dir, c.Strict.Replicas = t.TempDir(), []string{"us-0"}
 	start := func(secret string) (*daemon, string, error) {
 		var log bytes.Buffer
 		d := &daemon{Options: Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, Secret: []byte(secret)}}

@@ -70,9 +70,9 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 				cfg.Swim.Seeds = append(cfg.Swim.Seeds, at(r, i, swimPort))
 			}
 			cfg.GRPC.Addr, cfg.HTTP.Addr, cfg.Admin.Addr = at(r, n, grpcPort), at(r, n, httpPort), at(r, n, adminPort)
-			cfg.State.Dir, cfg.Rights.FirstStart = filepath.Join(limits.folder(), cfg.Name), true
-			for i := range o.Daemons {
-				cfg.Rights.Daemons = append(cfg.Rights.Daemons, daemonName(name, i))
+			cfg.State.Dir = filepath.Join(limits.folder(), cfg.Name)
+			for i := range voters(o.Daemons) {
+				cfg.Strict.Replicas = append(cfg.Strict.Replicas, daemonName(name, i))
 			}
 			if r == 0 && n == 0 {
 				given(&cfg.GRPC.Addr, o.GRPC)
@@ -89,6 +89,9 @@ func newCluster(o *Options, wan *WAN, limits *limitsFile) (*cluster, error) {
 	}
 	return c, nil
 }
+
+// voters returns how many strict voters a region of n daemons has.
+func voters(n int) int { return min(n, 3) }
 
 // valid validates settings whose secret is in memory and in no file.
 func valid(cfg config.Config) error {
@@ -139,8 +142,17 @@ func (c *cluster) start() error {
 // beginEvery is the time between two requests to begin the cluster.
 const beginEvery = 500 * time.Millisecond
 
-// begin begins the control log of the cluster, at the first daemon. Nothing of
-// the demo waits for it.
+// holds reports whether all daemons that run hold rights.
+func (c *cluster) holds() bool {
+	for _, r := range c.live() {
+		if !r.handle.HoldsRights() {
+			return false
+		}
+	}
+	return true
+}
+
+// begin begins the cluster, at the first daemon.
 func (c *cluster) begin(ctx context.Context) {
 	for ctx.Err() == nil {
 		if r := c.all[0].live(); r != nil && r.handle.Begin() {

@@ -60,12 +60,12 @@ func Run(ctx context.Context, o Options) error {
 		return errors.Join(err, s.cluster.stop())
 	}
 	s.show(func(v view) { v.banner(s.banner()) })
-	if formed := s.form(ctx); formed > 0 {
-		s.note(fmt.Sprintf("all daemons know each other after %.1f s; the clients begin", formed.Seconds()))
-	}
 	beginning, stopBeginning := context.WithCancel(ctx)
 	var begin sync.WaitGroup
 	begin.Go(func() { s.cluster.begin(beginning) })
+	if formed := s.form(ctx); formed > 0 {
+		s.note(fmt.Sprintf("all daemons know each other and hold rights after %.1f s; the clients begin", formed.Seconds()))
+	}
 	s.play(ctx)
 	stopBeginning()
 	begin.Wait()
@@ -98,18 +98,18 @@ func newShow(o *Options, all []Rule, folder string) (*show, error) {
 
 // The times of a demo.
 const (
-	formLimit  = 10 * time.Second // for all daemons to know each other
+	formLimit  = 15 * time.Second // for all daemons to know each other and hold rights
 	formLook   = 20 * time.Millisecond
 	showEvery  = time.Second // between two reports
 	tableEvery = 500 * time.Millisecond
 )
 
-// form waits until all daemons know each other and returns how long it took,
-// 0 when they did not in time: it is to be seen then.
+// form waits until all daemons know each other and hold rights, and returns how
+// long it took, 0 when they did not in time: it is to be seen then.
 func (s *show) form(ctx context.Context) time.Duration {
 	began := time.Now()
 	for ctx.Err() == nil && time.Since(began) < formLimit {
-		if d, views := s.cluster.members(); views && d.Ready == d.Up && d.SeeLeast == d.Up {
+		if d, views := s.cluster.members(); views && d.Ready == d.Up && d.SeeLeast == d.Up && s.cluster.holds() {
 			return time.Since(began)
 		}
 		pause(ctx, formLook)

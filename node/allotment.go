@@ -70,31 +70,39 @@ type cached struct {
 	window    int64
 	version   uint64
 	allotment quota.Allotment
+	why       epoch.Reason
 }
 
 // allotment returns the allotment of this daemon in the window of now, without
 // transfers.
 func (g *rightsGate) allotment(in *ruleset, r *rules.Rule, now int64) quota.Allotment {
-	f := quota.Of(r.Limit)
+	a, _ := g.explained(in, r, now)
+	return a
+}
+
+// explained is allotment with the reason.
+func (g *rightsGate) explained(in *ruleset, r *rules.Rule, now int64) (quota.Allotment, epoch.Reason) {
 	if g.closed {
-		return quota.Allotment{}
+		return quota.Allotment{}, epoch.ReasonStopped
 	}
+	f := quota.Of(r.Limit)
 	x, carry := f.RightsWindow(now)
 	i, version := in.index(r), g.source.Version()
 	if i >= 0 {
 		if c := &g.cached[i]; c.limit == r.Limit && c.window == x && c.version == version {
-			return c.allotment
+			return c.allotment, c.why
 		}
 	}
 	a := f.AllRights()
-	a.Amount, _ = g.part(r, a.Amount, x, carry)
+	var why epoch.Reason
+	a.Amount, why = g.part(r, a.Amount, x, carry)
 	if a.Rate > 0 {
 		a.Rate, _ = g.part(r, a.Rate, x, carry)
 	}
 	if i >= 0 {
-		g.cached[i] = cached{r.Limit, x, version, a}
+		g.cached[i] = cached{r.Limit, x, version, a, why}
 	}
-	return a
+	return a, why
 }
 
 // part returns the part of a rule's total that this daemon holds in the

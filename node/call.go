@@ -153,6 +153,9 @@ const (
 	// lost its file, was retired, or receives from too few daemons of its
 	// region.
 	NoRights
+	// NoCluster: likewise, since the cluster has not begun, or it has not the
+	// region of the daemon.
+	NoCluster
 	// OwnerUnreachable: the owner of a strict key did not answer in time, is
 	// not live, or has too few strict voters. on_failure decided.
 	OwnerUnreachable
@@ -163,11 +166,11 @@ const (
 	degradedKinds = iota
 )
 
-var degradedNames = []string{"", "keys_full", "cells_full", "clock_off", "no_rights", "owner_unreachable", "circuit_breaker_open"}
+var degradedNames = []string{"", "keys_full", "cells_full", "clock_off", "no_rights", "no_cluster", "owner_unreachable", "circuit_breaker_open"}
 
 // DegradedReasons returns the reasons, without NotDegraded.
 func DegradedReasons() []Degraded {
-	return []Degraded{KeysFull, CellsFull, ClockOff, NoRights, OwnerUnreachable, CircuitOpen}
+	return []Degraded{KeysFull, CellsFull, ClockOff, NoRights, NoCluster, OwnerUnreachable, CircuitOpen}
 }
 
 // String returns the name for metrics and answers, "" for none.

@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
@@ -140,8 +141,10 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	}
 	if st.probed.bounded && !n.allow(h, st, used, now) {
 		st.Gate |= RightsGate
-		if st.Degraded == NotDegraded && h.Limit.Total() > 0 && n.gate.allotment(&n.rules, h.Rule, now).Amount == 0 {
-			st.Degraded = NoRights
+		if a, why := n.gate.explained(&n.rules, h.Rule, now); st.Degraded == NotDegraded && h.Limit.Total() > 0 && a.Amount == 0 {
+			if st.Degraded = NoRights; why == epoch.ReasonNoCluster {
+				st.Degraded = NoCluster
+			}
 		}
 	}
 	st.Over = st.Gate != NoGate

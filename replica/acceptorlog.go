@@ -84,6 +84,8 @@ func (s *Storage) startEmpty(r *Recovery) (quorum.Start, error) {
 	switch kept := err == nil; {
 	case !kept && !errors.Is(err, fs.ErrNotExist):
 		return quorum.Start{}, err
+	case s.Unknown != nil:
+		return quorum.Start{}, s.Unknown
 	case s.First && !kept:
 		r.Found = NeverRan
 		return quorum.Start{First: true}, nil

@@ -66,6 +66,13 @@ func (l *AcceptorLoop) ReopenDue(at time.Duration) bool {
 	return true
 }
 
+// ReopenNow makes a log that has failed due to be opened again.
+func (l *AcceptorLoop) ReopenNow() {
+	if l.Acceptor.Failing() {
+		l.retry = 1
+	}
+}
+
 // Reopened goes on with the acceptor that was recovered from the log: it has
 // what this one had stored when the log failed.
 func (l *AcceptorLoop) Reopened(at time.Duration, again *AcceptorLoop) {

@@ -423,12 +423,11 @@ func TestAcceptorStoresBeforeItSends(t *testing.T) {
 // record of them is stored, and not when that fails.
 func TestRightsAreStoredBeforeTheyAreUsed(t *testing.T) {
 	agentOf := func() *RightsLoop {
-		a, err := agent.New(agent.Config{
-			Region: "us", Name: "us-0", Daemons: []string{"us-0"}, Regions: []agent.Region{{Name: "us"}},
-		}, agent.Start{First: true})
+		a, err := agent.New(aloneConfig(), agent.Start{Found: true})
 		if err != nil {
 			t.Fatal(err)
 		}
+		a.Confirm()
 		a.Peers(0, 1, []gossip.Peer{{ID: 1, Name: "us-0", Region: "us", Ready: true}})
 		return &RightsLoop{Agent: a}
 	}

@@ -23,8 +23,11 @@ const (
 type Storage struct {
 	Folder disk.Folder
 	Owner  journal.Owner
-	// First is the operator's statement that the daemon never ran before.
-	First bool
+	// First states that the daemon never stored anything here before. Unknown
+	// is why that is not known yet, nil if it is: an acceptor without its
+	// journal cannot start then.
+	First   bool
+	Unknown error
 	// Fence is an instant that the clock of the daemon has never shown yet, in
 	// Unix milliseconds: its clock plus the most that it may have been ahead.
 	// It is the new store number of a daemon without its files.
@@ -65,28 +68,26 @@ const (
 	Damaged
 )
 
-// OpenRights reads the record of the rights agent. It refuses a damaged record,
-// and that of another daemon. If the disk fails, Recovery has the Fault, and
-// the agent cannot start: the driver calls it again later.
-func (s *Storage) OpenRights() (agent.Start, Recovery, error) {
+// OpenRights reads the record of the rights agent, nil for a Missing file. It
+// refuses a damaged record, and that of another daemon. If the disk fails,
+// Recovery has the Fault, and the agent cannot start: the driver calls it again
+// later.
+func (s *Storage) OpenRights() (*agent.Stored, Recovery, error) {
 	r := Recovery{File: s.Folder.Path(RightsFile)}
 	data, err := s.Folder.ReadFile(RightsFile)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && s.First:
-		r.Found = NeverRan
-		return agent.Start{First: true}, r, nil
 	case errors.Is(err, fs.ErrNotExist):
 		r.Found = Missing
-		return agent.Start{Generation: uint64(s.Fence), Fence: s.Fence}, r, nil
+		return nil, r, nil
 	case err != nil:
 		r.Fault = err
-		return agent.Start{}, r, nil
+		return nil, r, nil
 	}
 	stored, err := wire.DecodeStored(data, s.Owner.Cluster, s.Owner.Name)
 	if err != nil {
-		return agent.Start{}, r, fmt.Errorf("%s: %w", r.File, err)
+		return nil, r, fmt.Errorf("%s: %w", r.File, err)
 	}
-	return agent.Start{Record: stored}, r, nil
+	return stored, r, nil
 }
 
 // StoreRights replaces the record of the rights agent. When it returns without

@@ -210,22 +210,21 @@ func TestRewriteBesideALayoutChange(t *testing.T) {
 	}
 }
 
-// TestRecoveryOfRights starts an agent for the first time only if it never ran
-// before. One that lost its record is fenced.
+// aloneConfig is that of the only daemon of the only region.
+func aloneConfig() agent.Config {
+	return agent.Config{
+		Region: "us", Name: "us-0", Self: 1, Generation: 2, Genesis: []agent.Region{{Name: "us", ID: 2}}, Founders: []uint64{1},
+	}
+}
+
+// TestRecoveryOfRights finds no record before the first one is stored.
 func TestRecoveryOfRights(t *testing.T) {
 	x := newStorage(t)
-	start, found, err := x.OpenRights()
-	if err != nil || found.Found != NeverRan || !start.First {
-		t.Fatalf("%+v, %+v, %v", start, found, err)
+	record, found, err := x.OpenRights()
+	if err != nil || found.Found != Missing || record != nil {
+		t.Fatalf("%+v, %+v, %v", record, found, err)
 	}
-	x.First = false
-	start, found, err = x.OpenRights()
-	if err != nil || found.Found != Missing || start != (agent.Start{Generation: uint64(x.Fence), Fence: x.Fence}) {
-		t.Fatalf("%+v, %+v, %v", start, found, err)
-	}
-	a, err := agent.New(agent.Config{
-		Region: "us", Name: "us-0", Daemons: []string{"us-0"}, Regions: []agent.Region{{Name: "us"}},
-	}, agent.Start{First: true})
+	a, err := agent.New(aloneConfig(), agent.Start{Found: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,8 +234,8 @@ func TestRecoveryOfRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.end()
-	if start, found, err = x.OpenRights(); err != nil || found.Found != Intact || start.Record == nil {
-		t.Errorf("%+v, %+v, %v", start, found, err)
+	if record, found, err = x.OpenRights(); err != nil || found.Found != Intact || record == nil {
+		t.Errorf("%+v, %+v, %v", record, found, err)
 	}
 }
 

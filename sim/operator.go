@@ -109,6 +109,10 @@ type command struct {
 	attempts int
 }
 
+// errNoLog is the result of commands about rights in runs without a control
+// log.
+var errNoLog = errors.New("no control log")
+
 // The operator gives a command again after commandEvery, maxAttempts times in
 // all.
 const (
@@ -156,7 +160,7 @@ func (a *faults) retire(w *World, f *Fault, i int) {
 				a.crash(w, f, d)
 			}
 			a.order(w, &command{
-				give:     func(to *agent.Agent) error { return to.RetireDaemon(d.Name) },
+				give:     func(*agent.Agent) error { return errNoLog },
 				at:       func(o *Daemon) bool { return o.Region == d.Region && slices.Contains(a.active, i) },
 				accepted: func() { d.retired = true },
 			})
@@ -168,7 +172,7 @@ func (a *faults) retire(w *World, f *Fault, i int) {
 			a.crash(w, f, d)
 		}
 		a.order(w, &command{
-			give: func(to *agent.Agent) error { return to.RetireRegion(w.regions[region]) },
+			give: func(*agent.Agent) error { return errNoLog },
 			at:   func(o *Daemon) bool { return o.RegionIndex != region && slices.Contains(a.active, i) },
 			accepted: func() {
 				for _, d := range w.local[region] {
@@ -200,7 +204,7 @@ func (a *faults) unretire(w *World, f *Fault, i int) {
 		}
 		if was && f.Kind != KeptRecord {
 			a.order(w, &command{
-				give:     func(to *agent.Agent) error { return to.ReturnRegion(w.regions[region]) },
+				give:     func(*agent.Agent) error { return errNoLog },
 				at:       func(o *Daemon) bool { return o.RegionIndex != region },
 				accepted: func() {},
 			})

@@ -47,7 +47,7 @@ var badHeaders = []func(m *agent.Message){
 	func(m *agent.Message) { m.To++ },
 	func(m *agent.Message) { m.Name = "" },
 	func(m *agent.Message) { m.Region = "nowhere" },
-	func(m *agent.Message) { m.Member, m.Fence = m.Member+1, 0 },
+	func(m *agent.Message) { m.Member = 0 },
 	func(m *agent.Message) { m.Genesis[0]++ },
 	func(m *agent.Message) { m.HasVotes = []uint64{2, 1} },
 	func(m *agent.Message) { m.Regions.Has = []uint64{2, 1} },

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	epochs "github.com/georld/rld/quota/epoch"
@@ -36,18 +37,23 @@ func (c *Config) agentOf(region int, name string) agent.Config {
 		Region: c.Regions[region].Name, Name: name, Period: r.Period,
 		DaemonHorizon: r.DaemonHorizon, Interval: r.Interval, WANInterval: r.WANInterval, Ahead: r.Ahead,
 	}
+	out.Self, out.Generation, out.Cluster = participant("daemon", name), participant("region", out.Region), cluster
+	out.Horizon = max(r.DaemonHorizon, 0).Milliseconds()
 	for i, region := range c.Regions {
 		weight := uint64(0) // as much as all others
 		if i < len(r.Weights) && c.Policy != Static {
 			weight = r.Weights[i]
 		}
-		out.Regions = append(out.Regions, agent.Region{Name: region.Name, Weight: weight})
+		out.Genesis = append(out.Genesis, agent.Region{Name: region.Name, ID: participant("region", region.Name), Weight: weight})
 	}
 	for i := range c.Regions[region].Daemons {
-		out.Daemons = append(out.Daemons, daemonName(c.Regions[region].Name, i))
+		out.Founders = append(out.Founders, participant("daemon", daemonName(c.Regions[region].Name, i)))
 	}
 	return out
 }
+
+// participant returns a region or a daemon as a participant of epochs.
+func participant(kind, name string) uint64 { return rendezvous.Hash(kind, name) | 1 }
 
 // validateRights returns an error for a bad configuration of rights.
 func (c *Config) validateRights() error {
@@ -71,18 +77,27 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 	if !w.rights {
 		return nil, nil
 	}
-	start, found, err := d.storage.OpenRights()
+	record, found, err := d.storage.OpenRights()
 	if err = errors.Join(err, found.Fault); err != nil {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	w.opened(d, found.File, nil)
-	if found.Found == replica.Missing {
+	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
+	start := agent.Start{Record: record}
+	switch {
+	case record != nil:
+		cfg.Self = record.Local.Owner
+	case d.storage.First:
+		start.Found = slices.Contains(cfg.Founders, cfg.Self)
+	default: // another participant
 		d.unrecorded++
+		cfg.Self = rendezvous.Mix(cfg.Self+uint64(d.storage.Fence)) | 1
 	}
-	a, err := agent.New(w.cfg.agentOf(d.RegionIndex, d.Name), start)
+	a, err := agent.New(cfg, start)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
+	a.Confirm()
 	d.agent = &replica.RightsLoop{Agent: a}
 	return &tappedAllotments{w.steps.allotments(d, a), w, d, len(w.membership.all)}, nil
 }
@@ -129,6 +144,9 @@ func (d *Daemon) turnAgent(w *World) {
 func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	if r.Store != nil {
 		w.steps.writeRecord(d, r.Store)
+	}
+	if r.Proposal != nil {
+		d.agent.Agent.Regions(w.cfg.agentOf(d.RegionIndex, d.Name).Genesis, []epochs.Epoch{*r.Proposal})
 	}
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++

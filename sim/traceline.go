@@ -302,8 +302,8 @@ func (l *lines) frameText(frame []byte) string {
 		if err != nil {
 			return "kind=unreadable"
 		}
-		fmt.Fprintf(&b, "kind=rights ready=%t epochs=%d acks=%d votes=%d demand=%d fence=%d", m.Ready,
-			len(m.Regions.Epochs)+len(m.Daemons.Epochs), len(m.Regions.Acks)+len(m.Daemons.Acks), len(m.Votes), len(m.Demand), m.Fence)
+		fmt.Fprintf(&b, "kind=rights ready=%t epochs=%d acks=%d votes=%d demand=%d", m.Ready,
+			len(m.Regions.Epochs)+len(m.Daemons.Epochs), len(m.Regions.Acks)+len(m.Daemons.Acks), len(m.Votes), len(m.Demand))
 		if m.Extension != nil {
 			b.WriteString(" extension")
 		}

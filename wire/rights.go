@@ -51,7 +51,7 @@ func DecodeRights(frame []byte) (*agent.Message, error) {
 func rightsFrame(m *agent.Message) *rldv1.RightsFrame {
 	f := &rldv1.RightsFrame{
 		From: uint64(m.From), To: uint64(m.To), Region: m.Region, Name: m.Name,
-		Stamp: uint64(m.Stamp), Member: m.Member, FenceMs: m.Fence, Genesis: m.Genesis[:],
+		Stamp: uint64(m.Stamp), Member: m.Member, Genesis: m.Genesis[:],
 		Ready: m.Ready, Leaving: m.Leaving, Regions: rightsSection(&m.Regions), HasVotes: m.HasVotes,
 		Period: m.Period, HasPeriod: m.Heard,
 	}
@@ -92,7 +92,7 @@ func (c *rightsReader) message(f *rldv1.RightsFrame) *agent.Message {
 	}
 	m := &agent.Message{
 		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Region: f.Region, Name: f.Name,
-		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member, Fence: f.FenceMs,
+		Stamp: hlc.Timestamp(f.Stamp), Member: f.Member,
 		Genesis: [2]uint64(f.Genesis), Ready: f.Ready, Leaving: f.Leaving, HasVotes: f.HasVotes, Period: f.Period, Heard: f.HasPeriod,
 		Regions: c.section(f.Regions), Daemons: c.section(f.Daemons),
 		Votes: fromList(f.Votes, func(v *rldv1.RightsVote) epoch.Vote {

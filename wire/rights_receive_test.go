@@ -8,6 +8,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/quota/epoch"
 )
 
 // FuzzRightsReceive hands a rights agent whatever a peer's frame may hold, as
@@ -58,8 +59,8 @@ func FuzzRightsReceive(f *testing.F) {
 			}
 			o.Status()
 		}
-		_ = r.agents[0].RetireRegion("b")
-		_ = r.agents[0].ReturnRegion("b")
+		r.agents[0].Dead([]epoch.Retirement{{ID: 99, From: 1}})
+		r.agents[0].Regions([]agent.Region{{Name: "a", ID: 1}, {Name: "c", ID: 3}}, nil)
 		r.run(time.Second, moving)
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/quota/epoch"
 )
 
 // rightsWorld is one rights agent in each of three regions, with their messages
@@ -17,6 +18,7 @@ type rightsWorld struct {
 	t      testing.TB
 	at     time.Duration
 	agents []*agent.Agent
+	cfg    agent.Config
 	rules  []agent.Rule
 	hits   []uint64
 	flight []rightsParcel
@@ -36,19 +38,22 @@ func newRegions(t testing.TB, rules int, period time.Duration) *rightsWorld {
 	cfg := agent.Config{Period: period}
 	for i := range 3 {
 		name := string(rune('a' + i))
-		cfg.Regions = append(cfg.Regions, agent.Region{Name: name})
+		cfg.Genesis = append(cfg.Genesis, agent.Region{Name: name, ID: uint64(i + 1)})
 		peers = append(peers, gossip.Peer{ID: crdt.Incarnation(i + 1), Name: name + "1", Region: name})
 	}
+	r.cfg = cfg
 	for i := range rules {
 		r.rules = append(r.rules, agent.Rule{ID: uint64(i+1) * 0x9e3779b97f4a7c15})
 	}
 	r.hits = make([]uint64, rules)
 	for i, p := range peers {
-		cfg.Region, cfg.Name, cfg.Daemons = p.Region, p.Name, []string{p.Name}
-		o, err := agent.New(cfg, agent.Start{First: true})
+		cfg.Region, cfg.Name, cfg.Generation = p.Region, p.Name, uint64(i+1)
+		cfg.Self, cfg.Founders = uint64(i+11), []uint64{uint64(i + 11)}
+		o, err := agent.New(cfg, agent.Start{Found: true})
 		if err != nil {
 			t.Fatal(err)
 		}
+		o.Confirm()
 		o.Rules(r.rules)
 		o.Peers(r.at, crdt.Incarnation(i+1), peers)
 		r.agents = append(r.agents, o)
@@ -99,6 +104,9 @@ func (r *rightsWorld) run(d time.Duration, load func(at time.Duration, region, r
 func (r *rightsWorld) ready(i int, o *agent.Agent) {
 	for {
 		out := o.Ready(r.at)
+		if out.Proposal != nil {
+			o.Regions(r.cfg.Genesis, []epoch.Epoch{*out.Proposal})
+		}
 		for j := range out.Messages {
 			m := &out.Messages[j]
 			frame, err := EncodeRights(nil, m)

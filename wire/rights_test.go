@@ -109,7 +109,7 @@ func genRights(t *rapid.T) *agent.Message {
 	m := &agent.Message{
 		From: crdt.Incarnation(rapid.Uint64().Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64().Draw(t, "to")),
 		Region: "eu-west", Name: "eu-0", Stamp: hlc.Timestamp(rapid.Uint64().Draw(t, "stamp")),
-		Member: rapid.Uint64().Draw(t, "member"), Fence: rapid.Int64().Draw(t, "fence"),
+		Member:  rapid.Uint64().Draw(t, "member"),
 		Genesis: [2]uint64{rapid.Uint64().Draw(t, "g0"), rapid.Uint64().Draw(t, "g1")},
 		Ready:   rapid.Bool().Draw(t, "ready"), Regions: genSection(t), Heard: rapid.Uint64().Draw(t, "heard"),
 	}
@@ -214,7 +214,6 @@ func TestStoredRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &agent.Stored{
 			Region: genRecord(t, true), Local: genRecord(t, false), Genesis: [2]uint64{1, 2},
-			Fence: rapid.Int64().Draw(t, "fence"),
 		}
 		data := EncodeStored(9, "eu-0", s)
 		got, err := DecodeStored(data, 9, "eu-0")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,14 +22,11 @@ func budgetHandler() http.Handler {
 		Ready:   func() error { return nil },
 		Rules:   func() string { return "" },
 		Budget:  budgetAnswer,
-		Command: func(c api.Command, name string) (api.CommandAnswer, error) {
-			if name != "eu-west" {
-				return api.CommandAnswer{}, errors.New("retire region \"" + name + "\": unknown region: want one of [\"eu-west\" \"us-east\"]")
+		Command: func(_ context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error) {
+			if q.Name != "eu-west" {
+				return api.CommandAnswer{}, errors.New("region \"" + q.Name + "\" is not known: the regions are eu-west, us-east")
 			}
-			return api.CommandAnswer{
-				Proposed: api.EpochState{ID: "e7", Members: []api.EpochMember{{Name: "us-east", Weight: 10}}, WaitsFor: []string{"us-east"}},
-				Next:     string(c) + " it is.",
-			}, nil
+			return api.CommandAnswer{Version: "7", Text: "region eu-west " + fmt.Sprint(q.Stopped, q.Weight), Next: string(c) + " it is."}, nil
 		},
 	})
 }

@@ -97,11 +97,13 @@ func newEngine(t testing.TB, set *rules.Set, a node.Allotments) *engine {
 func newFixture(t testing.TB, set *rules.Set) (*Monitor, *engine) {
 	t.Helper()
 	a, err := agent.New(agent.Config{
-		Region: "us", Name: "us-0", Regions: []agent.Region{{Name: "us", Weight: 3}, {Name: "eu", Weight: 1}}, Daemons: []string{"us-0"},
-	}, agent.Start{First: true})
+		Region: "us", Name: "us-0", Self: 11, Generation: 1, Founders: []uint64{11},
+		Genesis: []agent.Region{{Name: "us", ID: 1, Weight: 3}, {Name: "eu", ID: 2, Weight: 1}},
+	}, agent.Start{Found: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.Confirm()
 	e := newEngine(t, set, a)
 	a.Rules(replica.RightsRules(set))
 	a.Peers(0, e.Incarnation(), []gossip.Peer{{ID: e.Incarnation(), Name: "us-0", Region: "us"}})

@@ -68,6 +68,9 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	case node.NoRights:
 		return "this daemon has no allotment: for limits with a budget it admits only transferred rights; " +
 			"rld budget gives the reason"
+	case node.NoCluster:
+		return "the cluster has not begun, or it has not the region of this daemon: rld cluster init, or rld region add; " +
+			"until then limits that need rights admit nothing here"
 	case node.OwnerUnreachable:
 		return "owners of strict keys do not answer: on_failure applies; rld status lists them"
 	case node.CircuitOpen:

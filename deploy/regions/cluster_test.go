@@ -116,7 +116,7 @@ func (c *cluster) settings(path, name string, seeds []string) config.Config {
 	c.t.Helper()
 	flags := maps.Clone(c.flags)
 	flags["name"] = name
-	flags["state-dir"], flags["rights-first-start"] = c.t.TempDir(), "true"
+	flags["state-dir"] = c.t.TempDir()
 	l, err := config.Load(config.Sources{File: path, Flags: flags})
 	if err != nil {
 		c.t.Fatal(err)

@@ -12,14 +12,13 @@ import (
 	"testing"
 
 	"github.com/georld/rld/config"
-	"github.com/georld/rld/rules"
 )
 
 // baseFile is what all regions share.
 const baseFile = "base.yaml"
 
 // own is the settings that only a region's own file has.
-var own = []string{"region", "swim.seeds", "rights.daemons", "strict.replicas"}
+var own = []string{"region", "swim.seeds", "strict.replicas"}
 
 // The files are settings as they are, and of one cluster.
 func TestFiles(t *testing.T) {
@@ -54,8 +53,6 @@ func TestFilesMutated(t *testing.T) {
 			"peer us-east-1-0.rld.example:7071 is not at the port of 0.0.0.0:7070",
 		},
 		{"peers differ", eu, "      - us-east-1-1.rld.example:7070\n", "", "eu-west-1.yaml: regions is "},
-		{"weights differ", eu, "weight: 40%", "weight: 39.95%", "eu-west-1.yaml: regions is "},
-		{"weights do not sum up", all, "weight: 40%", "weight: 39.95%", "base.yaml: weights of the regions are 999500 ppm"},
 		{"region without a file", all, "eu-west-1", "eu-west-2", "eu-west-1.yaml: is of region eu-west-2"},
 		{"interval", eu, " interval: 100ms", " interval: 200ms", "eu-west-1.yaml: gossip.interval is 200ms, and 100ms in base.yaml"},
 		{"interval across", eu, "250ms\n  quiet", "1s\n  quiet", "eu-west-1.yaml: gossip.wan_interval is 1s"},
@@ -72,27 +69,18 @@ func TestFilesMutated(t *testing.T) {
 			"us-east-1.yaml: peer us-east-1-0.rld.example:7070 is none of the daemons",
 		},
 		{
-			"first start", eu, "first_start: false", "first_start: true",
-			"eu-west-1.yaml: rights.first_start is true, and false in base.yaml",
-		},
-		{"first start of all", all, "first_start: false", "first_start: true", "says that each start is the first"},
-		{
 			"horizon", eu, "daemon_horizon: 30s", "daemon_horizon: 60s",
 			"eu-west-1.yaml: rights.daemon_horizon is 1m, and 30s in base.yaml",
 		},
 		{"folder", all, "dir: /var/lib/rld", "dir: /tmp/rld", "state.dir is /tmp/rld, which restarts do not outlive"},
-		{
-			"replica of another region", us, "replicas: [us-east-1-0, ", "replicas: [eu-west-1-0, ",
-			`strict.replicas[0]: "eu-west-1-0" is none of rights.daemons`,
-		},
-		{"even replicas", us, "replicas: [us-east-1-0, ", "replicas: [", "name an odd number"},
+		{"even replicas", us, "replicas: [", "replicas: [us-east-1-9, ", "name an odd number"},
 		{
 			"one replica", us, "replicas: [us-east-1-0, us-east-1-1, us-east-1-2]", "replicas: [us-east-1-0]",
 			"us-east-1.yaml: 1 replica: with fewer than 3 none may be down",
 		},
 		{
 			"no replicas", us, "replicas: [us-east-1-0, us-east-1-1, us-east-1-2]", "replicas: []",
-			"us-east-1.yaml: names no replicas",
+			"strict.replicas: is missing",
 		},
 		{"breaker", eu, "open: 1m", "open: 2m", "eu-west-1.yaml: strict.breaker.open is 2m, and 1m in base.yaml"},
 		{"offset", us, "clock: {max_offset: 250ms}", "clock: {max_offset: 1s}", "us-east-1.yaml: clock.max_offset is 1s"},
@@ -160,7 +148,7 @@ func check(dir string) (problems []string) {
 		return []string{fmt.Sprintf("%d regions in %s (%v)", len(paths), dir, err)}
 	}
 	base := filepath.Join(dir, baseFile)
-	alone := config.Sources{File: base, Flags: map[string]string{"rights-daemons": "a-0"}}
+	alone := config.Sources{File: base, Flags: map[string]string{"strict-replicas": "a-0"}}
 	if _, err := config.Load(alone); err == nil {
 		problems = append(problems, baseFile+": names a region, and each daemon would be of it")
 	}
@@ -183,7 +171,7 @@ func check(dir string) (problems []string) {
 // baseFor makes the base settings of a region's daemon.
 func baseFor(path, region, seeds string) config.Sources {
 	return config.Sources{File: path, Flags: map[string]string{
-		"region": region, "swim-seeds": seeds, "rights-daemons": region + "-0",
+		"region": region, "swim-seeds": seeds, "strict-replicas": region + "-0",
 	}}
 }
 
@@ -242,17 +230,13 @@ func checkRegion(region, path, base string) (problems []string) {
 // daemons.
 func checkRights(c *config.Config) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	r := &c.Rights
 	if why := c.NoRights(); why != "" {
 		say("%s", why)
 	}
 	if dir := c.State.Dir; !strings.HasPrefix(dir, "/var/lib/") {
 		say("state.dir is %s, which restarts do not outlive", dir)
 	}
-	if r.FirstStart {
-		say("rights.first_start says that each start is the first")
-	}
-	for _, d := range r.Daemons {
+	for _, d := range c.Strict.Replicas {
 		if !strings.HasPrefix(d, c.Region+"-") {
 			say("daemon %s is not of %s", d, c.Region)
 		}
@@ -260,8 +244,8 @@ func checkRights(c *config.Config) (problems []string) {
 	for _, region := range c.Regions {
 		for _, p := range region.Peers {
 			name, _, _ := strings.Cut(p, ".")
-			if region.Name == c.Region && !slices.Contains(r.Daemons, name) {
-				say("peer %s is none of the daemons %s", p, strings.Join(r.Daemons, ", "))
+			if region.Name == c.Region && !slices.Contains(c.Strict.Replicas, name) {
+				say("peer %s is none of the daemons %s", p, strings.Join(c.Strict.Replicas, ", "))
 			}
 		}
 	}
@@ -269,11 +253,9 @@ func checkRights(c *config.Config) (problems []string) {
 }
 
 // checkRegions returns the faults of the list of regions that all files share:
-// each region has a file, peers of its own and a weight, and the weights sum up
-// to exactly the limit.
+// each region has a file and peers of its own.
 func checkRegions(c *config.Config, paths map[string]string) (problems []string) {
 	say := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	sum := uint64(0)
 	missing := make(map[string]bool)
 	for region := range paths {
 		missing[region] = true
@@ -283,10 +265,9 @@ func checkRegions(c *config.Config, paths map[string]string) (problems []string)
 			say("region %s has no file", r.Name)
 		}
 		delete(missing, r.Name)
-		if len(r.Peers) == 0 || r.Weight == 0 {
-			say("region %s has no peers or no weight", r.Name)
+		if len(r.Peers) == 0 {
+			say("region %s has no peers", r.Name)
 		}
-		sum += uint64(r.Weight)
 		for _, p := range r.Peers {
 			if !strings.HasPrefix(p, r.Name+"-") {
 				say("peer %s is not of %s", p, r.Name)
@@ -298,9 +279,6 @@ func checkRegions(c *config.Config, paths map[string]string) (problems []string)
 	}
 	for region := range missing {
 		say("regions lacks %s, which has a file", region)
-	}
-	if sum != uint64(100*rules.Percent) {
-		say("weights of the regions are %d ppm together, want %d", sum, 100*rules.Percent)
 	}
 	return problems
 }

@@ -114,6 +114,7 @@ func (b *bench) startApart(ctx context.Context, r *region) (near, far *served) {
 	far = b.startIn(ctx, r, farRegion, limits, disk, "{}")
 	near = b.startIn(ctx, r, nearRegion, limits, disk, fmt.Sprintf("{peers: [%q]}", far.peers))
 	r.daemons, r.target = []*served{near, far}, near.grpc
+	b.begin(ctx, near)
 	r.startClient(ctx, b.dir)
 	return near, far
 }
@@ -125,7 +126,7 @@ func (b *bench) startIn(ctx context.Context, r *region, name, limits, disk, farP
 	daemon := name + "-0"
 	// It prefetches nothing, which would decide the first calls after a cut.
 	return b.serveStrict(ctx, r, limits, name, daemon, disk,
-		"--config", settings, "--strict-prefetch", "0", "--rights-daemons", daemon)
+		"--config", settings, "--strict-prefetch", "0", "--strict-replicas", daemon, "--cluster-founders", nearRegion+"-0")
 }
 
 // distanceKept is longer than a daemon goes by an old measure of how far away a

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -112,10 +113,11 @@ func (b *bench) startRegion(ctx context.Context) *region {
 	prefetch := [daemonsOfRegion]string{forwarder: "0", prefetcher: "16", 2: "16"}
 	for i, name := range names {
 		s := b.serveStrict(ctx, r, limits, neighborRegions[0], name, disk, append(seeds,
-			"--strict-prefetch", prefetch[i], "--rights-daemons", strings.Join(names, ","))...)
+			"--strict-prefetch", prefetch[i], "--strict-replicas", strings.Join(names, ","), "--cluster-founders", names[0])...)
 		r.daemons = append(r.daemons, s)
 		seeds = []string{"--swim-seeds", r.daemons[0].swim}
 	}
+	b.begin(ctx, r.daemons[0])
 	r.startClient(ctx, b.dir)
 	r.settle(ctx)
 	return r
@@ -132,9 +134,17 @@ func (r *region) disk() string {
 func (b *bench) serveStrict(ctx context.Context, r *region, limits, region, name, disk string, more ...string) *served {
 	dir := filepath.Join(disk, name)
 	check(os.Mkdir(dir, 0o700))
-	s := b.serveMember(ctx, limits, region, name, append(more, "--state-dir", dir, "--rights-first-start")...)
+	s := b.serveMember(ctx, limits, region, name, append(more, "--state-dir", dir)...)
 	r.add(s.grpc, s.child)
 	return s
+}
+
+// begin begins the cluster of a daemon.
+func (b *bench) begin(ctx context.Context, s *served) {
+	out, err := exec.CommandContext(ctx, b.rld(ctx), "cluster", "init", "--wait", "30s", "--admin", s.admin).CombinedOutput()
+	if err != nil {
+		check(s.failed(fmt.Errorf("rld cluster init: %w: %s", err, out)))
+	}
 }
 
 // settle waits until every daemon votes and knows all of them to be ready.

@@ -23,11 +23,10 @@ func TestBudgetHoldsWhenDaemonsDie(t *testing.T) {
 		d := c.daemon(name)
 		d.die(t)
 		time.Sleep(300 * time.Millisecond)
-		if i == 3 { // its disk is gone, and its start options declare that
+		if i == 3 { // its disk is gone: it joins as a new daemon
 			if err := os.RemoveAll(c.file(d.name + "-state")); err != nil {
 				t.Fatal(err)
 			}
-			c.forgets(d)
 		}
 		d.start(t)
 		c.whole(patience)

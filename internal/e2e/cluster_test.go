@@ -57,6 +57,9 @@ func newCluster(t testing.TB, n network, daemons int, regions ...string) *cluste
 	}
 	begin := time.Now()
 	c.whole(patience)
+	if code, out := c.daemons[0].rld(t, "cluster init --wait 30s"); code != 0 {
+		t.Fatalf("rld cluster init: exit code %d: %s", code, out)
+	}
 	c.watch = startWatch(c)
 	t.Logf("%d daemons in %d regions know each other after %s", len(c.daemons), len(regions), seconds(time.Since(begin)))
 	return c

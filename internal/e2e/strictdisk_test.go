@@ -34,7 +34,6 @@ func TestStrictVotersThatForget(t *testing.T) {
 			if err := os.RemoveAll(c.file(hurt.name + "-state")); err != nil {
 				t.Fatal(err)
 			}
-			c.forgets(hurt)
 		}},
 	} {
 		hurt.kill(t)

@@ -120,7 +120,7 @@ func (a *Agent) acknowledge() {
 			break
 		}
 		d.promised = true
-		d.votes = append(d.votes, epoch.Vote{Daemon: a.member, Ack: ack, Locals: a.local.Acknowledged()})
+		d.votes = append(d.votes, epoch.Vote{Daemon: a.cfg.Self, Ack: ack, Locals: a.local.Acknowledged()})
 	}
 }
 
@@ -128,7 +128,7 @@ func (a *Agent) acknowledge() {
 func (a *Agent) compose() {
 	for i := 1; i < a.region.Len(); i++ {
 		k := a.region.At(i)
-		if hasAck(&k, a.ids[a.own]) {
+		if hasAck(&k, a.cfg.Generation) {
 			continue
 		}
 		votes := a.votes.of(k.Epoch.ID)

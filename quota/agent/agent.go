@@ -24,17 +24,19 @@ const (
 // tableNames are the names of the tables in events.
 var tableNames = [...]string{"regions", "daemons"}
 
-// Agent is the rights agent of a daemon. It is a state machine: time and
-// received messages are arguments, records to store and messages to send are
-// results of Ready. It is not safe for concurrent use.
+// Agent is the rights agent of a daemon. It is a state machine: time, received
+// messages and the record of the control log are arguments, records to store,
+// messages to send and epochs to propose are results of Ready. It is not safe
+// for concurrent use.
 type Agent struct {
 	cfg     Config
-	ids     []uint64 // of cfg.Regions, parallel
-	own     int      // place of this region among them
-	member  uint64   // this daemon as a participant of its region's epochs
+	regions regions
 	self    crdt.Incarnation
-	fence   int64 // after a lost record: see Message
 	genesis [2]uint64
+
+	confirmed bool // Confirm was called
+	dead      bool // the record states that this participant is dead
+	proposal  proposal
 
 	region, local *epoch.Table
 	seen          [2]uint64 // their revisions as of version
@@ -43,13 +45,12 @@ type Agent struct {
 	version       uint64
 	blocked       bool // an allotment of 0 was returned that time may change
 
-	at       time.Duration // of the current call
-	now      int64         // the window clock, Unix ms
-	stamp    hlc.Timestamp // of the latest Tick, 0 before
-	started  time.Duration // of the first Tick, -1 before
-	ready    bool
-	leading  bool
-	learning learning
+	at      time.Duration // of the current call
+	now     int64         // the window clock, Unix ms
+	stamp   hlc.Timestamp // of the latest Tick, 0 before
+	started time.Duration // of the first Tick, -1 before
+	ready   bool
+	leading bool
 
 	links links
 	names names
@@ -74,18 +75,11 @@ type Agent struct {
 	learned  [2]time.Duration // when an epoch of a table was learned last
 }
 
-// learning is the state of a restarted daemon: it holds nothing until it has
-// received the epochs of its own and of another region.
-type learning struct{ active, regional, remote bool }
-
 // Stored is the durable state: one value, replaced as a whole and synced.
 type Stored struct {
 	Region, Local epoch.Record
 	// Genesis are the fingerprints of the genesis of both tables.
 	Genesis [2]uint64
-	// Fence is the last window, in Unix milliseconds, that the daemon may have
-	// used before it lost its record; 0 if it never did.
-	Fence int64
 }
 
 // Stopped reports whether the run that stored the record had stopped: see
@@ -96,30 +90,23 @@ func (s *Stored) Stopped() bool { return s.Region.Stopped && s.Local.Stopped }
 // record, and the runs before it, in Unix milliseconds.
 func (s *Stored) Until() int64 { return max(s.Region.Bounds.Window, s.Local.Bounds.Window) }
 
-// Start is the initial state of an agent: exactly one of a record, a first
-// start, and a start after the loss of the record.
+// Start is the initial state of an agent. Without a record, a founder founds,
+// and all others join and hold 0 until the daemons of the region have admitted
+// them.
 type Start struct {
-	// Record is the latest stored record, nil for none.
+	// Record is the latest stored record of Config.Self and Config.Generation,
+	// nil for none.
 	Record *Stored
 	// Accounts is set if the caller knows all use of rights by the run that
 	// stopped with Record, and by those before it as far as that run knew it.
 	// Former then returns rights of their windows. The caller sets it once for
 	// a record, or two runs use the same rights.
 	Accounts bool
-	// First is the operator's statement that the daemon of this name never ran
-	// before. If it is among Config.Daemons it holds its share immediately; if
-	// not, it joins and holds 0 until the others have admitted it. If the
-	// statement is wrong, windows may be used twice.
-	First bool
-	// Generation identifies a daemon that lost its record: not 0, and greater
-	// with each loss, as an HLC stamp is. Fence, above 0, is at or after the
-	// last window it may have used before, in Unix milliseconds: its clock plus
-	// the most that it may have been ahead. It joins anew, and the others
-	// retire its former participant; until then it holds 0. A region all of
-	// whose daemons lost their records holds 0 until an operator retires it and
-	// starts it under another name.
-	Generation uint64
-	Fence      int64
+	// Found is the statement that this daemon is one of the founders and never
+	// held rights: no record of it was ever in force. If it is wrong, windows
+	// may be used twice. A founder whose record is lost is a new participant
+	// instead.
+	Found bool
 }
 
 // New returns an agent without peers and rules.
@@ -136,25 +123,15 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 		return nil, err
 	}
 	cfg = cfg.WithDefaults()
-	cfg.Regions = slices.Clone(cfg.Regions)
-	slices.SortFunc(cfg.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
-	a := &Agent{cfg: cfg, origins: origins{}, started: -1, names: names{regions: cfg.Regions}}
-	for i, r := range cfg.Regions {
-		a.ids = append(a.ids, regionID(r.Name))
-		if r.Name == cfg.Region {
-			a.own = i
-		}
-	}
-	a.names.remember(cfg.Name)
-	for _, name := range cfg.Daemons {
-		a.names.remember(name)
-	}
+	a := &Agent{cfg: cfg, origins: origins{}, started: -1, regions: newRegions(cfg.Genesis, cfg.Generation)}
+	a.names.regions = a.regions.all
+	a.names.remember(cfg.Self, cfg.Name)
 	if err := a.start(s); err != nil {
 		return nil, err
 	}
-	a.demand = demand{cfg: &a.cfg, own: a.own, regions: make([]periodDemand, len(cfg.Regions))}
-	a.members = members{member: a.member, fence: a.fence, local: a.local, seen: map[uint64]time.Duration{}, differs: -1}
-	a.balance = balance{cfg: &a.cfg, ids: a.ids, own: a.own, demand: &a.demand, log: &a.log}
+	a.demand = demand{cfg: &a.cfg, of: &a.regions, regions: make([]periodDemand, len(cfg.Genesis))}
+	a.members = members{member: cfg.Self, local: a.local, seen: map[uint64]time.Duration{}, differs: -1}
+	a.balance = balance{cfg: &a.cfg, of: &a.regions, demand: &a.demand, log: &a.log}
 	a.seen = [2]uint64{a.region.Revision(), a.local.Revision()}
 	a.settled = [2]epoch.ID{settledID(a.region), settledID(a.local)}
 	a.disk.dirty = true
@@ -162,24 +139,17 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 }
 
 func (a *Agent) start(s Start) error {
-	given := 0
-	for _, is := range []bool{s.Record != nil, s.First, s.Generation != 0} {
-		if is {
-			given++
-		}
-	}
-	if given != 1 {
-		return errors.New("start with a record, as a first start, or with the generation and fence of " +
-			"a daemon that lost its record: want exactly one of them")
-	}
-	if s.Record != nil {
+	founder := slices.Contains(a.cfg.Founders, a.cfg.Self)
+	switch {
+	case s.Record != nil && s.Found:
+		return errors.New("start with a record, and as a founder: want one of them")
+	case s.Record != nil:
 		return a.restore(s.Record, s.Accounts)
+	case s.Found != founder:
+		return fmt.Errorf("start as a founder: %v, with participant %016x among the founders: %v: want both or neither; "+
+			"a founder that lost its record is a new participant", s.Found, a.cfg.Self, founder)
 	}
-	if s.Generation != 0 && s.Fence <= 0 {
-		return fmt.Errorf("start after a lost record with fence %d: want the last window it may have "+
-			"used, in Unix milliseconds", s.Fence)
-	}
-	regions, err := a.cfg.genesis()
+	regions, err := a.cfg.regions()
 	if err != nil {
 		return err
 	}
@@ -187,15 +157,11 @@ func (a *Agent) start(s Start) error {
 	if err != nil {
 		return err
 	}
-	a.genesis = [2]uint64{genesisPrint(regions), genesisPrint(daemons)}
-	a.member, a.fence = memberID(a.cfg.Name, s.Generation), s.Fence
-	if s.First {
-		a.fence = 0
-	}
-	if a.region, err = epoch.NewRegional(a.ids[a.own], regions); err != nil {
+	a.genesis = [2]uint64{genesisPrint(a.cfg.Cluster, &regions), genesisPrint(a.cfg.Generation, &daemons)}
+	if a.region, err = epoch.NewRegional(a.cfg.Generation, regions); err != nil {
 		return err
 	}
-	a.local, err = epoch.New(a.member, daemons)
+	a.local, err = epoch.New(a.cfg.Self, daemons)
 	return err
 }
 
@@ -206,30 +172,26 @@ func (a *Agent) restore(s *Stored, accounts bool) error {
 	if accounts {
 		restore = epoch.Resume
 	}
-	a.genesis, a.member, a.fence = s.Genesis, s.Local.Owner, s.Fence
-	if !sameName(a.member, memberID(a.cfg.Name, 0)) {
-		return fmt.Errorf("record of another daemon than %q: want its own", a.cfg.Name)
-	}
+	a.genesis = s.Genesis
 	if !s.Region.Regional || s.Local.Regional {
 		return errors.New("record with its two tables exchanged: want that of the regions first")
 	}
-	if a.region, err = restore(a.ids[a.own], s.Region); err != nil {
-		return fmt.Errorf("regions: want the record of region %q: %w", a.cfg.Region, err)
+	if a.region, err = restore(a.cfg.Generation, s.Region); err != nil {
+		return fmt.Errorf("regions: want the record of this generation of region %q: %w", a.cfg.Region, err)
 	}
-	if a.local, err = restore(a.member, s.Local); err != nil {
-		return fmt.Errorf("daemons: %w", err)
+	if a.local, err = restore(a.cfg.Self, s.Local); err != nil {
+		return fmt.Errorf("daemons: want the record of this participant: %w", err)
 	}
 	for _, ack := range s.Region.Acks {
 		// The list may contain more epochs than at the time of the vote. That
 		// requires more votes, never fewer.
-		a.addVote(epoch.Vote{Daemon: a.member, Ack: ack, Locals: a.local.Acknowledged()})
+		a.addVote(epoch.Vote{Daemon: a.cfg.Self, Ack: ack, Locals: a.local.Acknowledged()})
 	}
-	a.learning.active = true
 	return nil
 }
 
 // Rules sets the rules with rights, in any order; of rules with the same ID the
-// first counts. Rules beyond MaxRules keep the weights of the configuration.
+// first counts. Rules beyond MaxRules keep the weights of their regions.
 func (a *Agent) Rules(rules []Rule) {
 	rules = slices.Clone(rules)
 	slices.SortStableFunc(rules, func(a, b Rule) int { return cmp.Compare(a.ID, b.ID) })
@@ -261,9 +223,6 @@ func (a *Agent) Peers(at time.Duration, self crdt.Incarnation, peers []gossip.Pe
 			l = &link{cfg: &a.cfg, receivedAt: -1, due: at, sent: map[print]sending{}}
 		}
 		l.peer, l.local = p, p.Region == a.cfg.Region
-		if l.local {
-			a.names.remember(p.Name)
-		}
 		kept = append(kept, l)
 	}
 	a.links = kept

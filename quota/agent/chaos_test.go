@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,7 +26,7 @@ func newChaos(t *testing.T, seed uint64, broken mutation) *chaos {
 	*r = *newRig(t, seed, sizes...)
 	r.mutation = broken
 	if broken&mutationAmnesiac != 0 {
-		r.forget = func(p *proc) { r.start(p, Start{First: true}) }
+		r.forget = func(*proc) {} // the disk alone
 	}
 	r.loss, r.twice = []int{0, 5, 20, 40}[r.rng.IntN(4)], []int{0, 10}[r.rng.IntN(2)]
 	r.slowDisk, r.broken = []int{0, 30}[r.rng.IntN(2)], []int{0, 3}[r.rng.IntN(2)]
@@ -37,6 +38,12 @@ func newChaos(t *testing.T, seed uint64, broken mutation) *chaos {
 	r.cut = func(from, to *proc) bool {
 		return slices.ContainsFunc(c.cuts, func(s string) bool {
 			return s == from.region+">"+to.region || s == from.name+">"+to.name
+		})
+	}
+	r.off = func(p *proc) bool {
+		return slices.ContainsFunc(c.cuts, func(s string) bool {
+			return strings.HasPrefix(s, p.region+">") || strings.HasSuffix(s, ">"+p.region) ||
+				strings.HasPrefix(s, p.name+">") || strings.HasSuffix(s, ">"+p.name)
 		})
 	}
 	hot := "a"
@@ -84,36 +91,24 @@ func (c *chaos) harm() string {
 		return "mend"
 	case n < 16 && len(c.daemons) < 12:
 		return "join " + c.join(p.region).name
-	case n < 18 && p.up && !q.up && q.disk != nil && q.region == p.region:
-		// The operator is right: the daemon stays stopped until all is healed,
-		// so that it learns of this first.
-		if err := p.RetireDaemon(q.name); err == nil {
-			q.barred = never
-			return "retire " + q.name
-		}
+	case n < 18 && !q.up:
+		c.removeDaemon(q)
+		return "remove " + q.name
 	case n < 19 && p.up && c.down(q.region):
-		if err := p.RetireRegion(q.region); err == nil {
-			for _, d := range c.daemons {
-				if d.region == q.region {
-					d.barred = never
-				}
-			}
-			return "retire region " + q.region
+		if err := c.removeRegion(p, q.region); err == nil {
+			return "remove region " + q.region
 		}
 	case p.up:
-		if err := p.ReturnRegion(q.region); err == nil {
-			return "return region " + q.region
+		if err := c.addRegion(p, q.region, 300_000); err == nil {
+			return "add region " + q.region
 		}
 	}
 	return ""
 }
 
-// down reports whether all daemons of a region are, and none of them will start
-// for the first time.
+// down reports whether all daemons of a region are.
 func (c *chaos) down(region string) bool {
-	return !slices.ContainsFunc(c.daemons, func(p *proc) bool {
-		return p.region == region && (p.up || p.disk == nil)
-	})
+	return !slices.ContainsFunc(c.daemons, func(p *proc) bool { return p.region == region && p.up })
 }
 
 func (c *chaos) play(d time.Duration) {
@@ -125,10 +120,8 @@ func (c *chaos) play(d time.Duration) {
 	}
 }
 
-// never is when those that were retired start again, if nothing heals.
-const never = time.Duration(1 << 62)
-
-// heal ends the faults and starts stopped daemons.
+// heal ends the faults and starts stopped daemons. A region that was removed is
+// added again.
 func (c *chaos) heal() {
 	c.cuts, c.loss, c.slowDisk, c.broken = nil, 0, 0, 0
 	c.history = append(c.history, fmt.Sprintf("%v heal", c.at))
@@ -136,15 +129,45 @@ func (c *chaos) heal() {
 		c.run(step) // they may be the last ones that remember
 	}
 	for _, p := range c.daemons {
-		if !p.up && p.barred == 0 {
+		if !p.up {
 			c.restart(p, false)
 		}
 	}
-	for _, p := range c.daemons {
-		if p.barred != 0 && !p.up {
-			c.run(12 * time.Second)
-			p.barred = 0
-			c.restart(p, false)
+	c.run(time.Second)
+	for _, g := range c.cfg.Genesis {
+		_ = c.addRegion(c.daemons[0], g.Name, 300_000) // or it is there
+	}
+}
+
+// replace removes the regions that hold nothing, since the ids of all daemons
+// that remember something are dead, and adds them again.
+func (c *chaos) replace() {
+	for _, g := range c.cfg.Genesis {
+		held, other := uint64(0), (*proc)(nil)
+		for _, p := range c.daemons {
+			if p.region == g.Name {
+				held += c.base(p, 0)
+			} else {
+				other = p
+			}
+		}
+		if held > 0 {
+			continue
+		}
+		for _, p := range c.daemons {
+			if p.region == g.Name {
+				c.crash(p)
+			}
+		}
+		c.history = append(c.history, fmt.Sprintf("%v replace region %s: %v", c.at, g.Name, c.removeRegion(other, g.Name)))
+		for _, p := range c.daemons {
+			if p.region == g.Name {
+				c.restart(p, false)
+			}
+		}
+		c.run(time.Second)
+		if err := c.addRegion(other, g.Name, 300_000); err != nil {
+			c.t.Errorf("add region %s: %v", g.Name, err)
 		}
 	}
 }
@@ -192,7 +215,13 @@ func TestChaosHeals(t *testing.T) {
 		c.heal()
 		healed := c.at
 		c.demand = nil
-		for !c.whole() && c.at-healed < 60*time.Second {
+		for !c.whole() && c.at-healed < 30*time.Second {
+			c.run(100 * time.Millisecond)
+		}
+		if !c.whole() {
+			c.replace()
+		}
+		for !c.whole() && c.at-healed < 90*time.Second {
 			c.run(100 * time.Millisecond)
 		}
 		if len(c.log) > 0 || !c.whole() {

@@ -2,9 +2,7 @@ package agent
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/georld/rld/quota/epoch"
@@ -12,35 +10,48 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// Region is a configured region.
+// Region is a region of the cluster.
 type Region struct {
 	Name string
-	// Weight is its share of every rule's rights at the genesis, relative to
-	// those of the others; all 0 means equal.
+	// ID is the region as a participant of the epochs of regions. A region that
+	// was removed and added again has another one.
+	ID uint64
+	// Weight is its share of every rule's rights at the founding of the
+	// cluster, relative to those of the others; all 0 means equal. It is used
+	// only in Config.Genesis.
 	Weight uint64
-	// Added marks a region that was added after the first start of the others:
-	// it is not in the genesis, and holds 0 until ReturnRegion.
-	Added bool
 }
 
-// Config is the configuration of an agent. Regions, their weights, Daemons and
-// DaemonHorizon are the genesis. They must be the same for every first start,
-// forever; daemons with a different genesis reject each other's messages.
-// Daemons that are added later are not in Daemons and join; regions that are
-// added later are marked.
+// Config is the configuration of an agent. Cluster, Genesis, Generation,
+// Founders and Horizon are the genesis of both tables. They come from the
+// record of the control log, which never changes them; daemons with a different
+// genesis reject each other's messages.
 type Config struct {
-	// Region and Name are those of this daemon; the name is the same across
-	// restarts.
+	// Region and Name are the names of the daemon and of its region, for people
+	// and as addresses.
 	Region, Name string
-	// Regions are all configured regions, 1 to 64: the genesis of regions.
-	Regions []Region
-	// Daemons are the names of the region's daemons at its first start, at
-	// most 256: the genesis of the region's daemons, with equal weights.
-	Daemons []string
+	// Self is this daemon as a participant of its region's epochs, not 0. A
+	// daemon that lost its record has another one.
+	Self uint64
+	// Generation is the region of this daemon as a participant of the epochs of
+	// regions.
+	Generation uint64
+	// Cluster identifies the cluster.
+	Cluster uint64
+	// Genesis are the regions at the founding of the cluster, 1 to 64.
+	Genesis []Region
+	// Founders are the daemons of the region's generation when it began, 1 to
+	// 256, as participants: the genesis of the region's daemons, with equal
+	// weights. All others join.
+	Founders []uint64
+	// Horizon is the horizon of the genesis of the region's daemons, in
+	// milliseconds: 0 to a day, 0 is none.
+	Horizon int64
 	// DaemonHorizon is how long after its last message the share of a dead
 	// daemon is reclaimed in a region of three or more daemons. A daemon that
 	// reaches too few of them holds nothing after this time. 0 or less disables
-	// it; DefaultDaemonHorizon suits most. At most a day.
+	// it; DefaultDaemonHorizon suits most. At most a day. It is the horizon of
+	// the epochs that this agent proposes.
 	DaemonHorizon time.Duration
 	// Period is the time between two evaluations of the demand, 5 s to 10 min,
 	// default 10 s. A longer one adapts more slowly and costs less.
@@ -56,9 +67,6 @@ type Config struct {
 
 // DefaultDaemonHorizon is the default horizon of daemons.
 const DefaultDaemonHorizon = 30 * time.Second
-
-// maxDaemons bounds the daemons of the genesis.
-const maxDaemons = epoch.MaxMembers
 
 // maxName bounds the name of a region or a daemon, in bytes.
 const maxName = 255
@@ -88,11 +96,8 @@ func (c Config) Validate() error {
 	if c.Name == "" || len(c.Name) > maxName {
 		return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(c.Name), maxName)
 	}
-	if n := len(c.Regions); n == 0 || n > overage.MaxRegions {
-		return fmt.Errorf("%d regions: want 1 to %d", n, overage.MaxRegions)
-	}
-	if len(c.Daemons) > maxDaemons {
-		return fmt.Errorf("%d daemons of the first start: want at most %d", len(c.Daemons), maxDaemons)
+	if c.Self == 0 || c.Generation == 0 {
+		return fmt.Errorf("participants %d of region %d: want both above 0", c.Self, c.Generation)
 	}
 	if c.DaemonHorizon > epoch.MaxHorizon*time.Millisecond {
 		return fmt.Errorf("daemon horizon of %v: want 0, which is off, to a day", c.DaemonHorizon)
@@ -110,81 +115,60 @@ func (c Config) Validate() error {
 			return fmt.Errorf("%s of %v: want %v to %v", d.what, d.is, d.least, d.top)
 		}
 	}
-	return c.validateNames()
+	if err := validateRegions(c.Genesis); err != nil {
+		return fmt.Errorf("genesis: %w", err)
+	}
+	_, err := c.daemons()
+	return err
 }
 
-func (c Config) validateNames() error {
-	ids := map[uint64]string{}
-	known, first := false, false
-	for _, r := range c.Regions {
-		first = first || !r.Added
+// validateRegions returns an error for a list that is not 1 to 64 regions, each
+// name and participant once.
+func validateRegions(all []Region) error {
+	if n := len(all); n == 0 || n > overage.MaxRegions {
+		return fmt.Errorf("%d regions: want 1 to %d", n, overage.MaxRegions)
+	}
+	for i, r := range all {
 		if r.Name == "" || len(r.Name) > maxName {
 			return fmt.Errorf("region name of %d bytes: want 1 to %d", len(r.Name), maxName)
 		}
-		if r.Weight > 1<<40 {
-			return fmt.Errorf("region %q: weight %d: want at most 2^40", r.Name, r.Weight)
+		if r.ID == 0 || r.Weight > 1<<40 {
+			return fmt.Errorf("region %q: participant %d, weight %d: want one above 0, and at most 2^40", r.Name, r.ID, r.Weight)
 		}
-		if other, twice := ids[regionID(r.Name)]; twice {
-			return fmt.Errorf("regions %q and %q: want each name once", other, r.Name)
+		for _, other := range all[:i] {
+			if other.Name == r.Name || other.ID == r.ID {
+				return fmt.Errorf("regions %q and %q: want each name and participant once", other.Name, r.Name)
+			}
 		}
-		ids[regionID(r.Name)] = r.Name
-		known = known || r.Name == c.Region
-	}
-	if !known {
-		return fmt.Errorf("region %q is not among the configured regions: add it there", c.Region)
-	}
-	if !first {
-		return errors.New("all regions are added later: want at least one that was there at the first start")
-	}
-	clear(ids)
-	for _, d := range c.Daemons {
-		if d == "" || len(d) > maxName {
-			return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(d), maxName)
-		}
-		if other, twice := ids[memberID(d, 0)]; twice {
-			return fmt.Errorf("daemons %q and %q of the first start: want each name once", other, d)
-		}
-		ids[memberID(d, 0)] = d
 	}
 	return nil
 }
 
-// genesis returns the first epoch of the regions: their weights in parts per
-// million, rounded down. The first by ID also gets the rest.
-func (c Config) genesis() (epoch.Epoch, error) {
-	var members []epoch.Member
-	for _, r := range c.Regions {
-		if !r.Added {
-			members = append(members, epoch.Member{ID: regionID(r.Name), Amount: r.Weight})
-		}
+// regions returns the first epoch of the regions: their weights in parts per
+// million.
+func (c *Config) regions() (epoch.Epoch, error) {
+	members := make([]epoch.Member, len(c.Genesis))
+	for i, r := range c.Genesis {
+		members[i] = epoch.Member{ID: r.ID, Amount: r.Weight}
 	}
-	g, err := epoch.Genesis(0, members)
-	if err == nil {
-		rescale(&g, epoch.Whole)
-	}
-	return g, err
-}
-
-// regionIndex returns the place of a region among the configured ones, -1 for
-// none.
-func (c *Config) regionIndex(name string) int {
-	return slices.IndexFunc(c.Regions, func(r Region) bool { return r.Name == name })
+	return epoch.Shared(members)
 }
 
 // daemons returns the first epoch of the region's daemons.
-func (c Config) daemons() (epoch.Epoch, error) {
-	if len(c.Daemons) == 0 {
-		return epoch.Epoch{}, errors.New("no daemons of the first start: name those of this region")
+func (c *Config) daemons() (epoch.Epoch, error) {
+	members := make([]epoch.Member, len(c.Founders))
+	for i, id := range c.Founders {
+		members[i] = epoch.Member{ID: id, Amount: 1}
 	}
-	members := make([]epoch.Member, len(c.Daemons))
-	for i, name := range c.Daemons {
-		members[i] = epoch.Member{ID: memberID(name, 0), Amount: 1}
+	e, err := epoch.Genesis(c.Horizon, members)
+	if err != nil {
+		return epoch.Epoch{}, fmt.Errorf("founders of the region: %w", err)
 	}
-	return epoch.Genesis(c.horizon(), members)
+	return e, nil
 }
 
-// horizon returns the horizon of the daemons' epochs in milliseconds.
-func (c Config) horizon() int64 { return max(c.DaemonHorizon, 0).Milliseconds() }
+// horizon returns the horizon of new epochs of daemons in milliseconds.
+func (c *Config) horizon() int64 { return max(c.DaemonHorizon, 0).Milliseconds() }
 
 // Rule is a rule with rights.
 type Rule struct {

@@ -31,7 +31,7 @@ func TestCrowd(t *testing.T) {
 			r.cut = nil
 			r.until(40*time.Second, "settled", func() bool {
 				for _, p := range r.daemons {
-					if s, _ := p.region0().Settled(); len(s.Rules) == 0 {
+					if s, _ := p.Agent.region.Settled(); len(s.Rules) == 0 {
 						return false
 					}
 				}

@@ -11,14 +11,14 @@ import (
 // clock, so all daemons number them alike.
 type demand struct {
 	cfg          *Config
-	own          int      // place of this region among the configured ones
+	of           *regions
 	ids          []uint64 // the rules, ascending
 	totals, last []uint64 // of this daemon: now, and at the start of the period
 
 	period uint64        // the number of the current one
 	closed time.Duration // when the last one ended
 	rows   []Demand      // of this daemon in the last one
-	// regions are the latest known sums, by configured region.
+	// regions are the latest known sums, parallel to those of the cluster.
 	regions []periodDemand
 }
 
@@ -70,8 +70,7 @@ func (d *demand) closePeriod(at time.Duration, now int64, leading bool, ls links
 		}
 		changed = true
 	}
-	own := &d.regions[d.own]
-	if !leading || own.period >= d.period {
+	if !leading || d.of.own < 0 || d.regions[d.of.own].period >= d.period {
 		return changed
 	}
 	for _, l := range ls {
@@ -79,7 +78,7 @@ func (d *demand) closePeriod(at time.Duration, now int64, leading bool, ls links
 			return changed
 		}
 	}
-	own.period, own.rows = d.period, d.sum(ls)
+	d.regions[d.of.own] = periodDemand{d.period, d.sum(ls)}
 	return true
 }
 
@@ -118,12 +117,12 @@ func hitsOf(rows []Demand, rule uint64) uint64 {
 }
 
 // latest returns the known demand of a peer, or of its region; nil for a region
-// that is not configured.
+// that is not known.
 func (d *demand) latest(l *link) *periodDemand {
 	if l.local {
 		return &l.demand
 	}
-	if i := d.cfg.regionIndex(l.peer.Region); i >= 0 {
+	if i := d.of.index(l.peer.Region); i >= 0 {
 		return &d.regions[i]
 	}
 	return nil
@@ -151,8 +150,11 @@ func (d *demand) take(l *link, m *Message, now int64) error {
 // false for none.
 func (d *demand) toSend(at time.Duration, l *link, leading bool, ls links) (out periodDemand, ok bool) {
 	out = periodDemand{d.period, d.rows}
+	if !l.local && d.of.own < 0 {
+		return out, false
+	}
 	if !l.local {
-		out = d.regions[d.own]
+		out = d.regions[d.of.own]
 	} else if leading || !l.ready || !l.alive(at) || !ls.leads(at, l.peer.Name, true) {
 		return out, false
 	}

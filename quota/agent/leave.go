@@ -15,7 +15,7 @@ func (a *Agent) Leave() {
 func (a *Agent) Left() bool {
 	top := newest(a.local)
 	_, from := a.local.Settled()
-	return top.Settled && !top.Epoch.Has(a.member) && from <= a.now || !slices.ContainsFunc(a.links, func(l *link) bool {
+	return top.Settled && !top.Epoch.Has(a.cfg.Self) && from <= a.now || !slices.ContainsFunc(a.links, func(l *link) bool {
 		return l.local && l.ready && l.alive(a.at)
 	})
 }

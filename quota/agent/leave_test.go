@@ -114,7 +114,7 @@ func (r *rig) endLeaving(p *proc) {
 // joined reports whether a daemon is in the settled epoch of its region.
 func (r *rig) joined(p *proc) bool {
 	e, _ := p.local.Settled()
-	return p.up && e.Has(p.member)
+	return p.up && e.Has(p.id())
 }
 
 // TestStopStoresOnce: a record that is no more ahead of the clock is no reason

@@ -23,7 +23,6 @@ type link struct {
 	// From its newest message.
 	stamp     hlc.Timestamp
 	member    uint64
-	fence     int64
 	ready     bool
 	leaving   bool
 	tables    [2]known

@@ -12,8 +12,9 @@ import (
 // members follows the live participants of the region's epochs.
 type members struct {
 	member uint64 // this daemon
-	fence  int64
 	local  *epoch.Table
+	// dead are the participants that the record states to be dead, ascending.
+	dead []epoch.Retirement
 	// seen is when each participant was alive last.
 	seen map[uint64]time.Duration
 	// differs is since when the live ones differ from the newest epoch, -1
@@ -48,6 +49,9 @@ func (a *Agent) proposeDaemons() {
 	same := len(want) == len(top.Epoch.Members)
 	for _, id := range want {
 		same = same && top.Epoch.Has(id)
+	}
+	for _, r := range retired { // an epoch before this one may wait for it
+		same = same && (top.Settled || slices.Contains(top.Epoch.Retired, r))
 	}
 	if same && !barren(a.local) {
 		m.differs = -1
@@ -84,7 +88,10 @@ func (m *members) live(at time.Duration, ready bool, ls links) []uint64 {
 		}
 	}
 	slices.Sort(live)
-	live = slices.Compact(live)
+	live = slices.DeleteFunc(slices.Compact(live), func(id uint64) bool {
+		_, dead := m.deadFrom(id)
+		return dead
+	})
 	if len(m.seen) > 4*epoch.MaxMembers {
 		clear(m.seen)
 	}
@@ -94,85 +101,94 @@ func (m *members) live(at time.Duration, ready bool, ls links) []uint64 {
 	return live
 }
 
+// deadFrom returns from which window on a participant that is dead by the
+// record holds nothing.
+func (m *members) deadFrom(id uint64) (from int64, dead bool) {
+	i, dead := slices.BinarySearchFunc(m.dead, id, func(r epoch.Retirement, id uint64) int { return cmp.Compare(r.ID, id) })
+	if !dead {
+		return 0, false
+	}
+	return m.dead[i].From, true
+}
+
 // next returns the members of the next epoch, ascending: the live participants,
-// and the dead ones whose shares cannot be reclaimed. retired are participants
-// that restarted without their record, and those in an unsettled retirement by
-// an operator.
+// and the silent ones that may return. retired are the dead ones of all epochs
+// that may be in force. While the shares of silent ones cannot be reclaimed,
+// nobody joins and nobody is retired: such an epoch would not settle.
 func (m *members) next(at, started time.Duration, live []uint64, ls links) (want []uint64, retired []epoch.Retirement) {
 	top := newest(m.local)
-	want = slices.Clone(live)
+	var pending []epoch.Retirement
 	if !top.Settled {
-		for _, r := range top.Epoch.Retired {
-			if !slices.Contains(want, r.ID) {
-				retired = append(retired, r)
+		pending = top.Epoch.Retired
+	}
+	retired = m.retirements(pending)
+	isRetired := func(id uint64) bool {
+		return slices.ContainsFunc(retired, func(r epoch.Retirement) bool { return r.ID == id })
+	}
+	if !m.reclaimable(live, isRetired) {
+		for _, member := range top.Epoch.Members {
+			if !ls.leaving(at, member.ID) { // one that leaves acknowledges the epoch
+				want = append(want, member.ID)
 			}
 		}
+		return want, pending
 	}
-	var dead []uint64
+	want = slices.DeleteFunc(slices.Clone(live), isRetired)
 	for _, member := range top.Epoch.Members {
-		if slices.Contains(live, member.ID) {
+		id := member.ID
+		if slices.Contains(live, id) || isRetired(id) || ls.leaving(at, id) {
 			continue
 		}
-		if fence, ok := m.replaced(at, member.ID, ls); ok {
-			retired = append(retired, epoch.Retirement{ID: member.ID, From: fence + 1})
-			continue
-		}
-		if !ls.leaving(at, member.ID) { // one that leaves acknowledges the epoch
-			dead = append(dead, member.ID)
-		}
-	}
-	if !m.reclaimable(live, retired) {
-		want = append(want, dead...)
-		dead = nil
-	}
-	for _, id := range dead {
 		seen, ok := m.seen[id]
 		if gone := at - max(seen, started); !ok && at-started < dropAfter || ok && gone < dropAfter {
 			want = append(want, id)
 		}
 	}
 	slices.Sort(want)
-	slices.SortFunc(retired, func(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) })
-	return want[:min(len(want), epoch.MaxMembers)], slices.CompactFunc(retired, func(a, b epoch.Retirement) bool {
-		return a.ID == b.ID
-	})
+	return want[:min(len(want), epoch.MaxMembers)], retired
 }
 
-// replaced reports whether a participant is a former generation of a live
-// daemon that lost its record, and returns the last window that it may have
-// used.
-func (m *members) replaced(at time.Duration, id uint64, ls links) (fence int64, ok bool) {
-	if m.fence != 0 && sameName(id, m.member) && id != m.member {
-		return m.fence, true
-	}
-	for _, l := range ls {
-		if l.local && l.ready && l.fence != 0 && sameName(id, l.member) && id != l.member && l.alive(at) {
-			return l.fence, true
+// retirements adds the dead participants to pending retirements that an epoch
+// names which may be in force.
+func (m *members) retirements(pending []epoch.Retirement) []epoch.Retirement {
+	retired, settled := slices.Clone(pending), settledID(m.local)
+	for i := range m.local.Len() {
+		k := m.local.At(i)
+		if k.Epoch.ID.Before(settled) {
+			continue
+		}
+		for _, member := range k.Epoch.Members {
+			from, dead := m.deadFrom(member.ID)
+			j, known := slices.BinarySearchFunc(retired, member.ID, func(r epoch.Retirement, id uint64) int { return cmp.Compare(r.ID, id) })
+			if dead && !known {
+				retired = slices.Insert(retired, j, epoch.Retirement{ID: member.ID, From: from})
+			}
 		}
 	}
-	return 0, false
+	return retired[:min(len(retired), epoch.MaxMembers)]
 }
 
-// reclaimable reports whether the shares of dead participants can be reclaimed:
-// of every epoch that may be in force enough are left to refuse their horizons.
-func (m *members) reclaimable(live []uint64, retired []epoch.Retirement) bool {
+// reclaimable reports whether the shares of silent participants can be
+// reclaimed: of every epoch that may be in force enough are left to refuse
+// their horizons.
+func (m *members) reclaimable(live []uint64, retired func(id uint64) bool) bool {
 	settled := settledID(m.local)
 	for i := range m.local.Len() {
 		k := m.local.At(i)
 		if k.Epoch.ID.Before(settled) {
 			continue
 		}
-		dead, left, n := 0, 0, len(k.Epoch.Members)
+		silent, left, n := 0, 0, len(k.Epoch.Members)
 		for _, member := range k.Epoch.Members {
 			switch {
 			case slices.Contains(live, member.ID):
-			case slices.ContainsFunc(retired, func(r epoch.Retirement) bool { return r.ID == member.ID }):
+			case retired(member.ID):
 				left++
 			default:
-				dead++
+				silent++
 			}
 		}
-		if dead > 0 && (k.Epoch.Horizon == 0 || n <= 2 || dead+left > n/3) {
+		if silent > 0 && (k.Epoch.Horizon == 0 || n <= 2 || silent+left > n/3) {
 			return false
 		}
 	}

@@ -17,12 +17,9 @@ type Message struct {
 	Region, Name string
 	// Stamp is the sender's hybrid logical clock.
 	Stamp hlc.Timestamp
-	// Member is the sender as a participant of its region's epochs.
+	// Member is the sender as a participant of its region's epochs. The caller
+	// of Receive checks that it is that of the sender's id.
 	Member uint64
-	// Fence is the last window, in Unix milliseconds, that a daemon may have
-	// used before it lost its record; 0 if it did not lose it. It is above 0 if
-	// and only if Member is of a later generation.
-	Fence int64
 	// Genesis are the fingerprints of the genesis of the regions and of the
 	// daemons of the sender's region.
 	Genesis [2]uint64

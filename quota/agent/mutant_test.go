@@ -21,7 +21,7 @@ const (
 func speak(a *Agent) {
 	for i := 1; i < a.region.Len(); i++ {
 		k := a.region.At(i)
-		if votes := a.votes.of(k.Epoch.ID); len(votes) > 0 && !hasAck(&k, a.ids[a.own]) {
+		if votes := a.votes.of(k.Epoch.ID); len(votes) > 0 && !hasAck(&k, a.cfg.Generation) {
 			if a.region.TakeAck(votes[0].Ack) == nil {
 				a.changes++
 			}

@@ -8,28 +8,6 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
-// regionID returns the participant ID of a region.
-func regionID(name string) uint64 { return rendezvous.Hash("region", name) }
-
-// memberID returns the participant ID of a daemon. The upper half is a hash of
-// the name. The lower half is that of the generation since the daemon lost its
-// record, 0 before the first loss: a daemon without its record is another
-// participant but keeps its name.
-func memberID(name string, generation uint64) uint64 {
-	id := rendezvous.Hash("daemon", name) &^ 0xffffffff
-	if generation != 0 {
-		id |= max(rendezvous.Mix(generation)&0xffffffff, 1)
-	}
-	return id
-}
-
-// sameName reports whether two participants are generations of one daemon.
-func sameName(a, b uint64) bool { return a>>32 == b>>32 }
-
-// later reports whether a participant is of a later generation than the first:
-// its daemon lost its record, and has a fence.
-func later(member uint64) bool { return uint32(member) != 0 }
-
 // print is the fingerprint of an item.
 type print = uint64
 
@@ -50,10 +28,11 @@ func itemPrint(kind, table uint64, id epoch.ID, by uint64) print {
 // demandPrint returns the fingerprint of the demand of a period.
 func demandPrint(period uint64) print { return rendezvous.Mix(period) }
 
-// genesisPrint returns the fingerprint of a genesis. Daemons with different
-// ones reject each other's messages.
-func genesisPrint(e epoch.Epoch) uint64 {
-	h := rendezvous.Mix(uint64(e.Horizon) + 1)
+// genesisPrint returns the fingerprint of a genesis: that of the regions of a
+// cluster, or of the daemons of a region. Daemons with different ones reject
+// each other's messages.
+func genesisPrint(of uint64, e *epoch.Epoch) uint64 {
+	h := rendezvous.Mix(rendezvous.Mix(of) + uint64(e.Horizon) + 1)
 	for _, m := range e.Members {
 		h = rendezvous.Mix(h ^ m.ID)
 		h = rendezvous.Mix(h + m.Amount)
@@ -67,30 +46,55 @@ const maxNames = 2 * epoch.MaxMembers
 // names finds the names of participants for status pages.
 type names struct {
 	regions []Region
-	daemons []string // of the own region
+	daemons []named // of the own region, the latest last
+}
+
+// named is a participant with its name.
+type named struct {
+	id   uint64
+	name string
 }
 
 // remember remembers the name of a daemon of the region.
-func (n *names) remember(name string) {
-	if len(n.daemons) < maxNames && !slices.Contains(n.daemons, name) {
-		n.daemons = append(n.daemons, name)
+func (n *names) remember(id uint64, name string) {
+	d := named{id, name}
+	if i := slices.Index(n.daemons, d); i >= 0 {
+		return
 	}
+	if len(n.daemons) >= maxNames {
+		n.daemons = slices.Delete(n.daemons, 0, 1)
+	}
+	n.daemons = append(n.daemons, d)
 }
 
 // of returns the name of a participant of a table, or its ID as text.
 func (n *names) of(table int, id uint64) string {
 	if table == regionTable {
 		for _, r := range n.regions {
-			if regionID(r.Name) == id {
+			if r.ID == id {
 				return r.Name
 			}
 		}
 		return fmt.Sprintf("region %016x", id)
 	}
-	for _, name := range n.daemons {
-		if sameName(id, memberID(name, 0)) {
-			return name
+	i := slices.IndexFunc(n.daemons, func(d named) bool { return d.id == id })
+	if i < 0 {
+		return fmt.Sprintf("daemon %016x", id)
+	}
+	name := n.daemons[i].name
+	if slices.ContainsFunc(n.daemons[i+1:], func(d named) bool { return d.name == name }) {
+		return fmt.Sprintf("%s, formerly %016x", name, id)
+	}
+	return name
+}
+
+// daemon returns the participant that a daemon of the region is now, 0 if it is
+// not known.
+func (n *names) daemon(name string) uint64 {
+	for i := len(n.daemons) - 1; i >= 0; i-- {
+		if n.daemons[i].name == name {
+			return n.daemons[i].id
 		}
 	}
-	return fmt.Sprintf("daemon %016x", id)
+	return 0
 }

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -25,7 +24,7 @@ func TestPromisesAreStoredFirst(t *testing.T) {
 	move(r, r.find("b1"))
 	r.run(20 * time.Second)
 	r.safe()
-	if settledID(r.find("a1").local) == before || settledID(r.find("a1").region0()) == (epoch.ID{}) {
+	if settledID(r.find("a1").local) == before || settledID(r.find("a1").Agent.region) == (epoch.ID{}) {
 		t.Error("nothing was promised")
 	}
 }
@@ -41,11 +40,11 @@ func TestFailedStoreIsRepeated(t *testing.T) {
 	r.failing = func(p *proc) bool { return full && p == a }
 	move(r, r.find("b1"))
 	r.run(3 * time.Second)
-	if e := newest(r.find("b1").region0()); e.Settled {
+	if e := newest(r.find("b1").Agent.region); e.Settled {
 		t.Fatal("an epoch settled although a1 stored nothing")
 	}
 	full = false
-	r.until(10*time.Second, "the epoch is settled", func() bool { return newest(r.find("b1").region0()).Settled })
+	r.until(10*time.Second, "the epoch is settled", func() bool { return newest(r.find("b1").Agent.region).Settled })
 	r.safe()
 }
 
@@ -69,47 +68,6 @@ func TestLeftOutKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestLostRecordIsFenced: the former participant of a daemon that lost its
-// record is retired after the last window it may have used.
-func TestLostRecordIsFenced(t *testing.T) {
-	r := newRig(t, 1, 3)
-	r.boot()
-	r.run(3 * time.Second)
-	a := r.find("a1")
-	former := a.member
-	r.crash(a)
-	r.restart(a, true)
-	fence := a.Agent.fence
-	var retired []epoch.Retirement
-	r.until(20*time.Second, "the former participant is retired", func() bool {
-		retired = append(retired, newest(r.find("a2").local).Epoch.Retired...)
-		return len(retired) > 0
-	})
-	if retired[0] != (epoch.Retirement{ID: former, From: fence + 1}) {
-		t.Errorf("retired %+v, want %d from %d on", retired[0], former, fence+1)
-	}
-}
-
-// TestRetiredParticipantHasTime: an operator retires from a window on that no
-// clock has reached.
-func TestRetiredParticipantHasTime(t *testing.T) {
-	r := newRig(t, 1, 2, 1)
-	r.boot()
-	r.run(3 * time.Second)
-	r.crash(r.find("b1"))
-	r.crash(r.find("a2"))
-	r.run(3 * time.Second)
-	a := r.find("a1")
-	if err := errors.Join(a.RetireRegion("b"), a.RetireDaemon("a2")); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range []epoch.Epoch{newest(a.region0()).Epoch, newest(a.local).Epoch} {
-		if len(e.Retired) != 1 || e.Retired[0].From != a.now+retireAhead {
-			t.Errorf("retired %+v, want from %d on", e.Retired, a.now+retireAhead)
-		}
-	}
-}
-
 // TestReclaimNeedsMost: of three dead daemons of four no share is reclaimed,
 // since the epoch without them could not settle.
 func TestReclaimNeedsMost(t *testing.T) {
@@ -117,12 +75,16 @@ func TestReclaimNeedsMost(t *testing.T) {
 	r.boot()
 	r.run(3 * time.Second)
 	m := &r.find("a1").members
-	id := func(name string) uint64 { return r.find(name).member }
-	if !m.reclaimable([]uint64{id("a1"), id("a2"), id("a3")}, nil) {
+	id := func(name string) uint64 { return r.find(name).id() }
+	none := func(uint64) bool { return false }
+	if !m.reclaimable([]uint64{id("a1"), id("a2"), id("a3")}, none) {
 		t.Error("the share of one dead daemon of four is not reclaimable")
 	}
-	if m.reclaimable([]uint64{id("a1"), id("a2")}, nil) {
+	if m.reclaimable([]uint64{id("a1"), id("a2")}, none) {
 		t.Error("the shares of two dead daemons of four are reclaimable")
+	}
+	if m.reclaimable([]uint64{id("a1"), id("a2")}, func(p uint64) bool { return p == id("a3") }) {
+		t.Error("a retired daemon refuses the horizon of another")
 	}
 }
 
@@ -140,7 +102,7 @@ func TestExchangedTables(t *testing.T) {
 	} {
 		s := *a.disk
 		change(&s)
-		if _, err := New(r.config(a), Start{Record: &s}); err == nil {
+		if _, err := New(a.cfg, Start{Record: &s}); err == nil {
 			t.Error("a record of other tables was restored")
 		}
 	}

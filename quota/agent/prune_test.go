@@ -18,7 +18,7 @@ func TestReturnsTwice(t *testing.T) {
 	r.boot()
 	r.run(3 * time.Second)
 	a, c := r.find("a1"), r.find("a3")
-	id := c.member
+	id := c.id()
 	for range 2 {
 		r.crash(c)
 		r.until(20*time.Second, "left out", func() bool { return !newest(a.local).Epoch.Has(id) })

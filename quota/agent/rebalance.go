@@ -16,14 +16,13 @@ import (
 // of all regions compute alike; that of the first region by name proposes.
 type balance struct {
 	cfg    *Config
-	ids    []uint64 // of the configured regions
-	own    int      // place of this region
+	of     *regions
 	demand *demand
 	log    *eventlog.Log[EventKind]
 
 	rules []Rule
-	// regions are the members of the epoch, as places among the configured
-	// regions.
+	// regions are the members of the epoch, as places among those of the
+	// cluster.
 	regions     []int
 	rebalancers []*overage.Rebalancer // by rule, nil before the first use
 	done        uint64                // the last period that was handled
@@ -57,14 +56,17 @@ func (b *balance) setRules(rules []Rule, at time.Duration) {
 // regions is known.
 func (a *Agent) rebalance() {
 	b := &a.balance
-	if !a.leading || !a.ready || a.at < a.resting[regionTable] {
+	if a.proposal.lost(a.at) {
+		a.proposal, b.pins = proposal{}, true
+	}
+	if !a.leading || !a.ready || a.at < a.resting[regionTable] || a.proposal.epoch != nil {
 		return
 	}
 	top := newest(a.region)
 	if !b.arrange(&top) {
 		return
 	}
-	proposer, old := b.regions[0] == a.own, age(a.now, top.Epoch.ID) >= proposeEvery
+	proposer, old := b.regions[0] == a.regions.own, age(a.now, top.Epoch.ID) >= proposeEvery
 	var shares []epoch.RuleShares
 	reason := "demand"
 	switch {
@@ -103,22 +105,33 @@ func (b *balance) ready(at time.Duration) bool {
 	return true
 }
 
-// arrange makes the rebalancers for the regions of the newest epoch, and
-// reports whether this region is among them.
+// arrange makes the rebalancers for the regions of the newest epoch, except
+// those that drain, and reports whether this region is among them.
 func (b *balance) arrange(top *epoch.EntryView) bool {
 	var regions []int
-	for i, id := range b.ids {
-		if top.Epoch.Has(id) {
+	known := 0
+	for i, r := range b.of.all {
+		k := placeIn(top, r.ID)
+		if k < 0 {
+			continue
+		}
+		if known++; top.Epoch.Members[k].Amount > 0 {
 			regions = append(regions, i)
 		}
 	}
-	if len(regions) != len(top.Epoch.Members) || !slices.Contains(regions, b.own) {
-		return false // a region that is not configured here never sends demand
+	if known != len(top.Epoch.Members) || !slices.Contains(regions, b.of.own) {
+		return false // the record is on its way
 	}
 	if !slices.Equal(regions, b.regions) || len(b.rebalancers) != len(b.rules) {
 		b.regions, b.rebalancers, b.pins = regions, make([]*overage.Rebalancer, len(b.rules)), true
 	}
 	return true
+}
+
+// placeIn returns the place of a participant among the members of an epoch, -1
+// for none.
+func placeIn(e *epoch.EntryView, id uint64) int {
+	return slices.IndexFunc(e.Epoch.Members, func(m epoch.Member) bool { return m.ID == id })
 }
 
 // weigh returns the shares that change by the rebalancers, without demand only
@@ -141,16 +154,15 @@ func (b *balance) weigh(top *epoch.EntryView, withDemand bool) []epoch.RuleShare
 			continue
 		}
 		for j, i := range b.regions {
-			current[j] = rules.PPM(top.Epoch.AmountOf(rule.ID, b.ids[i]))
+			current[j] = rules.PPM(top.Epoch.AmountOf(rule.ID, b.of.all[i].ID))
 		}
 		next := b.next(r, withDemand, hits, current)
 		if next == nil {
 			continue
 		}
-		shares := make([]uint32, n)
+		shares := make([]uint32, len(top.Epoch.Members))
 		for j, i := range b.regions {
-			k := slices.IndexFunc(top.Epoch.Members, func(m epoch.Member) bool { return m.ID == b.ids[i] })
-			shares[k] = uint32(next[j])
+			shares[placeIn(top, b.of.all[i].ID)] = uint32(next[j])
 		}
 		if old, ok := top.Epoch.SharesOf(rule.ID); !ok || !slices.Equal(shares, old) {
 			changed = append(changed, epoch.RuleShares{Rule: rule.ID, Shares: shares})
@@ -194,7 +206,7 @@ func (b *balance) rebalancer(rule *Rule) *overage.Rebalancer {
 	cfg := overage.DefaultRebalance(len(b.regions))
 	cfg.Alpha = b.alpha(rule)
 	for _, p := range rule.Pins {
-		i := b.cfg.regionIndex(p.Region)
+		i := b.of.index(p.Region)
 		if j := slices.Index(b.regions, i); i >= 0 && j >= 0 {
 			cfg.Pins = append(cfg.Pins, overage.Pin{Region: j, Share: p.Share})
 		}

@@ -14,9 +14,9 @@ var (
 	// ErrNotPeer is for a message from a daemon that is not among the peers,
 	// or that differs from its membership.
 	ErrNotPeer = errors.New("sender is not a peer")
-	// ErrGenesis is for a message from a daemon with another configuration at
-	// its first start.
-	ErrGenesis = errors.New("started from other regions, weights, daemons or another horizon")
+	// ErrGenesis is for a message from a daemon of another cluster, or of
+	// another generation of the region.
+	ErrGenesis = errors.New("began with another cluster, or with another generation of the region")
 )
 
 // farAhead is how far ahead of the clock an epoch may have been proposed. Those
@@ -36,7 +36,9 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 	l.receivedAt = at
 	if m.Stamp >= l.stamp {
 		l.stamp, l.ready, l.leaving = m.Stamp, m.Ready, m.Leaving
-		l.member, l.fence = m.Member, m.Fence
+		if l.member = m.Member; l.local {
+			a.names.remember(m.Member, m.Name)
+		}
 		l.votes = m.HasVotes
 		l.period = max(l.period, m.Heard)
 		for i, s := range []*Section{&m.Regions, &m.Daemons} {
@@ -72,21 +74,17 @@ func (a *Agent) sender(m *Message) (*link, error) {
 		return nil, fmt.Errorf("message of %q in %q: %w: %s is %q in %q",
 			m.Name, m.Region, ErrNotPeer, m.From, l.peer.Name, l.peer.Region)
 	}
-	if !sameName(m.Member, memberID(m.Name, 0)) {
-		return nil, fmt.Errorf("message of %q as participant %016x: %w: want one of its own",
-			m.Name, m.Member, ErrNotPeer)
+	if m.Member == 0 || m.Member == a.cfg.Self {
+		return nil, fmt.Errorf("message of %q as participant %016x: %w: want one of its own", m.Name, m.Member, ErrNotPeer)
 	}
-	// A participant that no daemon is would be admitted to an epoch and never
-	// acknowledge it.
-	if m.Fence < 0 || later(m.Member) != (m.Fence > 0) {
-		return nil, fmt.Errorf("message of %q as participant %016x with fence %d: %w: want a fence in later "+
-			"generations only", m.Name, m.Member, m.Fence, ErrNotPeer)
+	if from, dead := a.members.deadFrom(m.Member); dead {
+		return nil, fmt.Errorf("message of %q as participant %016x: %w: it is dead from %d on", m.Name, m.Member, ErrNotPeer, from)
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
 	if m.Genesis[0] != a.genesis[0] || l.local && m.Genesis[1] != a.genesis[1] {
-		return nil, fmt.Errorf("message of %q: it %w than this daemon: want the same everywhere, for ever",
+		return nil, fmt.Errorf("message of %q: it %w: want those of this daemon",
 			m.Name, ErrGenesis)
 	}
 	if !l.local && (!m.Daemons.Empty() || len(m.Votes) > 0 || m.Extension != nil) {
@@ -106,7 +104,7 @@ func (a *Agent) refuse(l *link, table int, err error) {
 func (a *Agent) takeSection(l *link, table int, s *Section) {
 	t := a.table(table)
 	if c := s.Claim; c != nil {
-		err := plausible(table, &c.Base, a.now)
+		err := a.plausible(table, &c.Base)
 		if err == nil {
 			err = t.TakeClaim(*c)
 		}
@@ -117,7 +115,7 @@ func (a *Agent) takeSection(l *link, table int, s *Section) {
 		if t.Knows(e.ID) {
 			continue
 		}
-		err := plausible(table, e, a.now)
+		err := a.plausible(table, e)
 		if err == nil {
 			err = t.Learn(*e)
 		}
@@ -155,12 +153,19 @@ func (a *Agent) takeAck(l *link, table int, ack *epoch.Ack) {
 	a.changes++
 }
 
-// plausible returns an error for a well-formed epoch that no agent proposes at
-// now, in Unix milliseconds.
-func plausible(table int, e *epoch.Epoch, now int64) error {
+// plausible returns an error for a well-formed epoch that no agent proposes
+// now.
+func (a *Agent) plausible(table int, e *epoch.Epoch) error {
+	if e.ID.Stamp.Millis() > a.now+farAhead {
+		return fmt.Errorf("epoch %s of the future: want it proposed at most %d ms after %d", e.ID, farAhead, a.now)
+	}
+	return plausible(table, e)
+}
+
+// plausible returns an error for a well-formed epoch that is not one of the
+// table.
+func plausible(table int, e *epoch.Epoch) error {
 	switch {
-	case e.ID.Stamp.Millis() > now+farAhead:
-		return fmt.Errorf("epoch %s of the future: want it proposed at most %d ms after %d", e.ID, farAhead, now)
 	case table == regionTable && e.Horizon != 0:
 		return fmt.Errorf("epoch %s with a horizon of %d ms: want none among regions", e.ID, e.Horizon)
 	case table == regionTable && e.Total() > epoch.Whole:
@@ -175,9 +180,9 @@ func plausible(table int, e *epoch.Epoch, now int64) error {
 func (a *Agent) takeVotes(l *link, m *Message) {
 	for _, v := range m.Votes {
 		switch {
-		case v.Ack.By != a.ids[a.own]:
+		case v.Ack.By != a.cfg.Generation:
 			a.refuse(l, regionTable, fmt.Errorf("vote of %016x for another region", v.Daemon))
-		case v.Daemon == a.member:
+		case v.Daemon == a.cfg.Self:
 		case !a.region.Knows(v.Ack.ID):
 		case a.addVote(v):
 			a.origins.note(a.at, itemPrint(printVote, 0, v.Ack.ID, v.Daemon), l)
@@ -191,7 +196,7 @@ func (a *Agent) takeExtension(l *link, m *Message) {
 	if x, ok := a.local.ExtendHorizon(m.Member, a.now); ok {
 		l.extension = &x
 	}
-	if m.Extension == nil || m.Extension.To != a.member {
+	if m.Extension == nil || m.Extension.To != a.cfg.Self {
 		return
 	}
 	err := fmt.Errorf("horizon extension by %016x from %016x: want its own", m.Extension.By, m.Member)
@@ -202,24 +207,15 @@ func (a *Agent) takeExtension(l *link, m *Message) {
 		a.refuse(l, daemonTable, err)
 		return
 	}
-	a.unblock()
+	unblock(a)
 }
 
-// catchUp checks whether the daemon has learned all items of a peer that is
-// ready. With a regional peer that makes it ready.
+// catchUp makes the daemon ready if it has learned all items of a regional peer
+// that is ready.
 func (a *Agent) catchUp(l *link) {
-	if !l.ready || a.ready && !a.learning.active || !a.caughtUp(l, regionTable) {
-		return
+	if l.local && l.ready && !a.ready && a.caughtUp(l, regionTable) && a.caughtUp(l, daemonTable) {
+		a.becomeReady()
 	}
-	if !l.local {
-		a.learning.remote = true
-	} else if a.caughtUp(l, daemonTable) {
-		a.learning.regional, a.learning.remote = true, true
-		if !a.ready {
-			a.becomeReady()
-		}
-	}
-	a.endLearning()
 }
 
 // caughtUp reports whether the daemon has all items of a peer's table.
@@ -229,26 +225,6 @@ func (a *Agent) caughtUp(l *link, table int) bool {
 	}
 	has := a.content(table).has
 	return !slices.ContainsFunc(l.tables[table].has, func(p print) bool { return !contains(has, p) })
-}
-
-// learnFor is how long a restarted daemon holds nothing while it receives no
-// epochs.
-const learnFor = 5 * time.Second
-
-// endLearning ends the learning of a restarted daemon once it has the epochs of
-// its region and of another one, as far as there are any, or after learnFor. It
-// may have been retired while it was down.
-func (a *Agent) endLearning() {
-	if !a.learning.active {
-		return
-	}
-	s, _ := a.local.Settled()
-	regional := a.learning.regional || len(s.Members) == 1 && s.Has(a.member)
-	remote := a.learning.remote || len(a.cfg.Regions) == 1
-	if regional && remote || a.started >= 0 && a.at-a.started >= learnFor {
-		a.learning.active = false
-		a.version++
-	}
 }
 
 func (a *Agent) becomeReady() {

@@ -11,9 +11,15 @@ import (
 	"github.com/georld/rld/quota/epoch"
 )
 
+func goodConfig() Config {
+	return Config{
+		Region: "a", Name: "a1", Self: 11, Generation: 1, Cluster: 7,
+		Genesis: []Region{{Name: "a", ID: 1}, {Name: "b", ID: 2}}, Founders: []uint64{11, 12},
+	}
+}
+
 func TestConfigRefused(t *testing.T) {
-	good := Config{Region: "a", Name: "a1", Regions: []Region{{Name: "a"}, {Name: "b"}}, Daemons: []string{"a1"}}
-	if err := good.Validate(); err != nil {
+	if err := goodConfig().Validate(); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -21,21 +27,26 @@ func TestConfigRefused(t *testing.T) {
 		change func(*Config)
 	}{
 		{"daemon name of 0 bytes", func(c *Config) { c.Name = "" }},
-		{"0 regions: want 1 to 64", func(c *Config) { c.Regions = nil }},
-		{"65 regions", func(c *Config) { c.Regions = make([]Region, 65) }},
-		{`region "z" is not among the configured`, func(c *Config) { c.Region = "z" }},
-		{"want each name once", func(c *Config) { c.Regions = []Region{{Name: "a"}, {Name: "a"}} }},
-		{"want each name once", func(c *Config) { c.Daemons = []string{"a1", "a1"} }},
-		{"region name of 0 bytes", func(c *Config) { c.Regions = []Region{{Name: "a"}, {}} }},
-		{"want at most 2^40", func(c *Config) { c.Regions = []Region{{Name: "a", Weight: 1 << 41}} }},
+		{"0 regions: want 1 to 64", func(c *Config) { c.Genesis = nil }},
+		{"65 regions", func(c *Config) { c.Genesis = make([]Region, 65) }},
+		{"participants 0 of region 1", func(c *Config) { c.Self = 0 }},
+		{"participants 11 of region 0", func(c *Config) { c.Generation = 0 }},
+		{"want each name and participant once", func(c *Config) { c.Genesis[1].Name = "a" }},
+		{"want each name and participant once", func(c *Config) { c.Genesis[1].ID = 1 }},
+		{"participant 0, weight 0", func(c *Config) { c.Genesis[1].ID = 0 }},
+		{"each once", func(c *Config) { c.Founders = []uint64{11, 11} }},
+		{"region name of 0 bytes", func(c *Config) { c.Genesis[1].Name = "" }},
+		{"at most 2^40", func(c *Config) { c.Genesis[1].Weight = 1<<40 + 1 }},
 		{"period of 4s: want 5s to 10m0s", func(c *Config) { c.Period = 4 * time.Second }},
 		{"interval of 1ms", func(c *Config) { c.Interval = time.Millisecond }},
 		{"interval across regions of 1m0s", func(c *Config) { c.WANInterval = time.Minute }},
 		{"record ahead of the clock of 2m0s", func(c *Config) { c.Ahead = 2 * time.Minute }},
 		{"daemon horizon of 48h0m0s", func(c *Config) { c.DaemonHorizon = 48 * time.Hour }},
-		{"want at most 256", func(c *Config) { c.Daemons = make([]string, 257) }},
+		{"horizon -1 ms", func(c *Config) { c.Horizon = -1 }},
+		{"257 members", func(c *Config) { c.Founders = make([]uint64, 257) }},
+		{"0 members", func(c *Config) { c.Founders = nil }},
 	} {
-		c := good
+		c := goodConfig()
 		tt.change(&c)
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%v, want %q", err, tt.says)
@@ -44,8 +55,7 @@ func TestConfigRefused(t *testing.T) {
 }
 
 func TestStartRefused(t *testing.T) {
-	cfg := Config{Region: "a", Name: "a1", Regions: []Region{{Name: "a"}, {Name: "b"}}, Daemons: []string{"a1"}}
-	o, err := New(cfg, Start{First: true})
+	o, err := New(goodConfig(), Start{Found: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,21 +63,20 @@ func TestStartRefused(t *testing.T) {
 	record := o.Ready(0).Store
 	exchanged := *record
 	exchanged.Region, exchanged.Local = record.Local, record.Region
-	exchanged.Local.Owner = record.Local.Owner
 	for _, tt := range []struct {
 		says  string
 		cfg   func(*Config)
 		start Start
 	}{
-		{"want exactly one of them", nil, Start{}},
-		{"want exactly one of them", nil, Start{First: true, Generation: 1}},
-		{"fence 0: want the last window", nil, Start{Generation: 1}},
-		{`another daemon than "a2"`, func(c *Config) { c.Name = "a2" }, Start{Record: record}},
-		{`want the record of region "b"`, func(c *Config) { c.Region = "b" }, Start{Record: record}},
+		{"want one of them", nil, Start{Found: true, Record: record}},
+		{"a founder that lost its record", nil, Start{}},
+		{"among the founders: false", func(c *Config) { c.Self = 13 }, Start{Found: true}},
+		{"want the record of this participant", func(c *Config) { c.Self = 12 }, Start{Record: record}},
+		{`generation of region "b"`, func(c *Config) { c.Region, c.Generation = "b", 2 }, Start{Record: record}},
+		{`generation of region "a"`, func(c *Config) { c.Generation = 3 }, Start{Record: record}},
 		{"exchanged", nil, Start{Record: &exchanged}},
-		{"no daemons of the first start", func(c *Config) { c.Daemons = nil }, Start{First: true}},
 	} {
-		c := cfg
+		c := goodConfig()
 		if tt.cfg != nil {
 			tt.cfg(&c)
 		}
@@ -87,7 +96,7 @@ func pair(t *testing.T) (r *rig, a *proc, near, far Message) {
 	for _, name := range []string{"a2", "b1"} {
 		p := r.find(name)
 		m := Message{
-			From: p.self, To: a.self, Region: p.region, Name: name, Member: p.member,
+			From: p.self, To: a.self, Region: p.region, Name: name, Member: p.id(),
 			Genesis: p.genesis, Stamp: r.stamp(p), Ready: true,
 		}
 		if name == "a2" {
@@ -101,6 +110,7 @@ func pair(t *testing.T) (r *rig, a *proc, near, far Message) {
 
 func TestMessageRefused(t *testing.T) {
 	r, a, near, far := pair(t)
+	a.Dead([]epoch.Retirement{{ID: 99, From: 5}})
 	for _, tt := range []struct {
 		says   string
 		is     error
@@ -111,12 +121,11 @@ func TestMessageRefused(t *testing.T) {
 		{"want a live peer", ErrNotPeer, near, func(m *Message) { m.From = 1 }},
 		{`is "a2" in "a"`, ErrNotPeer, near, func(m *Message) { m.Name = "a1" }},
 		{`is "b1" in "b"`, ErrNotPeer, far, func(m *Message) { m.Region = "a" }},
-		{"want one of its own", ErrNotPeer, near, func(m *Message) { m.Member = a.member }},
-		{"in later generations only", ErrNotPeer, near, func(m *Message) { m.Member++ }},
-		{"in later generations only", ErrNotPeer, near, func(m *Message) { m.Fence = 1 }},
-		{"in later generations only", ErrNotPeer, near, func(m *Message) { m.Member, m.Fence = m.Member+1, -1 }},
-		{"the same everywhere", ErrGenesis, far, func(m *Message) { m.Genesis[0]++ }},
-		{"the same everywhere", ErrGenesis, near, func(m *Message) { m.Genesis[1]++ }},
+		{"want one of its own", ErrNotPeer, near, func(m *Message) { m.Member = a.cfg.Self }},
+		{"want one of its own", ErrNotPeer, near, func(m *Message) { m.Member = 0 }},
+		{"it is dead from 5 on", ErrNotPeer, near, func(m *Message) { m.Member = 99 }},
+		{"want those of this daemon", ErrGenesis, far, func(m *Message) { m.Genesis[0]++ }},
+		{"want those of this daemon", ErrGenesis, near, func(m *Message) { m.Genesis[1]++ }},
 		{"want nothing about daemons across regions", nil, far, func(m *Message) { m.Daemons.Has = []uint64{1} }},
 		{"want nothing about daemons across regions", nil, far, func(m *Message) { m.Extension = &epoch.Extension{By: 1, To: 2} }},
 		{"out of order", nil, near, func(m *Message) { m.Regions.Has = []uint64{2, 1} }},
@@ -143,7 +152,7 @@ func TestMessageRefused(t *testing.T) {
 // TestItemsRefused: a malformed item causes an event, and changes nothing.
 func TestItemsRefused(t *testing.T) {
 	r, a, near, far := pair(t)
-	top, _ := a.region0().Settled()
+	top, _ := a.Agent.region.Settled()
 	stamp := near.Stamp.Next()
 	id := epoch.ID{Stamp: stamp, Proposer: 5}
 	later := epoch.ID{Stamp: hlc.New(r.now(a)+180_000, 0), Proposer: 5}
@@ -160,11 +169,11 @@ func TestItemsRefused(t *testing.T) {
 			m.Regions.Epochs = []epoch.Epoch{{ID: id, Horizon: 5, Members: top.Members}}
 		}},
 		{"want at most 1000000", far, func(m *Message) {
-			m.Regions.Epochs = []epoch.Epoch{{ID: id, Members: []epoch.Member{{ID: a.ids[0], Amount: 1_000_001}}}}
+			m.Regions.Epochs = []epoch.Epoch{{ID: id, Members: []epoch.Member{{ID: a.cfg.Generation, Amount: 1_000_001}}}}
 		}},
 		{"want none among daemons", near, func(m *Message) {
 			m.Daemons.Epochs = []epoch.Epoch{{
-				ID: id, Members: []epoch.Member{{ID: a.member, Amount: 1}},
+				ID: id, Members: []epoch.Member{{ID: a.cfg.Self, Amount: 1}},
 				Rules: []epoch.RuleShares{{Rule: 1, Shares: []uint32{0}}},
 			}}
 		}},
@@ -174,16 +183,16 @@ func TestItemsRefused(t *testing.T) {
 		{"another content", far, func(m *Message) {
 			m.Regions.Claim = &epoch.Claim{Base: epoch.Epoch{Members: top.Members[:1]}}
 		}},
-		{"want its own", near, func(m *Message) { m.Extension = &epoch.Extension{By: 77, To: a.member, Until: 1 << 60} }},
+		{"want its own", near, func(m *Message) { m.Extension = &epoch.Extension{By: 77, To: a.cfg.Self, Until: 1 << 60} }},
 		{"for another region", near, func(m *Message) {
 			m.Votes = []epoch.Vote{{Daemon: near.Member, Ack: epoch.Ack{ID: id, By: 5}}}
 		}},
 		{"", near, func(m *Message) { // an acknowledgement of ours by others
-			m.Daemons.Acks = []epoch.Ack{{ID: id, By: a.member}}
+			m.Daemons.Acks = []epoch.Ack{{ID: id, By: a.cfg.Self}}
 		}},
 		{"", far, func(m *Message) { m.Regions.Acks = []epoch.Ack{{ID: id, By: 5}} }},
 		{"", near, func(m *Message) { // a vote of ours by others
-			m.Votes = []epoch.Vote{{Daemon: a.member, Ack: epoch.Ack{ID: id, By: a.ids[a.own]}}}
+			m.Votes = []epoch.Vote{{Daemon: a.cfg.Self, Ack: epoch.Ack{ID: id, By: a.cfg.Generation}}}
 		}},
 		{"demand of period 7", far, func(m *Message) { m.Period = 7 }},
 	} {
@@ -200,40 +209,12 @@ func TestItemsRefused(t *testing.T) {
 		if tt.says == "" && said != "" || !strings.Contains(said, tt.says) {
 			t.Errorf("events %q, want %q", said, tt.says)
 		}
-		if a.region0().Len() != 1 || a.local.Len() != 1 || len(a.votes) != 0 {
+		if a.Agent.region.Len() != 1 || a.local.Len() != 1 || len(a.votes) != 0 {
 			t.Fatalf("%q: something was taken", tt.says)
 		}
 	}
 	r.run(time.Second)
 	r.safe()
-}
-
-func TestCommandsRefused(t *testing.T) {
-	r, a, _, _ := pair(t)
-	for _, tt := range []struct {
-		says string
-		give func(o *Agent) error
-	}{
-		{`unknown region: want one of ["a" "b"]`, func(o *Agent) error { return o.RetireRegion("z") }},
-		{"it is the region of this daemon", func(o *Agent) error { return o.RetireRegion("a") }},
-		{"it is not retired", func(o *Agent) error { return o.ReturnRegion("b") }},
-		{"it is this daemon", func(o *Agent) error { return o.RetireDaemon("a1") }},
-		{"it is alive: stop it first", func(o *Agent) error { return o.RetireDaemon("a2") }},
-		{`it holds nothing in region "a"`, func(o *Agent) error { return o.RetireDaemon("b1") }},
-		{"retired already", func(o *Agent) error { _ = o.RetireRegion("b"); return o.RetireRegion("b") }},
-		{"is not settled yet", func(o *Agent) error { return o.ReturnRegion("b") }},
-	} {
-		if err := tt.give(a.Agent); err == nil || !strings.Contains(err.Error(), tt.says) {
-			t.Errorf("%v, want %q", err, tt.says)
-		}
-	}
-	young, err := New(r.config(a), Start{First: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := young.RetireRegion("b"); err == nil || !strings.Contains(err.Error(), "try again") {
-		t.Errorf("%v, want that it is too early", err)
-	}
 }
 
 func TestBaseAllocatesNothing(t *testing.T) {

@@ -52,6 +52,11 @@ type rig struct {
 	mangle           func(m *Message) // changes a message before it is sent
 	mutation         mutation
 
+	record record
+	// off reports whether the control log does not reach a daemon.
+	off   func(p *proc) bool
+	loses bool // a recovery drops what is proposed
+
 	used  map[window]map[crdt.Incarnation]uint64 // the greatest allotment by incarnation
 	bytes [2]int                                 // sent inside regions and across
 	sent  [2]int
@@ -83,8 +88,7 @@ type proc struct {
 	written      time.Duration
 	hits         map[uint64]uint64
 	events       []Event
-	forgotten    bool
-	barred       time.Duration // an operator retired it: it must not start before
+	ids          int           // that it had before this one
 	leaving      time.Duration // when its rights end at the latest, 0 if it does not leave
 	serves       time.Duration // until then it does not
 }
@@ -100,10 +104,11 @@ type parcel struct {
 func newRig(t *testing.T, seed uint64, n ...int) *rig {
 	r := &rig{
 		t: t, rng: rand.New(rand.NewPCG(seed, 1)), at: time.Second, born: 100,
-		used:  map[window]map[crdt.Incarnation]uint64{},
-		delay: func(from, to *proc) time.Duration { return 5 * time.Millisecond },
-		asked: []asked{{11, 10_007, 1_000, 0}, {12, 999, 1_000, 1_000}, {13, 100_000, 7_000, 0}},
-		cfg:   Config{DaemonHorizon: 30 * time.Second},
+		used:   map[window]map[crdt.Incarnation]uint64{},
+		record: record{founders: map[uint64][]uint64{}},
+		delay:  func(from, to *proc) time.Duration { return 5 * time.Millisecond },
+		asked:  []asked{{11, 10_007, 1_000, 0}, {12, 999, 1_000, 1_000}, {13, 100_000, 7_000, 0}},
+		cfg:    Config{DaemonHorizon: 30 * time.Second, Cluster: 7},
 	}
 	r.delay = func(from, to *proc) time.Duration {
 		if from.region != to.region {
@@ -116,7 +121,7 @@ func newRig(t *testing.T, seed uint64, n ...int) *rig {
 	}
 	for i, k := range n {
 		region := string(rune('a' + i))
-		r.cfg.Regions = append(r.cfg.Regions, Region{Name: region})
+		r.cfg.Genesis = append(r.cfg.Genesis, Region{Name: region, ID: regionOf(region, 0)})
 		for j := range k {
 			r.daemons = append(r.daemons, &proc{name: fmt.Sprint(region, j+1), region: region})
 		}
@@ -124,35 +129,41 @@ func newRig(t *testing.T, seed uint64, n ...int) *rig {
 	return r
 }
 
-func (r *rig) config(p *proc) Config {
+// config returns the configuration of a daemon in a generation of its region.
+func (r *rig) config(p *proc, generation uint64) Config {
 	c := r.cfg
-	c.Region, c.Name = p.region, p.name
-	for _, d := range r.daemons {
-		if d.region == p.region && d.name[0] != 'x' && len(d.name) == 2 {
-			c.Daemons = append(c.Daemons, d.name)
-		}
-	}
+	c.Region, c.Name, c.Self, c.Generation = p.region, p.name, p.id(), generation
+	c.Founders, c.Horizon = r.record.founders[generation], c.horizon()
 	return c
 }
 
-// boot starts all daemons for the first time.
+// boot begins the cluster and starts all daemons. Those with names of two
+// letters are founders.
 func (r *rig) boot() {
+	r.found()
 	for _, p := range r.daemons {
-		r.start(p, Start{First: true})
+		r.start(p)
 	}
 }
 
-// join starts a daemon that was not there at the first start. Its name has
-// three letters.
+// join adds a daemon that is no founder. Its name has three letters.
 func (r *rig) join(region string) *proc {
 	p := &proc{name: fmt.Sprintf("%s%02d", region, len(r.daemons)), region: region}
 	r.daemons = append(r.daemons, p)
-	r.start(p, Start{First: true})
+	r.start(p)
 	return p
 }
 
-func (r *rig) start(p *proc, s Start) {
-	o, err := newAgent(r.config(p), s)
+// start starts a daemon as its disk and the record have it.
+func (r *rig) start(p *proc) {
+	s := Start{Record: p.disk}
+	generation := regionOf(p.region, r.record.generations[p.region])
+	if p.disk != nil {
+		generation = p.disk.Region.Owner
+	}
+	c := r.config(p, generation)
+	s.Found = p.disk == nil && slices.Contains(c.Founders, c.Self)
+	o, err := newAgent(c, s)
 	if err != nil {
 		r.t.Fatalf("start %s: %v", p.name, err)
 	}
@@ -167,24 +178,15 @@ func (r *rig) crash(p *proc) {
 
 // restart starts a daemon from its disk, or without memory when it is lost.
 func (r *rig) restart(p *proc, lost bool) {
-	if r.at < p.barred {
-		return
+	if lost {
+		p.disk = nil
+		if r.forget != nil {
+			r.forget(p)
+		} else {
+			p.ids++
+		}
 	}
-	if p.disk != nil && !lost {
-		r.start(p, Start{Record: p.disk})
-		return
-	}
-	if p.disk == nil && !p.forgotten {
-		r.start(p, Start{First: true}) // it stored nothing, so it used nothing
-		return
-	}
-	p.disk, p.forgotten = nil, true
-	if r.forget != nil {
-		r.forget(p)
-		return
-	}
-	// Its clock may step back by at most the margin of the fence.
-	r.start(p, Start{Generation: uint64(r.stamp(p)), Fence: r.now(p) + 1000})
+	r.start(p)
 }
 
 func (r *rig) find(name string) *proc {
@@ -196,6 +198,8 @@ func (r *rig) find(name string) *proc {
 }
 
 func (r *rig) now(p *proc) int64 { return dawn + r.at.Milliseconds() + p.skew }
+
+func stampAt(ms int64) hlc.Timestamp { return hlc.New(ms, 0) }
 
 func (r *rig) stamp(p *proc) hlc.Timestamp {
 	p.last = max(p.last.Next(), hlc.New(r.now(p), 0))
@@ -231,6 +235,7 @@ func (r *rig) run(d time.Duration) {
 
 func (r *rig) turn(p *proc, peers []gossip.Peer) {
 	if r.at%(50*time.Millisecond) == 0 {
+		r.follow(p)
 		p.Peers(r.at, p.self, peers)
 	}
 	if r.demand != nil && r.at%(100*time.Millisecond) == 0 {
@@ -260,6 +265,10 @@ func (r *rig) ready(p *proc) {
 		p.events = append(p.events, out.Events...)
 		for _, m := range out.Messages {
 			r.send(p, m)
+		}
+		if out.Proposal != nil {
+			p.ProposalDone(r.commit(p, *out.Proposal))
+			continue
 		}
 		if out.Store == nil {
 			return
@@ -329,12 +338,12 @@ func (r *rig) stored(p *proc, acks []epoch.Ack, votes []epoch.Vote) {
 		return slices.ContainsFunc(acks, func(a epoch.Ack) bool { return a.ID == id })
 	}
 	for _, a := range acks {
-		if a.By == p.member && !kept(p.disk.Local.Acks, a.ID) {
+		if a.By == p.id() && !kept(p.disk.Local.Acks, a.ID) {
 			r.t.Fatalf("%v: %s uses its acknowledgement of %s before it is stored", r.at, p.name, a.ID)
 		}
 	}
 	for _, v := range votes {
-		if v.Daemon == p.member && !kept(p.disk.Region.Acks, v.Ack.ID) {
+		if v.Daemon == p.id() && !kept(p.disk.Region.Acks, v.Ack.ID) {
 			r.t.Fatalf("%v: %s uses its vote for %s before it is stored", r.at, p.name, v.Ack.ID)
 		}
 	}
@@ -353,7 +362,7 @@ func (r *rig) deliver() {
 			continue
 		}
 		d.to.last = max(d.to.last, d.m.Stamp)
-		if err := d.to.Receive(r.at, r.now(d.to), &d.m); err != nil && !errors.Is(err, ErrNotPeer) {
+		if err := d.to.Receive(r.at, r.now(d.to), &d.m); err != nil && !errors.Is(err, ErrNotPeer) && !errors.Is(err, ErrGenesis) {
 			r.t.Fatalf("%v: %s: %v", r.at, d.to.name, err)
 		}
 		r.ready(d.to)
@@ -460,7 +469,7 @@ func (r *rig) until(d time.Duration, what string, ok func() bool) time.Duration 
 // whole reports whether the total of every rule is held, except for rounding.
 func (r *rig) whole() bool {
 	for i, a := range r.asked {
-		if r.held(i)+uint64(2*len(r.cfg.Regions)) < a.total {
+		if r.held(i)+uint64(2*len(r.cfg.Genesis)) < a.total {
 			return false
 		}
 	}

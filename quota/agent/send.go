@@ -8,11 +8,16 @@ import (
 )
 
 // Ready is the work for the driver: store Store, if there is one, and call
-// Stored or Failed; send Messages, in any order; log Events. No message depends
-// on Store. Wake is the latest time to call Tick and Ready again.
+// Stored or Failed; send Messages, in any order; have the control log decide
+// about Proposal, if there is one, and call ProposalDone; log Events. No
+// message depends on Store. Wake is the latest time to call Tick and Ready
+// again.
 type Ready struct {
 	Store    *Stored
 	Messages []Message
+	// Proposal is an epoch of regions with other shares of rules. It must not
+	// be modified.
+	Proposal *epoch.Epoch
 	Events   []Event
 	Wake     time.Duration
 }
@@ -33,6 +38,9 @@ func (a *Agent) Ready(at time.Duration) Ready {
 			}
 			r.Wake = min(r.Wake, l.due)
 		}
+	}
+	if a.proposal.unsent {
+		r.Proposal, a.proposal.unsent = a.proposal.epoch, false
 	}
 	r.Wake = max(r.Wake, at+time.Millisecond)
 	r.Events = a.log.Take()
@@ -57,7 +65,7 @@ func (a *Agent) message(l *link) (Message, bool) {
 	l.revision = a.changes
 	m := Message{
 		From: a.self, To: l.peer.ID, Region: a.cfg.Region, Name: a.cfg.Name, Stamp: a.stamp,
-		Member: a.member, Fence: a.fence, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving,
+		Member: a.cfg.Self, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving,
 	}
 	if known := a.demand.latest(l); known != nil {
 		m.Heard = known.period

@@ -39,7 +39,7 @@ func (c *shareCache) setRules(rules []Rule) {
 // The sum over all daemons of their greatest allotments is bounded like that of
 // the allotments at any time. A former allotment remains valid after its epochs
 // were pruned, but not if an epoch leaves this daemon or its region out: an
-// operator may have stated that it uses nothing any more.
+// entry of the control log may state that it uses nothing any more.
 func (c *shareCache) keep(rule uint64, s keptShare, reason epoch.Reason) (uint64, epoch.Reason) {
 	i, ok := c.index(rule)
 	if !ok || reason != epoch.ReasonEpoch && reason != epoch.ReasonUnsettled {
@@ -94,10 +94,9 @@ func allotment(a *Agent, rule, total uint64, x, carry int64, regional bool,
 	share func(region, local *epoch.Table, rule, total uint64, x, carry int64) (uint64, epoch.Reason),
 ) (uint64, epoch.Reason) {
 	var allotment uint64
-	var reason epoch.Reason
+	reason, barred := a.barred()
 	switch {
-	case a.learning.active:
-		reason = epoch.ReasonWaiting
+	case barred:
 	case regional:
 		allotment, reason = part(a.local, total, x, carry)
 	default:
@@ -115,8 +114,8 @@ func allotment(a *Agent, rule, total uint64, x, carry int64, regional bool,
 // daemons. The owner of a key in the region may keep the greatest result for a
 // window.
 func (a *Agent) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
-	if a.learning.active {
-		return 0, epoch.ReasonWaiting
+	if reason, barred := a.barred(); barred {
+		return 0, reason
 	}
 	allotment, reason := epoch.RegionShare(a.region, a.local, rule, total, x, carry)
 	if reason != epoch.ReasonEpoch {
@@ -132,31 +131,22 @@ func (a *Agent) Version() uint64 { return a.version }
 // it to choose a donor of rights, not to use rights.
 func (a *Agent) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	if !regional {
-		total = a.region.Believed(rule, a.ids[a.own], total, x, carry)
+		total = a.region.Believed(rule, a.cfg.Generation, total, x, carry)
 	}
-	return a.local.BelievedPart(participant(a, peer), total, x, carry)
-}
-
-// participant returns the current participant ID of a daemon of the region.
-func participant(a *Agent, name string) uint64 {
-	if name == a.cfg.Name {
-		return a.member
-	}
-	for _, l := range a.links {
-		if l.local && l.peer.Name == name && l.receivedAt >= 0 {
-			return l.member
-		}
-	}
-	return memberID(name, 0)
+	return a.local.BelievedPart(a.names.daemon(peer), total, x, carry)
 }
 
 // RegionPart returns the estimated allotment of a region, this one or another.
 func (a *Agent) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
-	return a.region.Believed(rule, regionID(region), total, x, carry)
+	i := a.regions.index(region)
+	if i < 0 {
+		return 0
+	}
+	return a.region.Believed(rule, a.regions.all[i].ID, total, x, carry)
 }
 
 // unblock notes that allotments of 0 may have changed.
-func (a *Agent) unblock() {
+func unblock(a *Agent) {
 	if a.blocked {
 		a.blocked = false
 		a.version++

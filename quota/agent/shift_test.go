@@ -58,7 +58,7 @@ func TestLongWindow(t *testing.T) {
 		shares[string(rune('a'+i%3))] = 5000
 		r.run(20 * time.Second)
 	}
-	if n := a.region0().Len(); n > keptEpochs+2 {
+	if n := a.Agent.region.Len(); n > keptEpochs+2 {
 		t.Errorf("%d epochs are kept", n)
 	}
 	if base, why := a.Allotment(14, 100_000, x, 0, false); base != was || base < 33_000 {
@@ -67,23 +67,6 @@ func TestLongWindow(t *testing.T) {
 	if base, why := late.Allotment(14, 100_000, x, 0, false); base == 0 || base > 34_000 {
 		t.Errorf("%d (%v) of the label asked for late", base, why)
 	}
-	r.safe()
-}
-
-// TestAddedRegion: a region that came later holds 0 until it is returned.
-func TestAddedRegion(t *testing.T) {
-	r := newRig(t, 1, 1, 1, 1)
-	r.cfg.Regions[2].Added = true
-	r.boot()
-	r.run(5 * time.Second)
-	c := r.find("c1")
-	if got := r.base(c, 0); got != 0 || !r.whole() {
-		t.Errorf("%d held by the region added, %d by all", got, r.held(0))
-	}
-	if err := r.find("a1").ReturnRegion("c"); err != nil {
-		t.Fatal(err)
-	}
-	r.until(3*time.Second, "returned", func() bool { return r.base(c, 0) > 3000 && r.whole() })
 	r.safe()
 }
 

@@ -61,9 +61,9 @@ func (a *Agent) Status() Status {
 func (a *Agent) Weights(rule uint64) []MemberStatus {
 	e, _ := a.region.Settled()
 	var out []MemberStatus
-	for i, r := range a.cfg.Regions {
-		if e.Has(a.ids[i]) {
-			out = append(out, MemberStatus{r.Name, e.AmountOf(rule, a.ids[i])})
+	for _, r := range a.regions.all {
+		if e.Has(r.ID) {
+			out = append(out, MemberStatus{r.Name, e.AmountOf(rule, r.ID)})
 		}
 	}
 	return out
@@ -95,7 +95,7 @@ func (a *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	}
 	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return cmp.Compare(a.Name, b.Name) })
 	slices.Sort(s.Missing)
-	if table == daemonTable || k.Settled || hasAck(k, a.ids[a.own]) {
+	if table == daemonTable || k.Settled || hasAck(k, a.cfg.Generation) {
 		return s
 	}
 	votes := a.votes.of(k.Epoch.ID)

@@ -44,7 +44,7 @@ func (a *Agent) toStore() *Stored {
 	}
 	s := &Stored{
 		Region: a.region.Extend(a.now + ahead), Local: a.local.Extend(a.now + ahead),
-		Genesis: a.genesis, Fence: a.fence,
+		Genesis: a.genesis,
 	}
 	d.flight, d.flown = s, d.votes
 	if d.promised && d.flown == nil {
@@ -71,7 +71,7 @@ func (a *Agent) Stored() {
 	for _, v := range votes {
 		a.addVote(v)
 	}
-	a.unblock()
+	unblock(a)
 	a.changes++
 	a.advance()
 }

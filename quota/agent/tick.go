@@ -21,10 +21,9 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	a.now, a.stamp = stamp.Millis(), max(a.stamp, stamp)
 	// Without a message of a peer it is ready once its record is stored, if it
 	// is in the settled epoch.
-	if e, _ := a.local.Settled(); !a.ready && at-a.started >= readyAlone && e.Has(a.member) && a.local.Bounds().Window >= a.now {
+	if e, _ := a.local.Settled(); !a.ready && at-a.started >= readyAlone && e.Has(a.cfg.Self) && a.local.Bounds().Window >= a.now {
 		a.becomeReady()
 	}
-	a.endLearning()
 	if leads := a.links.leads(at, a.cfg.Name, a.ready); leads != a.leading {
 		a.leading = leads
 		a.changes++
@@ -42,7 +41,8 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	a.advance()
 }
 
-// propose adds a new epoch to a table, which distributes it.
+// propose makes a new epoch. One of daemons is added to the table, which
+// distributes it; one of regions is left to the control log.
 func (a *Agent) propose(table int, e epoch.Epoch, text string) error {
 	t := a.table(table)
 	stamp := a.stamp
@@ -50,15 +50,23 @@ func (a *Agent) propose(table int, e epoch.Epoch, text string) error {
 		stamp = top.Next()
 	}
 	e.ID, e.Pred = epoch.ID{Stamp: stamp, Proposer: uint64(a.self)}, settledID(t)
-	err := plausible(table, &e, a.now)
-	if err == nil {
+	err := plausible(table, &e)
+	switch {
+	case err != nil:
+	case table == regionTable:
+		err = e.Validate()
+	default:
 		err = t.Learn(e)
 	}
 	if err != nil {
 		return fmt.Errorf("propose an epoch of %s: %w", tableNames[table], err)
 	}
-	a.learned[table] = a.at
-	a.changes++
+	if table == regionTable {
+		a.proposal = proposal{&e, a.at, true}
+	} else {
+		a.learned[table] = a.at
+		a.changes++
+	}
 	a.log.Add(Proposed, "", fmt.Sprintf("%s: epoch %s: %s", tableNames[table], e.ID, text))
 	return nil
 }

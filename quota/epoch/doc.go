@@ -37,14 +37,13 @@
 //     the extensions of others also where only one or two have a disk. So when
 //     all of them die at once, those with a disk reclaim their shares.
 //   - Without a horizon, and in epochs of one or two members, a share is given
-//     up only by the participant itself, or by an operator with an epoch that
-//     retires it. This is safe only if the operator is right: the participant
-//     must be dead, or must never again admit in a window at or after the
-//     Retirement's From.
+//     up only by the participant itself, or by an epoch that retires it. This
+//     is safe only if the retirement is true: the participant must be dead, or
+//     must never again admit in a window at or after the Retirement's From.
 //
 // Windows are compared by their start in Unix milliseconds, so that rules with
-// different window lengths share one table. docs/adr/0011 and 0012 describe the
-// design.
+// different window lengths share one table. docs/adr/0011, 0012 and 0026
+// describe the design.
 //
 // # Duties of the caller
 //
@@ -52,5 +51,5 @@
 // sent, and then calls Stored. It calls Extend early enough to stay ahead of
 // the clock. It distributes epochs, acknowledgements and Claims in any way, and
 // answers messages of other participants with ExtendHorizon. It calls Prune as
-// windows end. A participant that lost its record starts under a new name.
+// windows end. A participant that lost its record starts under a new ID.
 package epoch

@@ -34,10 +34,10 @@ type Member struct {
 	Diskless bool
 }
 
-// Retirement is an operator's statement that a participant is dead: it admits
-// nothing in a window that starts at From (Unix milliseconds) or later. Nothing
-// checks this. If the participant is alive and has not received the epoch, it
-// goes on using its old share, although the others use it too.
+// Retirement is the statement that a participant is dead: it admits nothing in
+// a window that starts at From (Unix milliseconds) or later. Nothing checks
+// this. If the participant is alive and has not received the epoch, it goes on
+// using its old share, although the others use it too.
 type Retirement struct {
 	ID   uint64
 	From int64

@@ -59,7 +59,7 @@ func (t *Table) settledFrom(e *entry) int64 {
 
 // covered returns the first window from which every member of the older epoch
 // that uses its rights respects e. A member has acknowledged e; or it is
-// outside e, and either an operator retired it, or too few members of the older
+// outside e, and either e retires it, or too few members of the older
 // epoch are left to extend its horizon.
 func covered(e, older *entry) int64 {
 	from := int64(always)

@@ -21,14 +21,17 @@ const (
 	ReasonFenced
 	// ReasonAhead: the stored record does not cover the window: see Extend.
 	ReasonAhead
-	// ReasonWaiting: the owner restarted and has not yet learned what happened
-	// meanwhile. Tables do not return it; their callers do.
+	// ReasonWaiting: the owner started, and nobody confirmed yet that it is
+	// still a participant. Tables do not return it; their callers do.
 	ReasonWaiting
 	// ReasonUnlearned: the regional table lacks an epoch that those that
 	// admitted the daemon had acknowledged, or its record is not stored yet.
 	ReasonUnlearned
 	// ReasonStopped: the owner gave up its rights before it stops.
 	ReasonStopped
+	// ReasonNoCluster: the cluster has not begun, or has not this region.
+	// Tables do not return it; their callers do.
+	ReasonNoCluster
 )
 
 // String returns the reason as half a sentence.
@@ -37,8 +40,9 @@ func (r Reason) String() string {
 		"the least amount of the epochs that count", "left out of an epoch",
 		"partitioned from too many of the others", "no epoch is settled for the window",
 		"an earlier run may have used the window", "the stored record does not cover the window",
-		"restarted, waiting for the epochs of others", "an epoch of the region is not learned and stored",
+		"started, and the record of the cluster is not confirmed yet", "an epoch of the region is not learned and stored",
 		"the daemon has given up its rights and will stop",
+		"the cluster has not begun, or it has not this region",
 	)
 }
 

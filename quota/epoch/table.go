@@ -95,7 +95,7 @@ type entry struct {
 // New returns the table of a participant that starts for the first time and has
 // promised nothing yet. All participants must pass the same genesis. A
 // participant that has run before starts with Restore. One that lost its record
-// starts under a new name; it then holds 0 until an epoch that names it is
+// starts under a new ID; it then holds 0 until an epoch that names it is
 // settled. The table holds nothing until a record is stored (see Extend).
 func New(owner uint64, genesis Epoch) (*Table, error) {
 	if err := genesis.Validate(); err != nil {

@@ -20,7 +20,7 @@ func (h *History) alarms(p *Report) []string {
 	if hits, all := h.excess(); hits > 0 {
 		// More was admitted than the rights allow.
 		list = append(list, fmt.Sprintf("%s hits more than the rights of %s were "+
-			"admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a "+
+			"admitted in a window: what was removed as stopped still runs, or this is a "+
 			"fault of rld to report",
 			grouped(float64(hits)), grouped(float64(all))))
 	}

@@ -66,7 +66,7 @@ func TestAlarms(t *testing.T) {
 		{"all is well", func(*Window, *Link) {}, nil},
 		{
 			"over", func(w *Window, _ *Link) { w.Regions[0].Admitted = 80 },
-			[]string{"8 hits more than the rights of 102 were admitted in a window: rights.first_start or a retirement was asserted wrongly, or this is a fault of rld to report"},
+			[]string{"8 hits more than the rights of 102 were admitted in a window: what was removed as stopped still runs, or this is a fault of rld to report"},
 		},
 		{"fast", func(w *Window, _ *Link) {
 			w.Crossed, w.Regions[0].AtCrossing, w.Regions[0].DeniedEstimate = true, 20, 50

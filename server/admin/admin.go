@@ -37,8 +37,9 @@ type Options struct {
 	// Budget answers /v1/budget. It fails only for an unknown rule. Nil for a
 	// daemon alone.
 	Budget func(api.BudgetQuery) (api.BudgetAnswer, error)
-	// Command executes a command about rights. Nil for a daemon without rights.
-	Command func(c api.Command, name string) (api.CommandAnswer, error)
+	// Command executes a command about rights, and waits for its entry in the
+	// control log until ctx ends. Nil for a daemon alone.
+	Command func(ctx context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error)
 	// Explain answers /v1/explain and charges nothing. It may ask the owner of
 	// a key and wait for it until ctx ends. It fails only for an invalid query.
 	Explain func(ctx context.Context, q api.ExplainQuery) (api.ExplainAnswer, error)

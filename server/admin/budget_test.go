@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -67,7 +68,7 @@ func TestBudgetPage(t *testing.T) {
 func TestRemoteCommandsAreRefused(t *testing.T) {
 	const body = `{"name": "eu-west"}`
 	good := func() *http.Request {
-		r := httptest.NewRequest("POST", "/v1/rights/retire-region", strings.NewReader(body))
+		r := httptest.NewRequest("POST", "/v1/rights/remove-region", strings.NewReader(body))
 		r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:6070"
 		r.Header.Set("Content-Type", "application/json")
 		return r
@@ -78,7 +79,7 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		return r
 	}
 	text := func(s string) *http.Request {
-		r := httptest.NewRequest("POST", "/v1/rights/retire-daemon", strings.NewReader(s))
+		r := httptest.NewRequest("POST", "/v1/rights/remove-daemon", strings.NewReader(s))
 		r.RemoteAddr, r.Host = "[::1]:5000", "localhost:6070"
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
 		return r
@@ -90,8 +91,8 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		says   string
 		done   string
 	}{
-		{"good", good(), 200, `"next": "soon"`, "retire-region eu-west"},
-		{"IPv6", text(body), 200, `"id": "e7"`, "retire-daemon eu-west"},
+		{"good", good(), 200, `"next": "soon"`, "remove-region eu-west"},
+		{"IPv6", text(body), 200, `"version": "7"`, "remove-daemon eu-west"},
 		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "only from the machine of the daemon", ""},
 		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "only from the machine of the daemon", ""},
 		{"under another host name", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
@@ -109,12 +110,12 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 	} {
 		done := ""
 		o := options()
-		o.Command = func(c api.Command, name string) (api.CommandAnswer, error) {
-			if name == "us-0" {
+		o.Command = func(_ context.Context, c api.Command, q api.CommandRequest) (api.CommandAnswer, error) {
+			if q.Name == "us-0" {
 				return api.CommandAnswer{}, errors.New("it lives")
 			}
-			done = string(c) + " " + name
-			return api.CommandAnswer{Proposed: api.EpochState{ID: "e7"}, Next: "soon"}, nil
+			done = string(c) + " " + q.Name
+			return api.CommandAnswer{Version: "7", Next: "soon"}, nil
 		}
 		w := httptest.NewRecorder()
 		admin.New(o).ServeHTTP(w, tc.r)
@@ -124,7 +125,7 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	admin.New(options()).ServeHTTP(w, good())
-	if w.Code != 409 || !strings.Contains(w.Body.String(), "holds no rights") {
+	if w.Code != 409 || !strings.Contains(w.Body.String(), "this daemon is alone") {
 		t.Errorf("a daemon without rights: got %d %s", w.Code, w.Body)
 	}
 }

@@ -32,9 +32,9 @@ func rightsCommand(c api.Command) func(request) (any, error) {
 			return nil, errors.New("the name is empty: want " + want)
 		}
 		if r.o.Command == nil {
-			return nil, failed(http.StatusConflict, errors.New("this daemon holds no rights: it has no region, or no state.dir"))
+			return nil, failed(http.StatusConflict, errors.New("this daemon is alone: it has no region"))
 		}
-		out, err := r.o.Command(c, q.Name)
+		out, err := r.o.Command(r.Context(), c, q)
 		return out, failed(http.StatusConflict, err)
 	}
 }

@@ -15,9 +15,6 @@ import (
 	"time"
 )
 
-// firstStart is what README.md adds to an overlay for the first start.
-const firstStart = "\ncomponents: [../base/first-start]\n"
-
 // cluster holds real daemons that are started with the manifests.
 type cluster struct {
 	*node
@@ -76,7 +73,7 @@ func (c *cluster) begin(durable map[string]int) {
 		}
 	}
 	for _, p := range plan {
-		first := c.load(p.region, firstStart)
+		first := c.load(p.region, "")
 		c.resolve(seeds[p.region])
 		c.pods = append(c.pods, c.start(first, first.daemons()[0], p.name, p.ip))
 	}

@@ -135,8 +135,8 @@ func checkNames(t *testing.T, o *overlay, n *node) {
 	t.Helper()
 	pods := o.durableNames()
 	s := printed(t, n.container(o, o.daemons()[0], pods[0], "127.0.0.2"))
-	if first := s.list(t, "rights.daemons"); !slices.Equal(first, pods) {
-		t.Errorf("%s: rights.daemons is %q, and the pods are %q", o.region, first, pods)
+	if voters := s.list(t, "strict.replicas"); !slices.Equal(voters, pods) {
+		t.Errorf("%s: strict.replicas is %q, and the pods are %q", o.region, voters, pods)
 	}
 	var all []string
 	for _, region := range regions(t) {

@@ -41,9 +41,6 @@ type RightsFrame struct {
 	Stamp uint64 `protobuf:"fixed64,5,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	// The sender as a participant of its region's epochs.
 	Member uint64 `protobuf:"fixed64,6,opt,name=member,proto3" json:"member,omitempty"`
-	// The last window that the sender may have used before it lost its record;
-	// 0 if it did not lose it.
-	FenceMs int64 `protobuf:"varint,7,opt,name=fence_ms,json=fenceMs,proto3" json:"fence_ms,omitempty"`
 	// The fingerprints of the genesis of regions and of daemons.
 	Genesis []uint64       `protobuf:"fixed64,8,rep,packed,name=genesis,proto3" json:"genesis,omitempty"`
 	Ready   bool           `protobuf:"varint,9,opt,name=ready,proto3" json:"ready,omitempty"`
@@ -133,13 +130,6 @@ func (x *RightsFrame) GetStamp() uint64 {
 func (x *RightsFrame) GetMember() uint64 {
 	if x != nil {
 		return x.Member
-	}
-	return 0
-}
-
-func (x *RightsFrame) GetFenceMs() int64 {
-	if x != nil {
-		return x.FenceMs
 	}
 	return 0
 }
@@ -844,7 +834,6 @@ type RightsFile struct {
 	Region        *RightsRecord          `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
 	Local         *RightsRecord          `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
 	Genesis       []uint64               `protobuf:"fixed64,3,rep,packed,name=genesis,proto3" json:"genesis,omitempty"`
-	FenceMs       int64                  `protobuf:"varint,4,opt,name=fence_ms,json=fenceMs,proto3" json:"fence_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -898,13 +887,6 @@ func (x *RightsFile) GetGenesis() []uint64 {
 		return x.Genesis
 	}
 	return nil
-}
-
-func (x *RightsFile) GetFenceMs() int64 {
-	if x != nil {
-		return x.FenceMs
-	}
-	return 0
 }
 
 // RightsRecord is the durable state of one table.
@@ -1069,15 +1051,14 @@ var File_rld_v1_rights_proto protoreflect.FileDescriptor
 
 const file_rld_v1_rights_proto_rawDesc = "" +
 	"\n" +
-	"\x13rld/v1/rights.proto\x12\x06rld.v1\"\xcb\x04\n" +
+	"\x13rld/v1/rights.proto\x12\x06rld.v1\"\xb6\x04\n" +
 	"\vRightsFrame\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x16\n" +
 	"\x06region\x18\x03 \x01(\tR\x06region\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x14\n" +
 	"\x05stamp\x18\x05 \x01(\x06R\x05stamp\x12\x16\n" +
-	"\x06member\x18\x06 \x01(\x06R\x06member\x12\x19\n" +
-	"\bfence_ms\x18\a \x01(\x03R\afenceMs\x12\x18\n" +
+	"\x06member\x18\x06 \x01(\x06R\x06member\x12\x18\n" +
 	"\agenesis\x18\b \x03(\x06R\agenesis\x12\x14\n" +
 	"\x05ready\x18\t \x01(\bR\x05ready\x12/\n" +
 	"\aregions\x18\n" +
@@ -1092,7 +1073,7 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"demandHits\x12\x1d\n" +
 	"\n" +
 	"has_period\x18\x12 \x01(\x04R\thasPeriod\x12\x18\n" +
-	"\aleaving\x18\x13 \x01(\bR\aleaving\"\xf2\x01\n" +
+	"\aleaving\x18\x13 \x01(\bR\aleavingJ\x04\b\a\x10\b\"\xf2\x01\n" +
 	"\rRightsSection\x12$\n" +
 	"\x04base\x18\x01 \x01(\v2\x10.rld.v1.RightsIDR\x04base\x12*\n" +
 	"\asettled\x18\x02 \x01(\v2\x10.rld.v1.RightsIDR\asettled\x12\x10\n" +
@@ -1142,13 +1123,12 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\x02by\x18\x01 \x01(\x06R\x02by\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12&\n" +
 	"\x05under\x18\x03 \x01(\v2\x10.rld.v1.RightsIDR\x05under\x12\x19\n" +
-	"\buntil_ms\x18\x04 \x01(\x12R\auntilMs\"\x9b\x01\n" +
+	"\buntil_ms\x18\x04 \x01(\x12R\auntilMs\"\x80\x01\n" +
 	"\n" +
 	"RightsFile\x12,\n" +
 	"\x06region\x18\x01 \x01(\v2\x14.rld.v1.RightsRecordR\x06region\x12*\n" +
 	"\x05local\x18\x02 \x01(\v2\x14.rld.v1.RightsRecordR\x05local\x12\x18\n" +
-	"\agenesis\x18\x03 \x03(\x06R\agenesis\x12\x19\n" +
-	"\bfence_ms\x18\x04 \x01(\x03R\afenceMs\"\xd7\x04\n" +
+	"\agenesis\x18\x03 \x03(\x06R\agenesis\"\xd7\x04\n" +
 	"\fRightsRecord\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\x06R\x05owner\x12\x1a\n" +
 	"\bregional\x18\x02 \x01(\bR\bregional\x12'\n" +

@@ -183,24 +183,39 @@ type Command string
 
 // The commands.
 const (
-	RetireRegion Command = "retire-region"
-	ReturnRegion Command = "return-region"
-	RetireDaemon Command = "retire-daemon"
+	AddRegion    Command = "add-region"
+	WeighRegion  Command = "weigh-region"
+	DrainRegion  Command = "drain-region"
+	RemoveRegion Command = "remove-region"
+	RemoveDaemon Command = "remove-daemon"
 )
 
 // Commands lists the commands.
-func Commands() []Command { return []Command{RetireRegion, ReturnRegion, RetireDaemon} }
+func Commands() []Command {
+	return []Command{AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon}
+}
 
 // CommandRequest is the body of a command.
 type CommandRequest struct {
-	// Name is the region or the daemon.
+	// Name is the region or the daemon; a daemon may be given by its id.
 	Name string `json:"name"`
+	// Weight is the share of limits that AddRegion and WeighRegion give the
+	// region: above 0 and below 1.
+	Weight float64 `json:"weight,omitempty"`
+	// Stopped states that no daemon of the region, or not the daemon, runs, and
+	// that none starts again with its present id. RemoveRegion and RemoveDaemon
+	// need it. Nothing checks it.
+	Stopped bool `json:"stopped,omitempty"`
+	// Author and Reason are for the history.
+	Author string `json:"author,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // CommandAnswer is the result of a command.
 type CommandAnswer struct {
-	// Proposed is the epoch that the command proposed.
-	Proposed EpochState `json:"proposed"`
+	// Version is that of the entry of the control log, Text what it did.
+	Version string `json:"version"`
+	Text    string `json:"text"`
 	// Next is a sentence about what happens next.
 	Next string `json:"next"`
 }

@@ -1,0 +1,143 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/quota/epoch"
+)
+
+// TestRightsOfTheRecord begins a cluster, and changes its regions: each entry
+// carries the epoch that follows, with the weights of the record.
+func TestRightsOfTheRecord(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	r := l.node.Record()
+	if len(r.Genesis) != len(r.Regions) || r.FirstGeneration() != r.Regions[0].Generation {
+		t.Fatalf("genesis %+v of generation %v, regions %+v", r.Genesis, r.FirstGeneration(), r.Regions)
+	}
+	for _, g := range r.Regions {
+		if len(g.Founders) != 1 || g.ID() == 0 || g.Founders[0].Member() == 0 {
+			t.Errorf("founders %v of region %q: want its daemon", g.Founders, g.Name)
+		}
+	}
+	gone := r.Regions[0].Name
+	if gone == l.region {
+		gone = r.Regions[1].Name
+	}
+	id := r.Region(gone).ID()
+	remove := Change{Region: &RegionChange{Op: RemoveRegion, Name: gone, Stopped: true}}
+	if res := w.submit(l, remove); res.Err == nil {
+		t.Error("a region was removed whose daemon runs")
+	}
+	for _, m := range w.machines {
+		if m.region == gone {
+			w.crash(m)
+		}
+	}
+	w.run(removeAfter + time.Second)
+	l = w.leader()
+	if res := w.submit(l, remove); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	r = l.node.Record()
+	if len(r.Epochs) != 1 || r.Epochs[0].Has(id) || r.Epochs[0].Total() != epoch.Whole || len(r.Epochs[0].Retired) != 1 ||
+		r.Epochs[0].Retired[0].ID != id || r.Epochs[0].Retired[0].From < l.node.wall+endAhead {
+		t.Fatalf("epochs %+v: want one without the region, which it retires", r.Epochs)
+	}
+	for _, m := range w.machines {
+		if m.region == gone {
+			w.start(m)
+		}
+	}
+	w.run(5 * time.Second)
+	if res := w.submit(l, Change{Region: &RegionChange{Op: AddRegion, Name: gone, Weight: 200_000}}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	r = l.node.Record()
+	g, e := r.Region(gone), r.Epochs[1]
+	if g.ID() == id || len(g.Founders) != 1 || e.AmountOf(0, g.ID()) != 200_000 || len(e.Retired) != 1 {
+		t.Errorf("region %+v, epoch %+v: want a new generation, and the retirement until it is settled", g, e)
+	}
+	RightsOf(l.node).Settled(e.ID)
+	next := e
+	next.ID, next.Pred, next.Retired = epoch.ID{Stamp: e.ID.Stamp.Next()}, e.ID, nil
+	next.Rules = []epoch.RuleShares{{Rule: 7, Shares: make([]uint32, len(next.Members))}}
+	history := len(r.History)
+	if res := w.submit(l, Change{Epoch: &next}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if r = l.node.Record(); len(r.Epochs) != 3 || len(r.History) != history {
+		t.Errorf("%d epochs, %d commands instead of %d: want the epoch alone", len(r.Epochs), len(r.History), history)
+	}
+	if res := w.submit(l, Change{Region: &RegionChange{Op: WeighRegion, Name: gone, Weight: 300_000}}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	if e := l.node.Record().Epochs[3]; e.Pred != r.Epochs[1].ID || len(e.Retired) > 0 {
+		t.Errorf("epoch %+v: want what is settled as its predecessor", e)
+	}
+}
+
+// TestEpochRefused: an epoch of other regions or weights, or of the past, is no
+// entry.
+func TestEpochRefused(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	newest, err := l.node.Record().Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func() epoch.Epoch {
+		e := newest.Without(0)
+		e.ID = epoch.ID{Stamp: hlc.New(1, 0), Proposer: 1}
+		return e
+	}
+	for what, change := range map[string]func(*epoch.Epoch){
+		"of the founding": func(e *epoch.Epoch) { e.ID = epoch.ID{} },
+		"without a region": func(e *epoch.Epoch) {
+			*e = e.Without(e.Members[0].ID)
+			e.ID = good().ID
+		},
+		"with other weights": func(e *epoch.Epoch) { e.Members[0].Amount--; e.Members[1].Amount++ },
+		"with a horizon":     func(e *epoch.Epoch) { e.Horizon = 5 },
+		"without an order":   func(e *epoch.Epoch) { e.Pred = e.ID },
+	} {
+		e := good()
+		change(&e)
+		if res := w.submit(l, Change{Epoch: &e}); res.Err == nil {
+			t.Errorf("an epoch %s is accepted", what)
+		}
+	}
+	e := good()
+	if res := w.submit(l, Change{Epoch: &e}); res.Err != nil {
+		t.Error(res.Err)
+	}
+}
+
+// TestHold: the statement that a daemon holds rights counts when it is on disk,
+// survives a restart, and ends with its id.
+func TestHold(t *testing.T) {
+	w := begin(t)
+	m := w.machines[0]
+	g := m.node.Record().Regions[0].Generation
+	if RightsOf(m.node).Hold(g) {
+		t.Error("a statement counts before it is stored")
+	}
+	w.run(time.Second)
+	if !RightsOf(m.node).Hold(g) {
+		t.Error("a statement that is stored does not count")
+	}
+	w.crash(m)
+	w.start(m)
+	w.run(time.Second)
+	if RightsOf(m.node).Holds() != g || !RightsOf(m.node).Hold(g) {
+		t.Error("a restart forgets a statement")
+	}
+	former := m.node.ID()
+	RightsOf(m.node).Renew("its record of rights is lost")
+	w.run(10 * time.Second)
+	if m.node.ID() == former || RightsOf(m.node).Holds() != (Version{}) || !w.leader().node.Dead(former) {
+		t.Errorf("id %v after %v, holds %v, the former is dead: %v", m.node.ID(), former, RightsOf(m.node).Holds(), w.leader().node.Dead(former))
+	}
+}

@@ -1,0 +1,315 @@
+package daemon
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/replica"
+)
+
+// participant is the id of a daemon, and a generation of its region: what an
+// agent and its file are of. The zero value is none.
+type participant struct {
+	self       control.ID
+	generation control.Version
+}
+
+// rightsView is what the control log has that a rights agent needs.
+type rightsView struct {
+	record  *control.Record // nil before the cluster began
+	self    control.ID
+	holds   control.Version // as stated on disk
+	current bool            // the record is confirmed since the start
+}
+
+// rights returns the state of the log that a rights agent needs.
+func (c *controlLoop) rights() (v rightsView) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node != nil {
+		v = rightsView{c.node.Record(), c.node.ID(), control.RightsOf(c.node).Holds(), !c.node.Starting()}
+	}
+	return v
+}
+
+// followEvery is the time between two looks at the record.
+const followEvery = 200 * time.Millisecond
+
+// follow makes the agent that the record wants, and gives it what is new. It
+// returns when to look again.
+func (f *rightsLoop) follow(at node.Instant) time.Duration {
+	if f.control == nil {
+		return at.Mono + time.Hour
+	}
+	v := f.control.rights()
+	again := at.Mono + followEvery
+	var g *control.Region
+	if v.record != nil {
+		g = v.record.Region(f.config.Region)
+	}
+	switch {
+	case v.record == nil:
+		f.end(epoch.ReasonNoCluster, "") // control says that it waits for the cluster
+	case g == nil:
+		f.end(epoch.ReasonNoCluster, "the cluster has no region "+f.config.Region+": rld region add adds it")
+	case len(g.Founders) == 0:
+		f.end(epoch.ReasonNoCluster, "no daemon with a disk was there when region "+f.config.Region+
+			" began: rld region remove it, and add it again")
+	case f.of != participant{v.self, g.Generation}:
+		if at.Mono < f.retry {
+			return again
+		}
+		f.end(epoch.ReasonWaiting, "")
+		f.begin(at, &v, g)
+	}
+	f.settle(&v)
+	return again
+}
+
+// end drops the agent: its id or its region ended.
+func (f *rightsLoop) end(why epoch.Reason, text string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.loop.Agent != nil {
+		f.log.Warn("this daemon gives up its rights: its id, or the generation of its region, has ended", "event", "rights")
+	}
+	if text != "" && text != f.waits {
+		f.log.Warn("this daemon holds no rights: "+text, "event", "rights")
+	}
+	if f.loop.Agent != nil || f.why != why {
+		f.version.Add(1)
+	}
+	f.loop.Agent, f.why, f.waits = nil, why, text
+	f.of, f.followed, f.confirmed, f.stored, f.proposal = participant{}, control.Version{}, false, false, 0
+}
+
+// begin makes the agent of this daemon in a generation of its region. A file of
+// another participant is moved aside. A founder whose file is missing although
+// it held rights gets a new id.
+func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
+	if f.lock == nil {
+		if err := f.lockFolder(); err != nil || f.lock == nil {
+			f.retry = at.Mono + replica.RetryAfter
+			return
+		}
+	}
+	c := f.config
+	c.Self, c.Generation, c.Cluster = v.self.Member(), g.ID(), uint64(v.record.Cluster.ID)
+	c.Horizon = g.Horizon
+	for _, id := range g.Founders {
+		c.Founders = append(c.Founders, id.Member())
+	}
+	for _, r := range v.record.Genesis {
+		id := control.RegionID(r.Name, v.record.FirstGeneration())
+		c.Genesis = append(c.Genesis, agent.Region{Name: r.Name, ID: id, Weight: uint64(r.Weight)})
+	}
+	record, found, err := f.storage.OpenRights()
+	if err == nil {
+		err = found.Fault
+	}
+	if err != nil {
+		f.failed(at, err)
+		return
+	}
+	start := agent.Start{Record: record}
+	if record != nil && (record.Local.Owner != c.Self || record.Region.Owner != c.Generation) {
+		if err := f.moveAside(); err != nil {
+			f.failed(at, err)
+			return
+		}
+		start.Record = nil
+	}
+	if start.Record == nil {
+		if v.holds == g.Generation {
+			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is missing: " + found.File) })
+			return
+		}
+		start.Found = slices.Contains(g.Founders, v.self)
+	}
+	a, err := agent.New(c, start)
+	if err != nil {
+		f.failed(at, err)
+		return
+	}
+	how := "joins its region: the other daemons admit it"
+	switch {
+	case start.Record != nil:
+		how = "goes on with its record of rights"
+	case start.Found:
+		how = "founds the rights of its region"
+	}
+	f.log.Info("this daemon "+how, "event", "rights", "region", f.config.Region, "generation", g.Generation.String())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fault != "" {
+		f.log.Info("the record of rights is read", "event", "rights_reopened")
+	}
+	f.of, f.retry, f.fault, f.loop = participant{v.self, g.Generation}, 0, "", replica.RightsLoop{Agent: a}
+	f.version.Add(1)
+	if f.set != nil {
+		a.Rules(replica.RightsRules(f.set))
+	}
+	if f.self != 0 {
+		a.Peers(at.Mono, f.self, f.live)
+	}
+}
+
+// failed notes that the file cannot be used now.
+func (f *rightsLoop) failed(at node.Instant, err error) {
+	f.retry = at.Mono + replica.RetryAfter
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fault == "" {
+		f.log.Error("the record of rights cannot be used: this daemon holds no rights, and tries again every "+
+			replica.RetryAfter.String()+"; repair the disk", "event", "rights_failed", "error", err)
+	}
+	f.fault = err.Error()
+}
+
+// keptFormer is how many former files are kept.
+const keptFormer = 4
+
+// moveAside moves the file of another participant to state.former.
+func (f *rightsLoop) moveAside() error {
+	file := f.storage.Folder.Path(replica.RightsFile)
+	folder := filepath.Join(filepath.Dir(file), "state.former")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	all, err := os.ReadDir(folder) // by name: the oldest first
+	if err != nil {
+		return err
+	}
+	number := 0
+	for _, e := range all {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			number = max(number, n)
+		}
+	}
+	into := filepath.Join(folder, fmt.Sprintf("%06d", number+1))
+	if err := os.Mkdir(into, 0o700); err != nil {
+		return err
+	}
+	for len(all) >= keptFormer {
+		if err := os.RemoveAll(filepath.Join(folder, all[0].Name())); err != nil {
+			return err
+		}
+		all = all[1:]
+	}
+	f.log.Warn("the record of rights is of a former id of this daemon, or of a former generation of its region: it is moved aside",
+		"event", "rights", "kept", into)
+	return errors.Join(os.Rename(file, filepath.Join(into, replica.RightsFile)), f.storage.Folder.Sync())
+}
+
+// settle gives the agent what is new in the record, and the log what is
+// settled.
+func (f *rightsLoop) settle(v *rightsView) {
+	if f.of == (participant{}) || v.record == nil {
+		return
+	}
+	if f.followed != v.record.Version {
+		f.followed = v.record.Version
+		regions := make([]agent.Region, len(v.record.Regions))
+		for i := range v.record.Regions {
+			g := &v.record.Regions[i]
+			regions[i] = agent.Region{Name: g.Name, ID: g.ID()}
+		}
+		dead := make([]epoch.Retirement, len(v.record.Dead))
+		for i, d := range v.record.Dead {
+			dead[i] = epoch.Retirement{ID: d.ID.Member(), From: d.From}
+		}
+		f.with(func(l *replica.RightsLoop) {
+			l.Agent.Dead(dead)
+			l.Agent.Regions(regions, v.record.Epochs)
+		})
+	}
+	if v.current && !f.confirmed {
+		f.confirmed = true
+		f.with(func(l *replica.RightsLoop) { l.Agent.Confirm() })
+	}
+	if v.current && f.known != nil {
+		f.known()
+		f.known = nil
+	}
+	f.resolve(v.record)
+	id := read(f, (*agent.Agent).Settled)
+	f.control.mu.Lock()
+	defer f.control.mu.Unlock()
+	if f.control.node != nil {
+		control.RightsOf(f.control.node).Settled(id)
+	}
+}
+
+// holds states that this daemon holds rights, and reports whether that is on
+// disk. Before that a file of rights may be there, but none is in force: a
+// founder whose file is lost afterwards must not found again.
+func (f *rightsLoop) holds() bool {
+	if f.control == nil {
+		return true
+	}
+	if f.held != nil && !f.held() {
+		return false
+	}
+	is := false
+	f.control.Do(func(n *control.Node) { is = n.ID() == f.of.self && control.RightsOf(n).Hold(f.of.generation) })
+	return is
+}
+
+// propose hands an epoch to the control log.
+func (f *rightsLoop) propose(e *epoch.Epoch) {
+	if f.control == nil { // in tests: all agents learn it from each other
+		f.do(func(a *agent.Agent) {
+			a.Regions(slices.Clone(f.config.Genesis), []epoch.Epoch{*e})
+		})
+		return
+	}
+	err := errors.New("the control log is not open")
+	f.control.Do(func(n *control.Node) {
+		if f.proposal != 0 {
+			n.Forget(f.proposal)
+		}
+		f.proposal, err = n.Submit(control.Request{Author: control.Rebalancer, Change: control.Change{Epoch: e}})
+	})
+	if err != nil {
+		f.done(err)
+	}
+}
+
+// resolve looks for the outcome of a proposal.
+func (f *rightsLoop) resolve(r *control.Record) {
+	if f.proposal == 0 {
+		return
+	}
+	o := r.Outcome(f.proposal)
+	switch {
+	case o == nil:
+	case o.Refused != "":
+		f.done(errors.New(o.Refused))
+	default:
+		f.done(nil)
+	}
+}
+
+func (f *rightsLoop) done(err error) {
+	f.proposal = 0
+	f.with(func(l *replica.RightsLoop) { l.Agent.ProposalDone(err) })
+}
+
+// logRights is the level of an event of the agent.
+func logRights(k agent.EventKind) slog.Level {
+	switch k {
+	case agent.Refused, agent.StoreFailed, agent.PinsUnfit:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
