@@ -37,6 +37,11 @@ type rightsLoop struct {
 	// known is called once when the record is confirmed.
 	known func()
 
+	// hash is a fingerprint of how keys are hashed. left is what the former run
+	// left, until the agent begins; nil for none.
+	hash uint64
+	left *replica.Leftover
+
 	lock    io.Closer // locks the folder while the process runs, nil while the disk fails
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
