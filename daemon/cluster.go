@@ -436,8 +436,8 @@ func (c *cluster) retire() {
 	c.update(func(*directory) { c.open = true }) // so that peers get the last counts
 }
 
-// leave sends the last counts to all peers, gives up its rights, and leaves the
-// membership.
+// leave sends the last counts to all peers, gives up its rights, stores their
+// use for the next run, and leaves the membership.
 // A peer that does not acknowledge them in time, because it is partitioned or
 // leaves too, does not delay it further.
 func (c *cluster) leave() {
@@ -453,6 +453,9 @@ func (c *cluster) leave() {
 	if !acknowledged {
 		c.log.Warn("not all peers have acknowledged the last counts: they may admit as much again",
 			"waited", c.engine.Now().Mono-d.began)
+	}
+	if c.agent != nil {
+		c.agent.leave(c.engine)
 	}
 	if c.control != nil && !until(context.Background(), handOverWait, func() bool { return !c.control.handsOver() }) {
 		c.log.Warn("no other daemon has taken the vote of this one in the control log: the next start goes on with it",

@@ -37,6 +37,11 @@ type rightsLoop struct {
 	// known is called once when the record is confirmed.
 	known func()
 
+	// hash is a fingerprint of how keys are hashed. left is what the former run
+	// left, until the agent begins; nil for none.
+	hash uint64
+	left *replica.Leftover
+
 	lock    io.Closer // locks the folder while the process runs, nil while the disk fails
 	version atomic.Uint64
 	news    chan struct{} // holds a token when a turn is due
@@ -260,6 +265,13 @@ func (f *rightsLoop) Allotment(rule, total uint64, x, carry int64, regional bool
 		return 0, f.why
 	}
 	return f.loop.Agent.Allotment(rule, total, x, carry, regional)
+}
+
+// Former is part of node.Allotments.
+func (f *rightsLoop) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.loop.Agent.Former(rule, total, x, carry, regional)
 }
 
 // RegionAllotment is part of node.Allotments.

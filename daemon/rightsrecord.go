@@ -136,6 +136,7 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		}
 		start.Found = slices.Contains(g.Founders, v.self)
 	}
+	start.Accounts = f.resumes(start.Record)
 	a, err := agent.New(c, start)
 	if err != nil {
 		f.failed(at, err)

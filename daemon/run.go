@@ -126,6 +126,7 @@ func (d *daemon) build() error {
 	if d.engine, err = NewEngine(ec); err != nil {
 		return err
 	}
+	d.takeUp(ec.Secret)
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.Version}
 	rc := report.Config{

@@ -31,7 +31,7 @@ func countedBy(t *testing.T, k crdt.Key) *gossip.Engine {
 func TestNewAccountRecallsUse(t *testing.T) {
 	k := crdt.Key{Hi: 1, Lo: 2}
 	l := &rules.Limit{Algorithm: rules.SlidingWindow, Unit: rules.Minute, Multiplier: 1, Requests: 100}
-	a := newAccount(&Hit{Key: k, Limit: l}, countedBy(t, k), quota.Allotment{Amount: 100}, aMinute+1_000, 0)
+	a := newAccount(&Hit{Key: k, Limit: l}, nil, countedBy(t, k), quota.Allotment{Amount: 100}, aMinute+1_000, 0)
 	if a.Used != 15 || a.PrevUsed != 20 {
 		t.Errorf("used %d, and %d before; want 15 and 20", a.Used, a.PrevUsed)
 	}
@@ -56,6 +56,10 @@ type epochsOf struct{ version, amount uint64 }
 func (e *epochsOf) Version() uint64 { return e.version }
 
 func (e *epochsOf) Allotment(uint64, uint64, int64, int64, bool) (uint64, epoch.Reason) {
+	return e.amount, epoch.ReasonEpoch
+}
+
+func (e *epochsOf) Former(uint64, uint64, int64, int64, bool) (uint64, epoch.Reason) {
 	return e.amount, epoch.ReasonEpoch
 }
 

@@ -18,6 +18,10 @@ type Allotments interface {
 	Version() uint64
 	// Allotment returns the allotment of this daemon, and the reason for it.
 	Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason)
+	// Former returns the allotment of this daemon where it counts the use by
+	// its former runs as its own, see epoch.FormerPart. It is for windows
+	// alone.
+	Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason)
 	// PartOf and RegionPart return the estimated allotment of another daemon of
 	// the region, by its name, or of a whole region.
 	PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64
@@ -56,6 +60,8 @@ func (g Gate) String() string {
 type rightsGate struct {
 	source Allotments // nil without rights
 	cached []cached   // one per rule
+	closed bool       // HandOn was called: no more rights are used
+	former *former    // that of keys
 }
 
 // cached is the latest allotment of a rule's window.
@@ -76,6 +82,9 @@ func (g *rightsGate) allotment(in *ruleset, r *rules.Rule, now int64) quota.Allo
 
 // explained is allotment with the reason.
 func (g *rightsGate) explained(in *ruleset, r *rules.Rule, now int64) (quota.Allotment, epoch.Reason) {
+	if g.closed {
+		return quota.Allotment{}, epoch.ReasonStopped
+	}
 	f := quota.Of(r.Limit)
 	x, carry := f.RightsWindow(now)
 	i, version := in.index(r), g.source.Version()
@@ -84,17 +93,26 @@ func (g *rightsGate) explained(in *ruleset, r *rules.Rule, now int64) (quota.All
 			return c.allotment, c.why
 		}
 	}
-	name, regional := r.Shared(), f.Scope == rules.Region
 	a := f.AllRights()
 	var why epoch.Reason
-	a.Amount, why = g.source.Allotment(name, a.Amount, x, carry, regional)
+	a.Amount, why = g.part(r, a.Amount, x, carry)
 	if a.Rate > 0 {
-		a.Rate, _ = g.source.Allotment(name, a.Rate, x, carry, regional)
+		a.Rate, _ = g.part(r, a.Rate, x, carry)
 	}
 	if i >= 0 {
 		g.cached[i] = cached{r.Limit, x, version, a, why}
 	}
 	return a, why
+}
+
+// part returns the part of a rule's total that this daemon holds in the
+// window that starts at x, and the reason for it.
+func (g *rightsGate) part(r *rules.Rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
+	regional := r.Limit.Scope == rules.Region
+	if g.former.covers(r, x, carry) {
+		return g.source.Former(r.Shared(), total, x, carry, regional)
+	}
+	return g.source.Allotment(r.Shared(), total, x, carry, regional)
 }
 
 // bounded reports whether the rights gate applies to a hit. It applies to
@@ -111,13 +129,21 @@ const accountFrom = 8
 // allow reports whether the rights of this daemon cover a hit. used is the
 // known use of the key by all daemons. It is at least the use of this daemon,
 // except for buckets, whose meters drain at their own rates. So a key that is
-// far from its limit and without transfers needs no account.
+// far from its limit and without transfers needs no account, nor one of former
+// runs.
 func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
+	if n.gate.closed {
+		st.probed.rights = 0
+		return false
+	}
 	base := n.gate.allotment(&n.rules, h.Rule, now)
 	need := sat.Add(sat.Add(st.probed.ahead, h.N), used)
 	if !quota.Of(h.Limit).Drains() && need <= base.Amount/accountFrom && n.keys.accountAt(h, st.probed.ref) == nil {
-		st.probed.rights = base.Amount - used
-		return true
+		// Others may not have sent the hits of former runs yet.
+		if _, ok := n.keys.former.account(h.Key); !ok {
+			st.probed.rights = base.Amount - used
+			return true
+		}
 	}
 	r := n.accountOf(h, st.probed.ref, now)
 	if r == nil {
@@ -134,6 +160,9 @@ func (n *Node) allow(h *Hit, st *Status, used uint64, now int64) bool {
 // bucket.
 func (s *keys) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now int64) uint64 {
 	if !quota.Of(h.Limit).Drains() {
+		if _, ok := s.former.account(h.Key); ok {
+			return 0 // the counter may lack the hits of former runs
+		}
 		return base.Amount - min(base.Amount, used)
 	}
 	switch at.where {

@@ -59,10 +59,14 @@ type daemon struct {
 	name, region string
 	node         *Node // nil when down
 	starts       int
-	start        time.Duration
-	bend         time.Duration
-	wake         time.Duration
-	events       []gossip.Event
+	left         *Accounts // by a stopped run for the next one
+	// unknown and until are the last windows of runs of unknown use, and of all
+	// runs before.
+	unknown, until int64
+	start          time.Duration
+	bend           time.Duration
+	wake           time.Duration
+	events         []gossip.Event
 }
 
 type flight struct {
@@ -88,9 +92,29 @@ func (c *cluster) start(t testing.TB, d *daemon) {
 		t.Fatal(err)
 	}
 	d.node, d.start, d.wake = n, c.now, 0
+	d.takeUp()
 	if c.set != nil {
 		n.SetRules(d.instant(c.now), c.set)
 	}
+	c.members()
+}
+
+// takeUp lets a run that starts take up the accounts of the stopped one.
+func (d *daemon) takeUp() {
+	if d.left != nil {
+		d.node.TakeUp(d.left, d.until)
+		d.left = nil
+	}
+}
+
+// stop ends the run of a daemon, which leaves its accounts to the next one.
+func (c *cluster) stop(t testing.TB, d *daemon) {
+	t.Helper()
+	d.left = &Accounts{}
+	if !d.node.HandOn(d.instant(c.now), d.left) {
+		t.Fatal("no room for the accounts")
+	}
+	d.node = nil
 	c.members()
 }
 

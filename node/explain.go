@@ -5,7 +5,6 @@ import (
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/epoch"
-	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
 )
 
@@ -53,7 +52,7 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 		x.Elsewhere = n.elsewhere(h, cell, where)
 	}
 	if n.bounded(h) {
-		x.Rights = n.explainRights(h, where, x.Used, now)
+		x.Rights = explainRights(n, h, where, x.Used, now)
 	}
 	if n.homed(h) {
 		x.Ledger = n.leases.Explain(n.leaseNow(), h.Key, h.Rule, false)
@@ -62,11 +61,11 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	return x
 }
 
-func (n *Node) explainRights(h *Hit, where ref, used uint64, now int64) *ExplainedRights {
+func explainRights(n *Node, h *Hit, where ref, used uint64, now int64) *ExplainedRights {
 	l, base := h.Limit, n.gate.allotment(&n.rules, h.Rule, now)
 	x, carry := quota.Of(l).RightsWindow(now)
 	out := &ExplainedRights{Window: x, Allotment: quota.Of(l).Hits(base.Amount)}
-	_, out.Why = n.cfg.Allotments.Allotment(h.Rule.Shared(), l.Total(), x, carry, l.Scope == rules.Region)
+	_, out.Why = n.gate.part(h.Rule, l.Total(), x, carry)
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
 	out.Left = n.keys.leftShared(h, where, base, used, now)

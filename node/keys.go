@@ -25,6 +25,7 @@ type keys struct {
 
 	shard, shards int
 	accounts      bool       // the node has rights
+	former        *former    // the use of rights by former runs, nil for none
 	zero          quota.Cell // of keys without hits; never written
 }
 

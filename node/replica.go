@@ -197,6 +197,9 @@ func (n *Node) Tick(at Instant) {
 	if n.leases != nil {
 		n.leases.Tick(n.leaseNow())
 	}
+	if n.keys.former != nil {
+		n.keys.former.forget(now)
+	}
 	n.keys.sweepOverflow(now)
 }
 
@@ -226,7 +229,7 @@ func (n *Node) Ready() Ready {
 		due = eng.Due()
 	}
 	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono, due)
-	if n.sweeps() {
+	if sweeps(n) {
 		out.Wake = min(out.Wake, at.Mono+time.Second)
 	}
 	if n.leases != nil && n.leases.Active() {
@@ -237,7 +240,7 @@ func (n *Node) Ready() Ready {
 
 // sweeps reports whether Tick has work every second: more keys than a sweep
 // checks at once, leases, or a jump of the clock to decide on.
-func (n *Node) sweeps() bool {
+func sweeps(n *Node) bool {
 	return n.keys.live.Used() > sweepAtLeast || n.keys.overflow.Len() > 0 || n.clock.Held() > 0 ||
 		n.leases != nil && n.leases.Len() > 0
 }

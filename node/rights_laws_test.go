@@ -101,11 +101,14 @@ descriptors:
 				c.cuts[[2]string{from.region, to.region}] = true
 			}
 		case 9:
-			if d := pick(); d.node != nil {
+			switch d := pick(); {
+			case d.node == nil:
+				c.start(t, d)
+			case rapid.Bool().Draw(r, "stop"):
+				c.stop(t, d)
+			default:
 				d.node = nil
 				c.members()
-			} else {
-				c.start(t, d)
 			}
 		}
 		if worst := a.worst(algorithm != "fixed_window"); worst > total {

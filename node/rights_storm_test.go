@@ -36,6 +36,11 @@ func (w *wavering) Allotment(rule, total uint64, x, carry int64, regional bool) 
 	return b * w.least / 4, why
 }
 
+func (w *wavering) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	b, why := w.shares.Former(rule, total, x, carry, regional)
+	return b * w.least / 4, why
+}
+
 // storm is a cluster with random faults, and the admitted hits.
 type storm struct {
 	*cluster
@@ -99,6 +104,7 @@ func (s *storm) start(t testing.TB, d *daemon) {
 		t.Fatal(err)
 	}
 	d.node, d.start, d.wake = n, s.now, 0
+	d.takeUp()
 	if s.set != nil {
 		s.reload(t, d)
 	}
@@ -322,13 +328,19 @@ func (s *storm) harm(t *testing.T, bends bool) {
 			s.cuts[[2]string{d.name, to.name}] = true
 		}
 	case what == 11:
-		if d.node != nil {
+		verb := "start"
+		switch {
+		case d.node == nil:
+			s.start(t, d)
+		case rapid.Bool().Draw(s.r, "stop"):
+			s.stop(t, d)
+			verb = "stop"
+		default:
 			d.node = nil
 			s.members()
-		} else {
-			s.start(t, d)
+			verb = "crash"
 		}
-		s.log = append(s.log, fmt.Sprintf("%v crash or start %s", s.now, d.name))
+		s.log = append(s.log, fmt.Sprintf("%v %s %s", s.now, verb, d.name))
 	case what == 12:
 		w := s.waver[d]
 		w.version++

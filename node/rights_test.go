@@ -15,6 +15,8 @@ type shares struct {
 	c      *cluster
 	region string
 	fence  int64
+	// unknown is the fence of Former.
+	unknown int64
 }
 
 // shares returns the rights of a process that starts now.
@@ -22,7 +24,12 @@ func (c *cluster) shares(d *daemon) *shares {
 	s := &shares{c: c, region: d.region}
 	if d.starts++; d.starts > 1 {
 		s.fence = d.instant(c.now).Wall / int64(time.Millisecond)
+		s.unknown = s.fence
+		if d.left != nil {
+			s.fence, s.unknown = max(s.fence, d.left.AsOf), d.unknown
+		}
 	}
+	d.unknown, d.until = s.unknown, s.fence
 	return s
 }
 
@@ -30,6 +37,13 @@ func (s *shares) Version() uint64 { return 1 }
 
 func (s *shares) Allotment(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	if s.fence != 0 && x-carry <= s.fence {
+		return 0, epoch.ReasonFenced
+	}
+	return s.part(total, regional), epoch.ReasonEpoch
+}
+
+func (s *shares) Former(_, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	if s.unknown != 0 && x-carry <= s.unknown {
 		return 0, epoch.ReasonFenced
 	}
 	return s.part(total, regional), epoch.ReasonEpoch

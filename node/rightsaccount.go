@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/transfer"
 )
@@ -20,7 +19,8 @@ type account struct {
 
 // accountOf returns the account of a hit's key and makes it if there is none;
 // nil for a key without a counter of its own. A new account starts from the
-// replicated cells, which hold all use before.
+// replicated cells, which hold all use before by this run, and from the use by
+// former runs.
 func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 	if at.where != inLive {
 		if at.where != nowhere {
@@ -38,7 +38,7 @@ func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 	if e.Inherited() {
 		return nil
 	}
-	a := newAccount(h, n.replica.engine, n.gate.allotment(&n.rules, h.Rule, now), now, n.at.Mono.Milliseconds())
+	a := newAccount(h, n.keys.former, n.replica.engine, n.gate.allotment(&n.rules, h.Rule, now), now, n.at.Mono.Milliseconds())
 	n.keys.sides.of(e).account = a
 	return a
 }
@@ -54,21 +54,15 @@ func (s *keys) accountAt(h *Hit, at ref) *account {
 	return nil
 }
 
-// newAccount makes the account of a hit's key from the replicated cells.
-func newAccount(h *Hit, eng *gossip.Engine, base quota.Allotment, now, mono int64) *account {
+// newAccount makes the account of a hit's key from the replicated cells and the
+// use by former runs.
+func newAccount(h *Hit, f *former, eng *gossip.Engine, base quota.Allotment, now, mono int64) *account {
 	l, a := h.Limit, &account{grid: h.Limit.Grid(), transfers: transfer.New(mono, 0, 0, 0)}
 	if quota.Of(l).Windowed() {
-		a.Left(l, base, now) // moves it to the window of now
-		for _, window := range [...]int64{a.Window - l.Window(), a.Window} {
-			own, moved := eng.Own(h.Key, window), eng.Rights(h.Key, window)
-			a.Recall(l, base, now, window, window, sat.Add(own.P, moved.Given))
-			a.Return(l, window, sat.Add(own.N, moved.Received))
-			if window == a.Window {
-				// The bound keeps hits that came slowly from passing for a
-				// burst.
-				a.transfers = transfer.New(mono, window, moved.Given, min(own.Net(), base.Amount/accountFrom))
-			}
-		}
+		recallOwn(&a.Account, h, f, eng, now)
+		// The bound keeps hits that came slowly from passing for a burst.
+		burst := min(eng.Own(h.Key, a.Window).Net(), base.Amount/accountFrom)
+		a.transfers = transfer.New(mono, a.Window, eng.Rights(h.Key, a.Window).Given, burst)
 		return a
 	}
 	var own []quota.Known

@@ -194,7 +194,7 @@ func (n *Node) transfer(c *transferCall, out transfer.Output, from crdt.Incarnat
 // give charges rights to the account of this daemon and transfers them to
 // another one. It returns false if it transferred nothing.
 func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64) bool {
-	if hits = min(hits, c.in.Rights); hits == 0 {
+	if hits = min(hits, c.in.Rights); hits == 0 || n.gate.closed {
 		return false
 	}
 	l := c.hit.Limit

@@ -439,6 +439,20 @@ type tappedAllotments struct {
 func (t *tappedAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
 	total = t.world.portion(rule, total)
 	amount, why := t.Allotments.Allotment(rule, total, x, carry, regional)
+	t.allotted(rule, total, x, regional, amount)
+	return amount, why
+}
+
+// Former implements node.Allotments.
+func (t *tappedAllotments) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	total = t.world.portion(rule, total)
+	amount, why := t.Allotments.Former(rule, total, x, carry, regional)
+	t.allotted(rule, total, x, regional, amount)
+	return amount, why
+}
+
+// allotted reports an allotment to the auditors.
+func (t *tappedAllotments) allotted(rule, total uint64, x int64, regional bool, amount uint64) {
 	region := -1
 	if regional {
 		region = t.daemon.RegionIndex
@@ -446,7 +460,6 @@ func (t *tappedAllotments) Allotment(rule, total uint64, x, carry int64, regiona
 	t.world.auditors.allotted(&Allotted{
 		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: region, Total: total, Amount: amount,
 	})
-	return amount, why
 }
 
 // PartOf implements node.Allotments.

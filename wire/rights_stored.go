@@ -107,11 +107,41 @@ func storedPayload(data []byte, cluster uint64, name string) ([]byte, error) {
 
 func rightsRecord(r *epoch.Record) *rldv1.RightsRecord {
 	return &rldv1.RightsRecord{
-		Owner: r.Owner, Regional: r.Regional, Base: rightsEpoch(&r.Base),
+		Stopped: rightsStopped(r),
+		Owner:   r.Owner, Regional: r.Regional, Base: rightsEpoch(&r.Base),
 		BaseFromMs: r.BaseFrom, BaseHeld: rightsHeld(r.BaseHeld), Mine: rightsIDs(r.Mine),
 		Top: rightsID(r.Top), Pruned: rightsID(r.Pruned), WindowMs: r.Bounds.Window, HorizonMs: r.Bounds.Horizon,
 		Epochs: listOf(r.Epochs, rightsEpoch), Acks: listOf(r.Acks, rightsAck),
 		Settled: rightsID(r.Settled), SettledFromMs: r.SettledFrom, SettledHeld: rightsHeld(r.SettledHeld),
+	}
+}
+
+// rightsStopped returns the part of a record after Stop, nil for another one.
+func rightsStopped(r *epoch.Record) *rldv1.RightsStopped {
+	if !r.Stopped {
+		return nil
+	}
+	return &rldv1.RightsStopped{
+		UnknownMs: r.Unknown, ExtendedMs: r.Extended,
+		Past: listOf(r.Past, func(p *epoch.Past) *rldv1.RightsPast {
+			return &rldv1.RightsPast{
+				FromMs: p.From, CountsMs: p.Counts, UntilMs: p.Until, Amount: p.Amount, Weight: p.Weight, Total: p.Total,
+				Rules: listOf(p.Rules, func(r *epoch.PastRule) *rldv1.RightsPastRule {
+					return &rldv1.RightsPastRule{Rule: r.Rule, Amount: r.Amount}
+				}),
+			}
+		}),
+	}
+}
+
+// pastOf returns the owner's amounts of pruned epochs.
+func pastOf(p *rldv1.RightsPast) epoch.Past {
+	return epoch.Past{
+		From: p.GetFromMs(), Counts: p.GetCountsMs(), Until: p.GetUntilMs(),
+		Amount: p.GetAmount(), Weight: p.GetWeight(), Total: p.GetTotal(),
+		Rules: fromList(p.GetRules(), func(r *rldv1.RightsPastRule) epoch.PastRule {
+			return epoch.PastRule{Rule: r.GetRule(), Amount: r.GetAmount()}
+		}),
 	}
 }
 
@@ -120,7 +150,10 @@ func (c *rightsReader) record(r *rldv1.RightsRecord) epoch.Record {
 		c.fail("no record where one belongs")
 		return epoch.Record{}
 	}
+	stopped := r.GetStopped()
 	return epoch.Record{
+		Stopped: stopped != nil, Unknown: stopped.GetUnknownMs(), Extended: stopped.GetExtendedMs(),
+		Past:  fromList(stopped.GetPast(), pastOf),
 		Owner: r.Owner, Regional: r.Regional, Base: c.epoch(r.Base),
 		BaseFrom: r.BaseFromMs, BaseHeld: heldOf(r.BaseHeld),
 		Mine: idsOf(r.Mine), Top: idOf(r.Top), Pruned: idOf(r.Pruned),

@@ -208,6 +208,20 @@ func genRecord(t *rapid.T, part bool) epoch.Record {
 		r.Acks = append(r.Acks, genAck(t))
 	}
 	r.Settled, r.SettledFrom, r.SettledHeld = genID(t, "settled"), rapid.Int64().Draw(t, "settled from"), genHeld(t)
+	if r.Stopped = rapid.Bool().Draw(t, "stopped"); r.Stopped {
+		r.Unknown = rapid.Int64().Draw(t, "unknown")
+		r.Extended = rapid.SliceOfN(rapid.Int64(), 1, 3).Draw(t, "extended")
+		for range rapid.IntRange(0, 2).Draw(t, "past") {
+			p := epoch.Past{
+				From: rapid.Int64().Draw(t, "from"), Counts: rapid.Int64().Draw(t, "counts"), Until: rapid.Int64().Draw(t, "until"),
+				Amount: rapid.Uint64().Draw(t, "amount"), Weight: rapid.Uint64().Draw(t, "weight"), Total: rapid.Uint64().Draw(t, "total"),
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "rules") {
+				p.Rules = append(p.Rules, epoch.PastRule{Rule: rapid.Uint64().Draw(t, "rule"), Amount: rapid.Uint32().Draw(t, "amount")})
+			}
+			r.Past = append(r.Past, p)
+		}
+	}
 	return r
 }
 

@@ -25,6 +25,10 @@ func (allRights) RegionAllotment(_, total uint64, _, _ int64) (uint64, epoch.Rea
 	return total, epoch.ReasonEpoch
 }
 
+func (allRights) Former(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Reason) {
+	return total, epoch.ReasonEpoch
+}
+
 func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }
 
 // measureRights measures the cost of the rights gate in a decision on a key

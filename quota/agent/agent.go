@@ -82,6 +82,14 @@ type Stored struct {
 	Genesis [2]uint64
 }
 
+// Stopped reports whether the run that stored the record had stopped: see
+// Agent.Stop.
+func (s *Stored) Stopped() bool { return s.Region.Stopped && s.Local.Stopped }
+
+// Until returns the last window that the run may have used that stored the
+// record, and the runs before it, in Unix milliseconds.
+func (s *Stored) Until() int64 { return max(s.Region.Bounds.Window, s.Local.Bounds.Window) }
+
 // Start is the initial state of an agent. Without a record, a founder founds,
 // and all others join and hold 0 until the daemons of the region have admitted
 // them.
@@ -89,6 +97,11 @@ type Start struct {
 	// Record is the latest stored record of Config.Self and Config.Generation,
 	// nil for none.
 	Record *Stored
+	// Accounts is set if the caller knows all use of rights by the run that
+	// stopped with Record, and by those before it as far as that run knew it.
+	// Former then returns rights of their windows. The caller sets it once for
+	// a record, or two runs use the same rights.
+	Accounts bool
 	// Found is the statement that this daemon is one of the founders and never
 	// held rights: no record of it was ever in force. If it is wrong, windows
 	// may be used twice. A founder whose record is lost is a new participant
@@ -131,7 +144,7 @@ func (a *Agent) start(s Start) error {
 	case s.Record != nil && s.Found:
 		return errors.New("start with a record, and as a founder: want one of them")
 	case s.Record != nil:
-		return a.restore(s.Record)
+		return a.restore(s.Record, s.Accounts)
 	case s.Found != founder:
 		return fmt.Errorf("start as a founder: %v, with participant %016x among the founders: %v: want both or neither; "+
 			"a founder that lost its record is a new participant", s.Found, a.cfg.Self, founder)
@@ -153,16 +166,20 @@ func (a *Agent) start(s Start) error {
 }
 
 // restore restores the tables from a record.
-func (a *Agent) restore(s *Stored) error {
+func (a *Agent) restore(s *Stored, accounts bool) error {
 	var err error
+	restore := epoch.Restore
+	if accounts {
+		restore = epoch.Resume
+	}
 	a.genesis = s.Genesis
 	if !s.Region.Regional || s.Local.Regional {
 		return errors.New("record with its two tables exchanged: want that of the regions first")
 	}
-	if a.region, err = epoch.Restore(a.cfg.Generation, s.Region); err != nil {
+	if a.region, err = restore(a.cfg.Generation, s.Region); err != nil {
 		return fmt.Errorf("regions: want the record of this generation of region %q: %w", a.cfg.Region, err)
 	}
-	if a.local, err = epoch.Restore(a.cfg.Self, s.Local); err != nil {
+	if a.local, err = restore(a.cfg.Self, s.Local); err != nil {
 		return fmt.Errorf("daemons: want the record of this participant: %w", err)
 	}
 	for _, ack := range s.Region.Acks {

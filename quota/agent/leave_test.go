@@ -54,6 +54,45 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// TestRollTakesUpWindows: a daemon that leaves and comes back continues its
+// share of the running window, also after all daemons did so one after the
+// other.
+func TestRollTakesUpWindows(t *testing.T) {
+	for _, daemons := range []int{1, 2, 3, 5} {
+		t.Run(fmt.Sprint(daemons), func(t *testing.T) {
+			r := newRig(t, 1, daemons, 2)
+			r.asked = append(r.asked, asked{14, 90_000, 3_600_000, 0})
+			r.rules = append(r.rules, Rule{ID: 14, Lookback: 2 * time.Hour})
+			r.boot()
+			r.run(3 * time.Second)
+			window := r.now(r.daemons[0])
+			window -= window % 3_600_000
+			former := func() (sum uint64) {
+				for _, p := range r.daemons {
+					got, _ := p.Former(14, 90_000, window, 0, false)
+					sum += got
+				}
+				return sum
+			}
+			before := former()
+			for range 2 {
+				for _, p := range r.daemons {
+					r.leave(p, 0)
+					r.until(4*time.Second, "it is gone", func() bool { return !p.up })
+					r.run(time.Second)
+					r.restart(p, false)
+					r.until(6*time.Second, "it is back", func() bool { return r.joined(p) })
+				}
+			}
+			r.run(3 * time.Second)
+			if after := former(); before == 0 || after < before-uint64(len(r.daemons)) {
+				t.Errorf("%d of %d are held after the roll", after, before)
+			}
+			r.safe()
+		})
+	}
+}
+
 func anyUp(all []*proc) bool {
 	for _, p := range all {
 		if p.up {
@@ -103,7 +142,10 @@ func (r *rig) leave(p *proc, serves time.Duration) {
 func (r *rig) endLeaving(p *proc) {
 	switch {
 	case !p.up || p.leaving == 0:
-	case p.Stopped() || r.at >= p.leaving+time.Second:
+	case p.Stopped():
+		r.crash(p)
+		p.left = p.disk.Stopped()
+	case r.at >= p.leaving+time.Second:
 		r.crash(p)
 	case r.at < p.serves:
 	case p.Left() || r.at >= p.leaving:

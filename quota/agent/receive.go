@@ -207,7 +207,7 @@ func (a *Agent) takeExtension(l *link, m *Message) {
 		a.refuse(l, daemonTable, err)
 		return
 	}
-	a.unblock()
+	unblock(a)
 }
 
 // catchUp makes the daemon ready if it has learned all items of a regional peer

@@ -79,6 +79,8 @@ type proc struct {
 	*Agent
 	name, region string
 	self         crdt.Incarnation
+	user         crdt.Incarnation // that counts its use: of runs that took up accounts the first
+	left         bool             // a run that stopped left accounts
 	skew         int64
 	disk         *Stored
 	up           bool
@@ -162,7 +164,7 @@ func (r *rig) add(region string, diskless bool) *proc {
 
 // start starts a daemon as its disk and the record have it.
 func (r *rig) start(p *proc) {
-	s := Start{Record: p.disk}
+	s := Start{Record: p.disk, Accounts: p.left && p.disk != nil}
 	generation := regionOf(p.region, r.record.generations[p.region])
 	if p.disk != nil {
 		generation = p.disk.Region.Owner
@@ -175,11 +177,14 @@ func (r *rig) start(p *proc) {
 	}
 	r.born++
 	p.Agent, p.self, p.up, p.upAt, p.writing, p.hits = o, r.born, true, r.at, nil, map[uint64]uint64{}
+	if p.left = false; !s.Accounts {
+		p.user = p.self
+	}
 	o.Rules(r.rules)
 }
 
 func (r *rig) crash(p *proc) {
-	p.up, p.downAt, p.Agent, p.writing, p.leaving = false, r.at, nil, nil, 0
+	p.up, p.downAt, p.Agent, p.writing, p.leaving, p.left = false, r.at, nil, nil, 0, false
 }
 
 // restart starts a daemon from its disk, or without memory when it is lost or
@@ -391,7 +396,7 @@ func (r *rig) observe() {
 			now := r.now(p)
 			for back := range int64(2) {
 				x := now - now%a.width - back*a.width
-				base, why := p.Allotment(a.id, a.total, x, a.carry, false)
+				base, why := p.Former(a.id, a.total, x, a.carry, false)
 				if why != epoch.ReasonEpoch && base != 0 {
 					r.t.Fatalf("%s holds %d though %v", p.name, base, why)
 				}
@@ -414,10 +419,10 @@ func (r *rig) note(l window, p *proc, base uint64) {
 		generations = map[crdt.Incarnation]uint64{}
 		r.used[l] = generations
 	}
-	if base <= generations[p.self] {
+	if base <= generations[p.user] {
 		return
 	}
-	generations[p.self] = base
+	generations[p.user] = base
 	sum := uint64(0)
 	for _, b := range generations {
 		sum += b

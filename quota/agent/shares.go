@@ -79,14 +79,28 @@ func (c *shareCache) index(id uint64) (int, bool) {
 // kept. Allotment itself keeps it for the latest windows of each rule: the
 // rights at the start of a long window remain. Allotment allocates nothing.
 func (a *Agent) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	return allotment(a, rule, total, x, carry, regional, (*epoch.Table).Part, epoch.DaemonShare)
+}
+
+// Former is Allotment for a caller that counts the use by the former runs of
+// this daemon as its own: see Start.Accounts and epoch.FormerPart. It is for
+// the windows of rules that have windows of their own.
+func (a *Agent) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
+	return allotment(a, rule, total, x, carry, regional, (*epoch.Table).FormerPart, epoch.FormerDaemonShare)
+}
+
+func allotment(a *Agent, rule, total uint64, x, carry int64, regional bool,
+	part func(t *epoch.Table, amount uint64, x, carry int64) (uint64, epoch.Reason),
+	share func(region, local *epoch.Table, rule, total uint64, x, carry int64) (uint64, epoch.Reason),
+) (uint64, epoch.Reason) {
 	var allotment uint64
 	reason, barred := a.barred()
 	switch {
 	case barred:
 	case regional:
-		allotment, reason = a.local.Part(total, x, carry)
+		allotment, reason = part(a.local, total, x, carry)
 	default:
-		allotment, reason = epoch.DaemonShare(a.region, a.local, rule, total, x, carry)
+		allotment, reason = share(a.region, a.local, rule, total, x, carry)
 	}
 	allotment, reason = a.cache.keep(rule, keptShare{x, carry, total, allotment, regional}, reason)
 	if reason != epoch.ReasonEpoch {
@@ -132,7 +146,7 @@ func (a *Agent) RegionPart(region string, rule, total uint64, x, carry int64) ui
 }
 
 // unblock notes that allotments of 0 may have changed.
-func (a *Agent) unblock() {
+func unblock(a *Agent) {
 	if a.blocked {
 		a.blocked = false
 		a.version++

@@ -71,7 +71,7 @@ func (a *Agent) Stored() {
 	for _, v := range votes {
 		a.addVote(v)
 	}
-	a.unblock()
+	unblock(a)
 	a.changes++
 	a.advance()
 }

@@ -114,17 +114,20 @@ func (a *Ack) join(b Ack) {
 // that admitted it had acknowledged, in a stored record, before it may use the
 // region's share.
 func RegionShare(region, local *Table, rule, total uint64, x, carry int64) (uint64, Reason) {
-	share, _, reason := regionShare(region, local, rule, total, x, carry)
+	share, _, reason := regionShare(region, local, region.fence, local.fence, rule, total, x, carry)
 	return share, reason
 }
 
 // regionShare also returns the place of the least epoch of local that counts.
-func regionShare(region, local *Table, rule, total uint64, x, carry int64) (uint64, int, Reason) {
-	ppm, reason := region.Share(rule, x, carry)
+// The history of the windows begins after the fences of both tables.
+func regionShare(
+	region, local *Table, regionFence, localFence int64, rule, total uint64, x, carry int64,
+) (uint64, int, Reason) {
+	ppm, reason := region.shareAfter(regionFence, rule, x, carry)
 	if reason != ReasonEpoch {
 		return 0, 0, reason
 	}
-	lo, reason := local.lowest(x, carry)
+	lo, reason := local.lowestAfter(localFence, x, carry)
 	if reason != ReasonEpoch {
 		return 0, 0, reason
 	}
@@ -138,7 +141,7 @@ func regionShare(region, local *Table, rule, total uint64, x, carry int64) (uint
 // its region holds by region: see RegionShare. Daemons that pass different
 // totals hold together at most the greatest of them. It allocates nothing.
 func DaemonShare(region, local *Table, rule, total uint64, x, carry int64) (uint64, Reason) {
-	share, lo, reason := regionShare(region, local, rule, total, x, carry)
+	share, lo, reason := regionShare(region, local, region.fence, local.fence, rule, total, x, carry)
 	if reason != ReasonEpoch {
 		return 0, reason
 	}

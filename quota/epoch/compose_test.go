@@ -21,6 +21,7 @@ type union struct {
 	acks    []Ack // of regions
 	locals  []Ack // of daemons
 	crashes int
+	stops   int
 	cur     [][]uint64
 	past    [][]uint64
 }
@@ -29,6 +30,7 @@ type daemon struct {
 	region, local    *Table
 	now              int64
 	storedR, storedL Record
+	left             bool // it stopped, and the next run may continue its use
 }
 
 type realm struct {
@@ -41,6 +43,7 @@ type realm struct {
 	clock    int64
 	lead     int64 // of the clock, that acknowledgements of daemons are
 	crashes  int
+	stops    int // each may resume
 	mutation unionMutation
 	silent   uint64 // a daemon whose clock stands: the operator may retire it
 }
@@ -57,7 +60,7 @@ const (
 )
 
 func newUnion(r *realm) *union {
-	u := &union{realm: r, crashes: r.crashes}
+	u := &union{realm: r, crashes: r.crashes, stops: r.stops}
 	for _, m := range r.genesis.Members {
 		for _, d := range r.starting[m.ID].Members {
 			u.join(m.ID, d.ID)
@@ -105,6 +108,12 @@ func (u *union) actions() []string {
 		}
 		if u.crashes > 0 {
 			add("crash %d 0", i)
+		}
+		if u.stops > 0 && d.local.stopped == never {
+			add("stop %d 0", i)
+		}
+		if d.left {
+			add("resume %d 0", i)
 		}
 		for _, t := range []*Table{d.region, d.local} {
 			if len(t.entries) > 1 && t.entries[1].from <= d.now {
@@ -243,11 +252,24 @@ func (u *union) do(act string) {
 		must(err)
 		d.local, err = Restore(d.local.owner, d.storedL)
 		must(err)
-		d.now = max(0, d.now-1)
+		d.now, d.left = max(0, d.now-1), false
 		for x := range u.cur[i] {
 			u.past[i][x] += u.cur[i][x]
 			u.cur[i][x] = 0
 		}
+	case "stop":
+		u.stops--
+		d.region.Stop(d.now)
+		d.local.Stop(d.now)
+		d.extend()
+		d.left = true
+	case "resume":
+		var err error
+		d.region, err = Resume(d.region.owner, d.storedR)
+		must(err)
+		d.local, err = Resume(d.local.owner, d.storedL)
+		must(err)
+		d.now, d.left = max(0, d.now-1), false
 	default:
 		panic("action " + act)
 	}
@@ -262,7 +284,7 @@ func (u *union) do(act string) {
 func (u *union) observe() {
 	for i, d := range u.daemons {
 		for x := int64(0); x <= d.now; x++ {
-			s, _ := DaemonShare(d.region, d.local, 0, Whole, x, 0)
+			s, _ := FormerDaemonShare(d.region, d.local, 0, Whole, x, 0)
 			u.cur[i][x] = max(u.cur[i][x], s)
 		}
 	}
@@ -303,6 +325,7 @@ func (u *union) key() [16]byte {
 	for i, d := range u.daemons {
 		b = d.local.appendKey(d.region.appendKey(b))
 		b = binary.AppendVarint(b, d.now)
+		b = append(b, fmt.Sprint(d.left)...)
 		b = append(b, byte(len(d.storedR.Epochs)), byte(len(d.storedR.Mine)), byte(len(d.storedL.Epochs)))
 		for x := range u.cur[i] {
 			b = append(b, byte(u.cur[i][x]), byte(u.past[i][x]))
@@ -320,7 +343,7 @@ func (u *union) key() [16]byte {
 	}
 	slices.Sort(sent)
 	b = append(b, strings.Join(sent, "|")...)
-	b = append(b, byte(u.crashes))
+	b = append(b, byte(u.crashes), byte(u.stops))
 	h := sha256.Sum256(b)
 	return [16]byte(h[:16])
 }
@@ -403,7 +426,7 @@ func TestWanderUnion(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			for seed := range runs {
 				r := *r
-				r.lead = int64(seed % 3)
+				r.lead, r.stops = int64(seed%3), int(seed/3%3)
 				r.clock += r.lead
 				if _, bad := wanderUnion(&r, seed, 200); bad != nil {
 					t.Fatalf("seed %d: %v", seed, bad)
@@ -429,59 +452,4 @@ func TestExploreUnion(t *testing.T) {
 	if _, _, bad := explore(newUnion(r), limit); bad != nil {
 		t.Errorf("%v", bad)
 	}
-}
-
-func TestMutationsOfUnion(t *testing.T) {
-	one, joins, alone := realms()[0], realms()[1], realms()[3]
-	tests := []struct {
-		name     string
-		realm    *realm
-		mutation unionMutation
-		script   string
-	}{
-		{"one daemon acknowledges for its region", one, unionOneVote, `
-			learn 0 0; vote 0 0; learn 2 0; vote 2 0; compose 0 0; compose 2 0
-			take 2 0; take 2 1; tick 2 0; tick 1 0`},
-		{"a joiner without the tables", joins, unionNoTables, `
-			learn 0 0; vote 0 0; compose 0 0; learn 1 0; vote 1 0; compose 1 0
-			local-learn 0 0; local-ack 0 0; local-learn 2 0; local-ack 2 0; local-take 2 0
-			take 1 0; take 1 1; tick 1 0; tick 2 0`},
-		{"unsettled epochs of daemons ignored", joins, unionNoUnsettled, `
-			local-learn 0 0; local-ack 0 0; local-learn 2 0; local-ack 2 0; local-take 2 0
-			learn 0 0; vote 0 0; compose 0 0; learn 1 0; vote 1 0; compose 1 0
-			take 1 0; take 1 1; tick 1 0; tick 2 0`},
-		{"who let in one that lets in itself alone", alone, unionNoChain, `
-			learn 0 0; vote 0 0; learn 1 0; vote 1 0; compose 0 0; compose 1 0
-			local-learn 0 0; local-ack 0 0; local-learn 2 0; local-ack 2 0; local-take 2 0
-			local-learn 2 1; local-ack 2 1; take 1 0; take 1 1; tick 1 0; tick 2 0`},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			r := *tt.realm
-			if sum, bound := playUnion(t, &r, tt.script); sum > bound {
-				t.Errorf("with the rule: %d of %d", sum, bound)
-			}
-			r.mutation = tt.mutation
-			sum, bound := playUnion(t, &r, tt.script)
-			if sum <= bound {
-				t.Fatalf("the schedule reaches %d of %d: want more", sum, bound)
-			}
-		})
-	}
-}
-
-// playUnion performs the possible actions of a script.
-func playUnion(t *testing.T, r *realm, script string) (sum, bound uint64) {
-	t.Helper()
-	u := newUnion(r)
-	for _, act := range strings.FieldsFunc(script, func(c rune) bool { return c == ';' || c == '\n' }) {
-		act = strings.TrimSpace(act)
-		if slices.Contains(u.actions(), act) {
-			u.do(act)
-		} else if r.mutation != unionNone && act != "" {
-			t.Fatalf("%q is not possible here: %q", act, u.actions())
-		}
-	}
-	_, sum, bound = u.worst()
-	return sum, bound
 }

@@ -263,6 +263,10 @@ func randomSetup(seed uint64) *setup {
 		crashes: rng.IntN(3), prune: rng.IntN(2) == 0, ride: rng.IntN(2) == 0,
 		late: rng.IntN(2) == 0,
 	}
+	if rng.IntN(2) == 0 {
+		s.stops = 1 + rng.IntN(3)
+		s.resumes, s.ahead = s.stops, int64(rng.IntN(2))
+	}
 	if rng.IntN(3) == 0 {
 		s.lapses = 1 + rng.IntN(2)
 	}
@@ -340,6 +344,9 @@ func TestWanderFinds(t *testing.T) {
 		{"from the current label", mutationCurrent},
 		{"amnesia", mutationAmnesia},
 		{"restart without a fence", mutationNoFence},
+		{"resume without accounts", mutationNoAccounts},
+		{"resume twice", mutationTwice},
+		{"resume runs before a crash", mutationNoUnknown},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -95,7 +95,8 @@ func (t *Table) TakeExtension(x Extension) error {
 }
 
 // extendedUntil returns the last window that enough others have extended the
-// owner's horizon to under e; never where none is needed.
+// owner's horizon to under e; never where none is needed. They remember it, so
+// it remains valid after a restart.
 func (t *Table) extendedUntil(e *entry) int64 {
 	need := e.extensionsNeeded(t.owner)
 	if need == 0 {
@@ -111,8 +112,8 @@ func (t *Table) extendedUntil(e *entry) int64 {
 		}
 	}
 	if len(ends) < need {
-		return always
+		return e.extended
 	}
 	slices.Sort(ends)
-	return ends[len(ends)-need]
+	return max(e.extended, ends[len(ends)-need])
 }

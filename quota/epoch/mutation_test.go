@@ -59,6 +59,10 @@ func TestMutations(t *testing.T) {
 			crashes: 2, proposals: drop,
 		},
 		{
+			name: "extensions before the stop for all windows", mutation: mutationFreeWindows, genesis: leased, clock: 3,
+			ride: true, stops: 1, resumes: 1, proposals: drop,
+		},
+		{
 			name: "one member's word takes a share back", broken: mutantEasyReclaim,
 			genesis: leased, clock: 3, ride: true, proposals: drop,
 		},

@@ -16,11 +16,20 @@ func TestExploreParts(t *testing.T) {
 		{name: "decrease later", clock: 4, carry: 1, lead: 1, proposals: []Epoch{{ID: at(1), Members: amounts(1, 4, 2, 0)}}},
 		{name: "leave later", clock: 4, carry: 1, lead: 1, stops: 1, crashes: 1, proposals: []Epoch{leave}},
 		{name: "leave later and return", clock: 4, lead: 1, stops: 1, crashes: 1, proposals: []Epoch{leave, back}},
+		{name: "resume", large: true, clock: 3, carry: 1, stops: 1, resumes: 1, proposals: []Epoch{{ID: at(1), Members: amounts(1, 3, 2, 1)}}},
+		{name: "crash and resume", clock: 3, ahead: 1, crashes: 1, stops: 1, resumes: 1, proposals: []Epoch{leave}},
+		{name: "leave and resume", large: true, clock: 3, carry: 1, stops: 1, resumes: 1, proposals: []Epoch{leave}},
+		{name: "leave, resume and return", large: true, clock: 2, lead: 1, prune: true, stops: 1, resumes: 1, proposals: []Epoch{leave, back}},
+		{name: "resume and crash", large: true, clock: 3, ahead: 1, stops: 2, resumes: 2, crashes: 1, proposals: []Epoch{leave}},
 		{name: "stop alone", clock: 3, ahead: 1, stops: 1, crashes: 1, proposals: []Epoch{{ID: at(1), Members: amounts(1, 3, 2, 1)}}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			s.parts, s.genesis = true, pair
-			n, all, bad := explore(newWorld(s), worldStates)
+			limit := worldStates
+			if s.large {
+				limit /= 5
+			}
+			n, all, bad := explore(newWorld(s), limit)
 			t.Logf("%d states, all: %v", n, all)
 			if bad != nil {
 				t.Error(bad)

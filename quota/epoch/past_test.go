@@ -81,10 +81,10 @@ func TestPast(t *testing.T) {
 }
 
 func TestMerged(t *testing.T) {
-	a := past{from: 1, until: 9, amount: 10, weight: 1, total: 3, rules: []pastRule{{1, 5}, {3, 20}}}
-	b := past{from: 4, until: 7, amount: 12, weight: 1, total: 4, rules: []pastRule{{1, 6}, {2, 8}}}
+	a := Past{From: 1, Until: 9, Amount: 10, Weight: 1, Total: 3, Rules: []PastRule{{1, 5}, {3, 20}}}
+	b := Past{From: 4, Until: 7, Amount: 12, Weight: 1, Total: 4, Rules: []PastRule{{1, 6}, {2, 8}}}
 	m := merged(a, b)
-	if m.from != 1 || m.until != 7 || m.amount != 10 || m.split(12) != 3 {
+	if m.From != 1 || m.Until != 7 || m.Amount != 10 || m.split(12) != 3 {
 		t.Errorf("%+v", m)
 	}
 	for rule, want := range map[uint64]uint64{1: 5, 2: 8, 3: 12, 4: 10} {

@@ -43,6 +43,16 @@ type Record struct {
 	Top    ID
 	Pruned ID
 	Bounds Bounds
+	// Stopped is set in the records after Stop, and then the rest is, too: see
+	// Resume. Unknown is the last window that may have been used by a run whose
+	// use the owner does not know.
+	Stopped bool
+	Unknown int64
+	// Extended is parallel to Base and Epochs: the last window that enough
+	// others had extended the owner's horizon to.
+	Extended []int64
+	// Past are the owner's amounts of the pruned epochs, in their order.
+	Past []Past
 }
 
 // Record returns the record to store now.
@@ -64,6 +74,12 @@ func (t *Table) Record() Record {
 		if e.own.ID != (ID{}) {
 			r.Acks = append(r.Acks, e.own)
 		}
+		if t.stopped != never {
+			r.Extended = append(r.Extended, t.extendedUntil(e))
+		}
+	}
+	if t.stopped != never {
+		r.Stopped, r.Unknown, r.Past = true, t.unknown, slices.Clone(t.past)
 	}
 	return r
 }
@@ -111,20 +127,36 @@ func Restore(owner uint64, r Record) (*Table, error) {
 	return t, nil
 }
 
+// Resume is Restore for an owner that knows all its use by the run that stopped
+// with the record, and by those before it that this run knew the use of. It may
+// use their windows again: see FormerPart. Call it once for a record that Stop
+// made, or two runs use the same rights.
+func Resume(owner uint64, r Record) (*Table, error) {
+	t, err := Restore(owner, r)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Stopped {
+		return nil, fmt.Errorf("record of participant %d: the run did not stop: want the record of one that did", r.Owner)
+	}
+	t.unknown = r.Unknown
+	return t, nil
+}
+
 func restore(owner uint64, r Record) (*Table, error) {
 	if r.Owner != owner {
 		return nil, fmt.Errorf("want that of %d", owner)
 	}
 	t := empty(owner)
 	t.regional, t.top, t.pruned = r.Regional, r.Top, r.Pruned
-	t.durable, t.fence, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Horizon
+	t.durable, t.fence, t.unknown, t.floor = r.Bounds, r.Bounds.Window, r.Bounds.Window, r.Bounds.Horizon
 	if err := r.Base.Validate(); err != nil {
 		return nil, fmt.Errorf("base: %w", err)
 	}
 	if r.BaseFrom == never || len(r.Epochs) >= MaxEpochs {
 		return nil, fmt.Errorf("base not settled, %d epochs: want it settled, less than %d", len(r.Epochs), MaxEpochs)
 	}
-	t.entries = []entry{{Epoch: r.Base, from: r.BaseFrom, held: slices.Clone(r.BaseHeld), kept: true}}
+	t.entries = []entry{{Epoch: r.Base, from: r.BaseFrom, held: slices.Clone(r.BaseHeld), kept: true, extended: always}}
 	for _, e := range r.Epochs {
 		if err := e.Validate(); err != nil {
 			return nil, err
@@ -132,9 +164,33 @@ func restore(owner uint64, r Record) (*Table, error) {
 		if last := t.entries[len(t.entries)-1].ID; !last.Before(e.ID) {
 			return nil, fmt.Errorf("epoch %s after %s: want them ascending", e.ID, last)
 		}
-		t.entries = append(t.entries, entry{Epoch: e, from: never, kept: true})
+		t.entries = append(t.entries, entry{Epoch: e, from: never, kept: true, extended: always})
+	}
+	if err := t.restoreStopped(r); err != nil {
+		return nil, err
 	}
 	return t, t.restoreAcks(r)
+}
+
+// restoreStopped restores the part of a record that is made after Stop.
+func (t *Table) restoreStopped(r Record) error {
+	if !r.Stopped {
+		return nil
+	}
+	if len(r.Extended) != len(t.entries) || len(r.Past) > maxPast || r.Unknown > r.Bounds.Window {
+		return fmt.Errorf("stopped with %d horizons of %d epochs, %d pruned, unknown use until %d: want one horizon each, "+
+			"at most %d pruned, and no use after %d", len(r.Extended), len(t.entries), len(r.Past), r.Unknown, maxPast, r.Bounds.Window)
+	}
+	for i := range r.Past {
+		if err := r.Past[i].validate(); err != nil {
+			return err
+		}
+	}
+	for i := range t.entries {
+		t.entries[i].extended = r.Extended[i]
+	}
+	t.past = slices.Clone(r.Past)
+	return nil
 }
 
 func (t *Table) restoreAcks(r Record) error {

@@ -70,13 +70,18 @@ func (r Reason) String() string {
 // restarts: a run of the owner gets 0 in windows that an earlier run may have
 // used.
 func (t *Table) Share(rule uint64, x, carry int64) (uint64, Reason) {
-	lo, reason := t.lowest(x, carry)
+	return t.shareAfter(t.fence, rule, x, carry)
+}
+
+// shareAfter is Share for windows whose history begins after a fence.
+func (t *Table) shareAfter(fence int64, rule uint64, x, carry int64) (uint64, Reason) {
+	lo, reason := t.lowestAfter(fence, x, carry)
 	if reason != ReasonEpoch {
 		return 0, reason
 	}
 	least, past := uint64(Whole), t.pastFrom(lo)
 	for i := range past {
-		if past[i].counts <= x {
+		if past[i].Counts <= x {
 			least = min(least, past[i].amountOf(rule))
 		}
 	}
@@ -105,7 +110,7 @@ func (t *Table) Part(amount uint64, x, carry int64) (uint64, Reason) {
 func (t *Table) partOf(amount uint64, lo int, x int64) uint64 {
 	least, past := amount, t.pastFrom(lo)
 	for i := range past {
-		if past[i].counts <= x {
+		if past[i].Counts <= x {
 			least = min(least, past[i].split(amount))
 		}
 	}
@@ -138,9 +143,12 @@ func (t *Table) countsFrom(e *entry) int64 {
 
 // lowest returns the place of the least epoch that counts for a window, or the
 // reason for a share of 0. A place below 0 is a pruned epoch: see pastPlace.
-func (t *Table) lowest(x, carry int64) (int, Reason) {
+func (t *Table) lowest(x, carry int64) (int, Reason) { return t.lowestAfter(t.fence, x, carry) }
+
+// lowestAfter is lowest for windows whose history begins after a fence.
+func (t *Table) lowestAfter(fence, x, carry int64) (int, Reason) {
 	switch {
-	case earlier(x, carry) <= t.fence: // use by the earlier run may still count
+	case earlier(x, carry) <= fence: // use by the earlier run may still count
 		return 0, ReasonFenced
 	case x >= t.stopped:
 		return 0, ReasonStopped

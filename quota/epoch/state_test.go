@@ -16,7 +16,7 @@ func (w *world) clone() *world {
 	}
 	c.now, c.stored, c.dead = slices.Clone(w.now), slices.Clone(w.stored), slices.Clone(w.dead)
 	c.acks, c.grants, c.star = slices.Clone(w.acks), slices.Clone(w.grants), slices.Clone(w.star)
-	c.cur, c.past = slices.Clone(w.cur), slices.Clone(w.past)
+	c.cur, c.past, c.left = slices.Clone(w.cur), slices.Clone(w.past), slices.Clone(w.left)
 	for i := range c.cur {
 		c.cur[i], c.past[i] = slices.Clone(c.cur[i]), slices.Clone(c.past[i])
 	}
@@ -44,6 +44,7 @@ func (w *world) key() [16]byte {
 		r := w.stored[i]
 		b = binary.AppendVarint(binary.AppendVarint(b, r.Bounds.Window), r.SettledFrom)
 		b = append(b, byte(len(r.Mine)), byte(len(r.Acks)), byte(len(r.Epochs)))
+		b = append(b, fmt.Sprint(w.left[i].there)...)
 		for x := range w.cur[i] {
 			b = append(b, byte(w.cur[i][x]), byte(w.past[i][x]))
 		}
@@ -63,7 +64,7 @@ func (w *world) key() [16]byte {
 	for _, id := range w.star {
 		b = appendID(b, id)
 	}
-	b = append(b, byte(w.crashes), byte(w.stops), byte(w.lapses))
+	b = append(b, byte(w.crashes), byte(w.stops), byte(w.resumes), byte(w.lapses))
 	h := sha256.Sum256(b)
 	return [16]byte(h[:16])
 }
@@ -75,6 +76,7 @@ func (t *Table) appendKey(b []byte) []byte {
 		b = appendID(b, e.ID)
 		b = binary.AppendVarint(b, e.from)
 		b = append(b, fmt.Sprint(e.mine, e.kept)...)
+		b = binary.AppendVarint(b, e.extended)
 		for _, a := range e.acks {
 			b = appendAck(b, a)
 		}
@@ -83,7 +85,7 @@ func (t *Table) appendKey(b []byte) []byte {
 		b = fmt.Append(b, p)
 	}
 	b = appendID(appendID(b, t.top), t.pruned)
-	for _, v := range [...]int64{t.used, t.fence, t.floor, t.durable.Window, t.durable.Horizon} {
+	for _, v := range [...]int64{t.used, t.fence, t.unknown, t.stopped, t.floor, t.durable.Window, t.durable.Horizon} {
 		b = binary.AppendVarint(b, v)
 	}
 	for _, r := range t.horizons {

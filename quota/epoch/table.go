@@ -47,7 +47,7 @@ type Table struct {
 	entries []entry
 	// past holds the owner's amounts of pruned epochs, for windows before the
 	// first entry; ascending by from.
-	past []past
+	past []Past
 	// top is the greatest epoch acknowledged. Lower ones are acknowledged no
 	// more.
 	top ID
@@ -57,6 +57,9 @@ type Table struct {
 
 	used  int64 // the latest window a share was returned for
 	fence int64 // an earlier run may have used windows that start here or before
+	// unknown is the same for the runs whose use the owner does not know: see
+	// Resume. It is at most fence.
+	unknown int64
 	// stopped is the first window the owner does not use any more, never before
 	// Stop.
 	stopped int64
@@ -77,10 +80,13 @@ type entry struct {
 	// from is the first window it is settled for, never while it is not. It
 	// only decreases: a proof stays valid.
 	from int64
-	mine bool  // acknowledged by the owner
-	kept bool  // in a stored record
-	own  Ack   // the owner's acknowledgement, zero for none
-	acks []Ack // ascending by By
+	mine bool // acknowledged by the owner
+	kept bool // in a stored record
+	// extended is the last window that enough others had extended the owner's
+	// horizon to before it stopped.
+	extended int64
+	own      Ack   // the owner's acknowledgement, zero for none
+	acks     []Ack // ascending by By
 	// held are the dependencies of those that acknowledged it or its
 	// predecessor, sorted.
 	held []ID
@@ -99,7 +105,7 @@ func New(owner uint64, genesis Epoch) (*Table, error) {
 		return nil, fmt.Errorf("epoch %s as the genesis: want the zero ID", genesis.ID)
 	}
 	t := empty(owner)
-	t.entries = []entry{{Epoch: genesis, from: always, mine: true}}
+	t.entries = []entry{{Epoch: genesis, from: always, mine: true, extended: always}}
 	return t, nil
 }
 
@@ -117,7 +123,7 @@ func NewRegional(region uint64, genesis Epoch) (*Table, error) {
 
 func empty(owner uint64) *Table {
 	return &Table{
-		owner: owner, used: always, fence: always, stopped: never, floor: always,
+		owner: owner, used: always, fence: always, unknown: always, stopped: never, floor: always,
 		durable: Bounds{Window: always, Horizon: always},
 	}
 }
@@ -197,7 +203,7 @@ func (t *Table) add(e Epoch) error {
 		return fmt.Errorf("epoch %s: %w: %d are unsettled", e.ID, ErrFull, len(t.entries)-1)
 	}
 	i, _ := t.find(e.ID)
-	t.entries = slices.Insert(t.entries, i, entry{Epoch: e, from: never})
+	t.entries = slices.Insert(t.entries, i, entry{Epoch: e, from: never, extended: always})
 	t.revision++
 	return nil
 }
@@ -367,7 +373,7 @@ func (t *Table) named(id uint64) bool {
 // it is then below the least epoch of every later share. Its first window is
 // part of that of the settled one. The owner's amounts remain for older
 // windows, as lesser amounts where many epochs were pruned, and as 0 after a
-// restart.
+// restart without Stop.
 func (t *Table) Prune(oldest int64) int {
 	for i := len(t.entries) - 1; i > 0; i-- {
 		if t.entries[i].from > oldest {

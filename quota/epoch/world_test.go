@@ -27,7 +27,18 @@ type world struct {
 	star      []ID // by window: the greatest least epoch of any share
 	crashes   int
 	stops     int
+	resumes   int
 	lapses    int
+	// left is what a stopped run left to the next one.
+	left []leftover
+}
+
+// leftover is the record and the accounts of a run that stopped: its use by
+// window. It is there until the next run starts.
+type leftover struct {
+	record Record
+	used   []uint64
+	there  bool
 }
 
 // setup is the start of a world and its possible actions.
@@ -41,6 +52,7 @@ type setup struct {
 	carry     int64
 	crashes   int   // restarts with the record
 	stops     int   // calls of Stop
+	resumes   int   // restarts after Stop that continue the use
 	ahead     int64 // of the clock, that records are
 	lead      int64 // of the clock, that acknowledgements are
 	lapses    int   // losses of the record
@@ -71,13 +83,17 @@ const (
 	mutationLower                // a lower epoch acknowledged after a higher one
 	mutationAmnesia              // a lost record is taken for a first start
 	mutationNoFence              // a restart uses windows of the former run
+	mutationNoAccounts           // it resumes without the use of the former run
+	mutationTwice                // two runs resume one that stopped
+	mutationNoUnknown            // it resumes also the runs before a crash
+	mutationFreeWindows          // extensions before the stop count for all windows
 	mutationFreeGrants           // extensions count for every epoch
 	mutationForgetGrant          // extensions forgotten by a restart
 	mutationLie                  // the operator retires a live participant
 )
 
 func newWorld(s *setup) *world {
-	w := &world{setup: s, crashes: s.crashes, stops: s.stops, lapses: s.lapses, star: make([]ID, s.clock+1)}
+	w := &world{setup: s, crashes: s.crashes, stops: s.stops, resumes: s.resumes, lapses: s.lapses, star: make([]ID, s.clock+1)}
 	for _, m := range s.genesis.Members {
 		w.join(m.ID)
 	}
@@ -99,6 +115,7 @@ func (w *world) join(id uint64) {
 	w.dead = append(w.dead, false)
 	w.cur = append(w.cur, make([]uint64, w.clock+1))
 	w.past = append(w.past, make([]uint64, w.clock+1))
+	w.left = append(w.left, leftover{})
 	w.extend(len(w.tables) - 1)
 }
 
@@ -151,6 +168,9 @@ func (w *world) actions() []string {
 		}
 		if w.stops > 0 && t.stopped == never {
 			add("stop %d", i)
+		}
+		if w.resumes > 0 && w.left[i].there {
+			add("resume %d", i)
 		}
 		if w.lapses > 0 && w.mutation == mutationAmnesia {
 			add("lapse %d", i)
@@ -321,6 +341,9 @@ func (w *world) do(act string) {
 		w.stops--
 		t.Stop(w.now[i])
 		w.extend(i)
+		w.left[i] = leftover{w.stored[i], slices.Clone(w.cur[i]), !w.diskless(t.owner)}
+	case "resume":
+		w.resume(i)
 	case "lapse":
 		w.lapse(i)
 	case "kill":
@@ -337,50 +360,6 @@ func (w *world) do(act string) {
 	w.observe()
 }
 
-// crash restarts a participant from its record; its clock goes back.
-func (w *world) crash(i int) {
-	w.endRun(i)
-	w.crashes--
-	t, err := Restore(w.tables[i].owner, w.stored[i])
-	if err != nil {
-		panic(err)
-	}
-	switch w.mutation {
-	case mutationNoFence:
-		t.fence = always
-	case mutationForgetGrant:
-		t.floor = always
-	}
-	w.tables[i] = t
-	if w.now[i] > 0 && w.mutation != mutationNoFence {
-		w.now[i]--
-	}
-}
-
-// lapse restarts a participant without its record as if it started for the
-// first time.
-func (w *world) lapse(i int) {
-	w.endRun(i)
-	w.lapses--
-	old := w.tables[i]
-	fence := max(w.now[i], old.fence) // the caller must know a bound
-	t, err := New(old.owner, w.genesis)
-	if err != nil {
-		panic(err)
-	}
-	t.fence = fence
-	w.stored[i] = Record{}
-	w.tables[i] = t
-	w.extend(i)
-}
-
-func (w *world) endRun(i int) {
-	for x := range w.cur[i] {
-		w.past[i][x] += w.cur[i][x]
-		w.cur[i][x] = 0
-	}
-}
-
 // observe reads every share.
 func (w *world) observe() {
 	for i, t := range w.tables {
@@ -394,7 +373,7 @@ func (w *world) observe() {
 			}
 			w.cur[i][x] = max(w.cur[i][x], s)
 			t := usable(t, x, w.carry, w.broken)
-			if lo, why := t.lowest(x, w.carry); why == ReasonEpoch && lo >= 0 {
+			if lo, why := t.lowestAfter(t.unknown, x, w.carry); why == ReasonEpoch && lo >= 0 {
 				if id := t.entries[lo].ID; w.star[x].Before(id) {
 					w.star[x] = id
 				}
@@ -424,10 +403,11 @@ func (w *world) share(t *Table, x int64) uint64 {
 		return s
 	}
 	if w.parts {
-		s, _ := t.Part(w.genesis.Total(), x, w.carry)
+		s, _ := t.FormerPart(w.genesis.Total(), x, w.carry)
 		return s
 	}
-	s, _ := usable(t, x, w.carry, w.broken).Share(0, x, w.carry)
+	t = usable(t, x, w.carry, w.broken)
+	s, _ := t.shareAfter(t.unknown, 0, x, w.carry)
 	return s
 }
 

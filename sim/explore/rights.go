@@ -61,6 +61,11 @@ func (s *shares) Allotment(rule, total uint64, x, carry int64, _ bool) (uint64, 
 	return part(region, s.daemons, s.daemon), why
 }
 
+// Former implements node.Allotments. No process hands on accounts here.
+func (s *shares) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	return s.Allotment(rule, total, x, carry, regional)
+}
+
 // RegionAllotment implements node.Allotments.
 func (s *shares) RegionAllotment(_, total uint64, x, _ int64) (uint64, epochs.Reason) {
 	if x <= s.fence {

@@ -917,6 +917,8 @@ type RightsRecord struct {
 	Settled       *RightsID           `protobuf:"bytes,13,opt,name=settled,proto3" json:"settled,omitempty"`
 	SettledFromMs int64               `protobuf:"zigzag64,14,opt,name=settled_from_ms,json=settledFromMs,proto3" json:"settled_from_ms,omitempty"`
 	SettledHeld   []*RightsDependency `protobuf:"bytes,15,rep,name=settled_held,json=settledHeld,proto3" json:"settled_held,omitempty"`
+	// Of a run that stopped: what the next one needs to use its windows.
+	Stopped       *RightsStopped `protobuf:"bytes,16,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1056,6 +1058,221 @@ func (x *RightsRecord) GetSettledHeld() []*RightsDependency {
 	return nil
 }
 
+func (x *RightsRecord) GetStopped() *RightsStopped {
+	if x != nil {
+		return x.Stopped
+	}
+	return nil
+}
+
+type RightsStopped struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last window of runs whose use is not known.
+	UnknownMs int64 `protobuf:"zigzag64,1,opt,name=unknown_ms,json=unknownMs,proto3" json:"unknown_ms,omitempty"`
+	// By epoch, the base first: the last window that enough others had extended
+	// the owner's horizon to.
+	ExtendedMs    []int64       `protobuf:"zigzag64,2,rep,packed,name=extended_ms,json=extendedMs,proto3" json:"extended_ms,omitempty"`
+	Past          []*RightsPast `protobuf:"bytes,3,rep,name=past,proto3" json:"past,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RightsStopped) Reset() {
+	*x = RightsStopped{}
+	mi := &file_rld_v1_rights_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RightsStopped) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RightsStopped) ProtoMessage() {}
+
+func (x *RightsStopped) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_rights_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RightsStopped.ProtoReflect.Descriptor instead.
+func (*RightsStopped) Descriptor() ([]byte, []int) {
+	return file_rld_v1_rights_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RightsStopped) GetUnknownMs() int64 {
+	if x != nil {
+		return x.UnknownMs
+	}
+	return 0
+}
+
+func (x *RightsStopped) GetExtendedMs() []int64 {
+	if x != nil {
+		return x.ExtendedMs
+	}
+	return nil
+}
+
+func (x *RightsStopped) GetPast() []*RightsPast {
+	if x != nil {
+		return x.Past
+	}
+	return nil
+}
+
+// The owner's amounts of pruned epochs.
+type RightsPast struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromMs        int64                  `protobuf:"zigzag64,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
+	CountsMs      int64                  `protobuf:"zigzag64,2,opt,name=counts_ms,json=countsMs,proto3" json:"counts_ms,omitempty"`
+	UntilMs       int64                  `protobuf:"zigzag64,3,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+	Amount        uint64                 `protobuf:"varint,4,opt,name=amount,proto3" json:"amount,omitempty"`
+	Weight        uint64                 `protobuf:"varint,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	Total         uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`
+	Rules         []*RightsPastRule      `protobuf:"bytes,7,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RightsPast) Reset() {
+	*x = RightsPast{}
+	mi := &file_rld_v1_rights_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RightsPast) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RightsPast) ProtoMessage() {}
+
+func (x *RightsPast) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_rights_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RightsPast.ProtoReflect.Descriptor instead.
+func (*RightsPast) Descriptor() ([]byte, []int) {
+	return file_rld_v1_rights_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *RightsPast) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *RightsPast) GetCountsMs() int64 {
+	if x != nil {
+		return x.CountsMs
+	}
+	return 0
+}
+
+func (x *RightsPast) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *RightsPast) GetAmount() uint64 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
+func (x *RightsPast) GetWeight() uint64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *RightsPast) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *RightsPast) GetRules() []*RightsPastRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+type RightsPastRule struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rule          uint64                 `protobuf:"fixed64,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	Amount        uint32                 `protobuf:"varint,2,opt,name=amount,proto3" json:"amount,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RightsPastRule) Reset() {
+	*x = RightsPastRule{}
+	mi := &file_rld_v1_rights_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RightsPastRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RightsPastRule) ProtoMessage() {}
+
+func (x *RightsPastRule) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_rights_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RightsPastRule.ProtoReflect.Descriptor instead.
+func (*RightsPastRule) Descriptor() ([]byte, []int) {
+	return file_rld_v1_rights_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RightsPastRule) GetRule() uint64 {
+	if x != nil {
+		return x.Rule
+	}
+	return 0
+}
+
+func (x *RightsPastRule) GetAmount() uint32 {
+	if x != nil {
+		return x.Amount
+	}
+	return 0
+}
+
 var File_rld_v1_rights_proto protoreflect.FileDescriptor
 
 const file_rld_v1_rights_proto_rawDesc = "" +
@@ -1138,7 +1355,7 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"RightsFile\x12,\n" +
 	"\x06region\x18\x01 \x01(\v2\x14.rld.v1.RightsRecordR\x06region\x12*\n" +
 	"\x05local\x18\x02 \x01(\v2\x14.rld.v1.RightsRecordR\x05local\x12\x18\n" +
-	"\agenesis\x18\x03 \x03(\x06R\agenesis\"\xd7\x04\n" +
+	"\agenesis\x18\x03 \x03(\x06R\agenesis\"\x88\x05\n" +
 	"\fRightsRecord\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\x06R\x05owner\x12\x1a\n" +
 	"\bregional\x18\x02 \x01(\bR\bregional\x12'\n" +
@@ -1157,7 +1374,26 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"horizon_ms\x18\f \x01(\x12R\thorizonMs\x12*\n" +
 	"\asettled\x18\r \x01(\v2\x10.rld.v1.RightsIDR\asettled\x12&\n" +
 	"\x0fsettled_from_ms\x18\x0e \x01(\x12R\rsettledFromMs\x12;\n" +
-	"\fsettled_held\x18\x0f \x03(\v2\x18.rld.v1.RightsDependencyR\vsettledHeldB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\fsettled_held\x18\x0f \x03(\v2\x18.rld.v1.RightsDependencyR\vsettledHeld\x12/\n" +
+	"\astopped\x18\x10 \x01(\v2\x15.rld.v1.RightsStoppedR\astopped\"w\n" +
+	"\rRightsStopped\x12\x1d\n" +
+	"\n" +
+	"unknown_ms\x18\x01 \x01(\x12R\tunknownMs\x12\x1f\n" +
+	"\vextended_ms\x18\x02 \x03(\x12R\n" +
+	"extendedMs\x12&\n" +
+	"\x04past\x18\x03 \x03(\v2\x12.rld.v1.RightsPastR\x04past\"\xd1\x01\n" +
+	"\n" +
+	"RightsPast\x12\x17\n" +
+	"\afrom_ms\x18\x01 \x01(\x12R\x06fromMs\x12\x1b\n" +
+	"\tcounts_ms\x18\x02 \x01(\x12R\bcountsMs\x12\x19\n" +
+	"\buntil_ms\x18\x03 \x01(\x12R\auntilMs\x12\x16\n" +
+	"\x06amount\x18\x04 \x01(\x04R\x06amount\x12\x16\n" +
+	"\x06weight\x18\x05 \x01(\x04R\x06weight\x12\x14\n" +
+	"\x05total\x18\x06 \x01(\x04R\x05total\x12,\n" +
+	"\x05rules\x18\a \x03(\v2\x16.rld.v1.RightsPastRuleR\x05rules\"<\n" +
+	"\x0eRightsPastRule\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\x06R\x04rule\x12\x16\n" +
+	"\x06amount\x18\x02 \x01(\rR\x06amountB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_rights_proto_rawDescOnce sync.Once
@@ -1171,7 +1407,7 @@ func file_rld_v1_rights_proto_rawDescGZIP() []byte {
 	return file_rld_v1_rights_proto_rawDescData
 }
 
-var file_rld_v1_rights_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_rld_v1_rights_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_rld_v1_rights_proto_goTypes = []any{
 	(*RightsFrame)(nil),      // 0: rld.v1.RightsFrame
 	(*RightsSection)(nil),    // 1: rld.v1.RightsSection
@@ -1184,6 +1420,9 @@ var file_rld_v1_rights_proto_goTypes = []any{
 	(*RightsExtension)(nil),  // 8: rld.v1.RightsExtension
 	(*RightsFile)(nil),       // 9: rld.v1.RightsFile
 	(*RightsRecord)(nil),     // 10: rld.v1.RightsRecord
+	(*RightsStopped)(nil),    // 11: rld.v1.RightsStopped
+	(*RightsPast)(nil),       // 12: rld.v1.RightsPast
+	(*RightsPastRule)(nil),   // 13: rld.v1.RightsPastRule
 }
 var file_rld_v1_rights_proto_depIdxs = []int32{
 	1,  // 0: rld.v1.RightsFrame.regions:type_name -> rld.v1.RightsSection
@@ -1217,11 +1456,14 @@ var file_rld_v1_rights_proto_depIdxs = []int32{
 	2,  // 28: rld.v1.RightsRecord.pruned:type_name -> rld.v1.RightsID
 	2,  // 29: rld.v1.RightsRecord.settled:type_name -> rld.v1.RightsID
 	6,  // 30: rld.v1.RightsRecord.settled_held:type_name -> rld.v1.RightsDependency
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	11, // 31: rld.v1.RightsRecord.stopped:type_name -> rld.v1.RightsStopped
+	12, // 32: rld.v1.RightsStopped.past:type_name -> rld.v1.RightsPast
+	13, // 33: rld.v1.RightsPast.rules:type_name -> rld.v1.RightsPastRule
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_rights_proto_init() }
@@ -1235,7 +1477,7 @@ func file_rld_v1_rights_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rld_v1_rights_proto_rawDesc), len(file_rld_v1_rights_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

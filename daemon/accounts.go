@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/rules"
+)
+
+// hashPrint returns a fingerprint of how keys are hashed: the accounts of
+// another hash are those of other keys.
+func hashPrint(secret [rules.SecretBytes]byte) uint64 {
+	k, _ := rules.NewHasher(secret).Key(nil, "accounts", nil, nil, 0)
+	return k.Hi ^ k.Lo
+}
+
+// takeUp takes the accounts that the former run left, once. The nodes count
+// them as their own use, and the agent uses the windows of the former run if it
+// begins with its record.
+func (d *daemon) takeUp(secret [rules.SecretBytes]byte) {
+	f := d.agent
+	if f == nil || f.lock == nil {
+		return
+	}
+	f.hash = hashPrint(secret)
+	left, err := f.storage.TakeAccounts()
+	switch {
+	case err != nil:
+		d.Log.Warn("the accounts of the former run cannot be used: this daemon holds no rights in its windows",
+			"event", "accounts", "error", err)
+	case left == nil:
+	case left.Hash != f.hash:
+		d.Log.Warn("the accounts of the former run are of another secret: this daemon holds no rights in its windows",
+			"event", "accounts")
+	default:
+		d.engine.visit(func(_ int, n *node.Node) { n.TakeUp(&left.Accounts, left.Until) })
+		left.Accounts.Keys = nil // the nodes have them
+		f.left = left
+	}
+}
+
+// resumes reports whether the agent that begins with a record may use the
+// windows of the run that stored it. It does so once.
+func (f *rightsLoop) resumes(record *agent.Stored) bool {
+	left := f.left
+	f.left = nil
+	if left == nil {
+		return false
+	}
+	if !left.Of(record) {
+		f.log.Warn("the accounts of the former run are not those of the record of rights: this daemon holds no rights in its windows",
+			"event", "accounts")
+		return false
+	}
+	f.log.Info("this daemon goes on with the accounts of its former run", "event", "accounts")
+	return true
+}
+
+// leave stores the accounts for the next run, after the last decision and the
+// last transfer. Without an agent whose rights have ended on disk it stores
+// none: the record there may be that of a former run, whose use is not known.
+func (f *rightsLoop) leave(e *Engine) {
+	if !read(f, (*agent.Agent).Stopped) {
+		return
+	}
+	record, _, err := f.storage.OpenRights()
+	if err != nil || record == nil || !record.Stopped() {
+		return
+	}
+	left := &replica.Leftover{
+		Self: record.Local.Owner, Generation: record.Region.Owner, Until: record.Until(), Hash: f.hash,
+	}
+	room := true
+	e.visit(func(_ int, n *node.Node) { room = room && n.HandOn(e.Now(), &left.Accounts) })
+	if !room {
+		f.log.Warn("the next run holds no rights in the windows of this one: it has more accounts than are stored",
+			"event", "accounts", "most", node.MaxAccounts)
+		return
+	}
+	if err := f.storage.StoreAccounts(left); err != nil {
+		f.log.Warn("the next run holds no rights in the windows of this one: its accounts cannot be stored",
+			"event", "accounts", "error", err)
+		return
+	}
+	f.log.Info("the accounts of rights are stored for the next run", "event", "accounts", "accounts", len(left.Accounts.Keys))
+}

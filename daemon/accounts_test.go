@@ -1,0 +1,108 @@
+package daemon
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/internal/await"
+	"github.com/georld/rld/node"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/rules"
+)
+
+// again starts a daemon with a folder that a stopped one used.
+func again(t *testing.T, c *config.Config) (r *running, end func()) {
+	t.Helper()
+	r = &running{done: make(chan error, 1), log: &lockedBuffer{}}
+	r.daemon = &daemon{Options: Options{
+		Config: *c, Log: slog.New(slog.NewTextHandler(r.log, nil)), Out: io.Discard, Version: "test",
+		Secret: []byte("the secret of a region under test"),
+	}}
+	if err := r.build(); err != nil {
+		t.Fatal(err)
+	}
+	e, err := r.listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r.edges, r.stop = e, cancel
+	go func() { r.done <- r.serve(ctx, e) }()
+	ended := false
+	end = func() {
+		if !ended {
+			ended = true
+			cancel()
+			await.Value(t, "the end", r.done)
+			r.closeState()
+		}
+	}
+	t.Cleanup(end)
+	await.True(t, "it is ready", func() bool { return r.ready() == nil })
+	return r, end
+}
+
+// admitted returns how many hits of a key a daemon admits, of more than fit.
+func admitted(t *testing.T, r *running, atMost int) (n int) {
+	t.Helper()
+	for range atMost {
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{{Hits: 1, Entries: []rules.Entry{{Key: "org", Value: "a"}}}}}
+		if err := r.engine.Check(context.Background(), &c); err != nil {
+			t.Fatal(err)
+		}
+		if c.Decision.Allowed {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRestartTakesUpAccounts: a daemon that stops and starts again has what is
+// left of its rights of the running hour, also a second time, and nothing after
+// a crash.
+func TestRestartTakesUpAccounts(t *testing.T) {
+	hour := func() int64 { return time.Now().Unix() / 3600 }
+	began := hour()
+	r := startRegion(t, "domain: edge\ndescriptors:\n"+
+		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
+	c := r.Config
+	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
+	const first = 30
+	if got := admitted(t, r, first); got != first {
+		t.Fatalf("%d admitted, want %d", got, first)
+	}
+	r.stop()
+	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
+	r.closeState()
+	file := filepath.Join(c.State.Dir, replica.AccountsFile)
+	for _, step := range []struct{ ask, want int }{{20, 20}, {100, 50}, {10, 0}} {
+		if _, err := os.Stat(file); err != nil {
+			t.Fatalf("after a stop: %v", err)
+		}
+		next, end := again(t, &c)
+		if _, err := os.Stat(file); err == nil {
+			t.Error("the accounts are still there after they were taken up")
+		}
+		await.True(t, "it goes on", func() bool { return strings.Contains(next.log.String(), "goes on with the accounts") })
+		await.True(t, "it holds rights", func() bool { return next.agent.Status().Holds })
+		if got := admitted(t, next, step.ask); got != step.want && hour() == began {
+			t.Errorf("%d of %d admitted, want %d", got, step.ask, step.want)
+		}
+		end()
+	}
+	next, end := again(t, &c)
+	next.kill(errKilled)
+	end()
+	next, _ = again(t, &c)
+	await.True(t, "it goes on", func() bool { return strings.Contains(next.log.String(), "goes on with its record") })
+	if strings.Contains(next.log.String(), "goes on with the accounts") {
+		t.Error("accounts are taken up after a crash")
+	}
+}
