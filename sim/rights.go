@@ -289,6 +289,14 @@ func (r *recordAllotments) Allotment(rule, total uint64, x, carry int64, regiona
 	return r.d.agent.Agent.Allotment(rule, total, x, carry, regional)
 }
 
+// Former implements node.Allotments.
+func (r *recordAllotments) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	if r.d.agent == nil {
+		return 0, epochs.ReasonNoCluster
+	}
+	return r.d.agent.Agent.Former(rule, total, x, carry, regional)
+}
+
 // PartOf implements node.Allotments.
 func (r *recordAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
 	if r.d.agent == nil {
