@@ -130,6 +130,42 @@ func TestRoll(t *testing.T) {
 	r.safe()
 }
 
+// TestRollRunningWindows: with a delay of eleven seconds, a roll costs no
+// rights to windows of ten seconds that run already.
+func TestRollRunningWindows(t *testing.T) {
+	for _, tt := range []struct {
+		delay time.Duration
+		all   bool
+	}{{11 * time.Second, true}, {0, false}} {
+		r := newRig(t, 1, 3, 3)
+		r.boot()
+		r.run(30 * time.Second)
+		least := r.asked[0].total
+		watch := func(d time.Duration) {
+			for end := r.at + d; r.at < end; {
+				r.run(step)
+				sum, now := uint64(0), r.now(r.daemons[0])
+				for _, p := range r.daemons {
+					if p.up {
+						sum += r.baseAt(p, 0, now-now%10_000)
+					}
+				}
+				least = min(least, sum)
+			}
+		}
+		for _, p := range r.daemons {
+			r.leave(p, tt.delay)
+			watch(tt.delay + 3*time.Second)
+			r.restart(p, false)
+			watch(25 * time.Second)
+		}
+		if all := least*100 >= 99*r.asked[0].total; all != tt.all {
+			t.Errorf("delay %v: at least %d of %d held", tt.delay, least, r.asked[0].total)
+		}
+		r.safe()
+	}
+}
+
 // leave stops a daemon as SIGTERM does: it goes on to serve for a while.
 func (r *rig) leave(p *proc, serves time.Duration) {
 	if p.leaving == 0 {
