@@ -281,7 +281,12 @@ func firstRegions(w *World) []control.FirstRegion {
 		}
 	}
 	for i := range out {
-		out[i].Weight = uint32(control.Whole * uint64(out[i].Weight) / sum)
+		// Without a disk in each region of a weight, the others share equally.
+		if sum == 0 {
+			out[i].Weight = control.Whole / uint32(len(out))
+		} else {
+			out[i].Weight = uint32(control.Whole * uint64(out[i].Weight) / sum)
+		}
 		left -= out[i].Weight
 	}
 	out[0].Weight += left

@@ -159,6 +159,7 @@ rld_degraded_total{reason="cells_full"} 9
 rld_degraded_total{reason="circuit_breaker_open"} 0
 rld_degraded_total{reason="clock_off"} 0
 rld_degraded_total{reason="keys_full"} 8
+rld_degraded_total{reason="no_cluster"} 0
 rld_degraded_total{reason="no_rights"} 0
 rld_degraded_total{reason="owner_unreachable"} 0
 # HELP rld_live_keys Tracked keys.
