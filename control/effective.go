@@ -25,9 +25,11 @@ type KeyOverride struct {
 	Key string
 	// Blocked: each call is denied.
 	Blocked bool
-	// Reset is the version of the latest reset, zero for none. A daemon forgets
-	// the hits of the key when it first learns of a version.
-	Reset Version
+	// Reset is the version of the latest reset, zero for none, and ResetAt its
+	// time in Unix milliseconds. Hits from before do not count any more in the
+	// windows that ran then, nor in later ones.
+	Reset   Version
+	ResetAt int64
 }
 
 // Effective returns the limits in force at a time, by the clock of the daemon
@@ -218,7 +220,7 @@ func (e *effective) keys(all []Override, emergencies []Emergency) []KeyOverride 
 		}
 		k := KeyOverride{Key: o.Key, Blocked: o.Block}
 		if o.Reset {
-			k.Reset = o.Version
+			k.Reset, k.ResetAt = o.Version, o.From
 		}
 		out = append(out, k)
 	}
@@ -244,7 +246,7 @@ func unique(all []KeyOverride) []KeyOverride {
 		}
 		out[last].Blocked = out[last].Blocked || k.Blocked
 		if k.Reset.Compare(out[last].Reset) > 0 {
-			out[last].Reset = k.Reset
+			out[last].Reset, out[last].ResetAt = k.Reset, k.ResetAt
 		}
 	}
 	return out

@@ -200,6 +200,8 @@ func (l *Limits) StateOf(v Version) ChangeState {
 	}
 	for i := range l.Overrides {
 		switch o := &l.Overrides[i]; {
+		case o.Version == v && o.Reset:
+			return ChangeState{Pending: o.Start == 0, From: o.From}
 		case o.Version == v:
 			return ChangeState{Pending: o.Start == 0, From: o.Begins(), Until: o.Until}
 		case o.Ended != nil && *o.Ended == v:

@@ -57,6 +57,8 @@ func (c *LimitsChange) describe() string {
 		return fmt.Sprintf("%s: %d, of which %d are lower and %d higher or moved", text, c.Rules.Rules, c.Rules.Lowers, c.Rules.Raises)
 	case c.Override != nil && c.Override.Unset:
 		return fmt.Sprintf("%v has no override any more", &c.Override.Target)
+	case c.Override != nil && c.Override.Reset:
+		return fmt.Sprintf("%v is reset", &c.Override.Target)
 	case c.Override != nil:
 		return fmt.Sprintf("%v has %v for %s", &c.Override.Target, &c.Override.Setting, length(c.Override.For))
 	case c.Supplier != nil:
@@ -133,7 +135,10 @@ func (a *LimitsAgent) lookUpChange(e *Entry) error {
 		next := *c.Override
 		c.Override = &next
 		err := n.limits.lookUp(&next.Target, &next.Setting, !next.Unset)
-		next.Raises = next.Reset || next.Key == "" && !next.Unset && n.limits.effect(&next.Override).Raises
+		next.Raises = next.Key == "" && !next.Unset && n.limits.effect(&next.Override).Raises
+		if next.Reset && err == nil {
+			next.For, err = n.limits.resetFor()
+		}
 		return err
 	case c.Supplier != nil && c.Supplier.From == SupplierLocal:
 		is, err := a.latest()
@@ -299,6 +304,22 @@ func (a *LimitsAgent) lookUp(t *Target, s *Setting, sets bool) error {
 		return fmt.Errorf("%v with %v: %w", t, s, err)
 	}
 	return nil
+}
+
+// resetFor returns how long the record has a reset, in milliseconds: as long as
+// any rule needs it, which is two windows at most, or the refill of a bucket.
+func (a *LimitsAgent) resetFor() (int64, error) {
+	set, err := a.latest()
+	if err != nil {
+		return 0, err
+	}
+	longest := int64(keepEnded / 2)
+	for _, r := range slices.Concat(set.Rules(), a.local.Rules()) {
+		if l := r.Limit; l != nil && !l.Unlimited { // a bucket looks back until it is full
+			longest = max(longest, l.Window()*(1+int64(l.Burst/max(l.Requests, 1))))
+		}
+	}
+	return min(2*longest, maxFor), nil
 }
 
 // overridden returns the id of a rule that has an override, 0 for none.

@@ -19,7 +19,7 @@ import (
 //	rollback NAME V [if=V]      applies the rules of a version
 //	set NAME RULE for=D [wait=D] [from=D] [requests=N] [budget=PPM] [mode=M] [if=V]
 //	unset NAME RULE
-//	block NAME KEY for=D, reset NAME KEY for=D, unblock NAME KEY
+//	block NAME KEY for=D, reset NAME KEY [if=V] [from=D], unblock NAME KEY
 //	                            a key is a number; from is the virtual time
 //	supplier NAME DOMAIN log|local
 //	emergency NAME RULE|key=K for=D [requests=N] [mode=M] [block]

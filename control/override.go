@@ -75,7 +75,8 @@ type Setting struct {
 	Budget   *uint32 `json:"budget,omitempty"`
 	// Mode is ModeShadow or ModeEnforce, empty to keep that of the rule.
 	Mode Mode `json:"mode,omitempty"`
-	// Block denies each call of a key. Reset forgets the hits of a key, once.
+	// Block denies each call of a key. Reset forgets the hits of a key once, at
+	// once: its length is that in the record, and nothing unsets it.
 	Block bool `json:"block,omitempty"`
 	Reset bool `json:"reset,omitempty"`
 }
@@ -245,6 +246,8 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 		return err
 	}
 	switch {
+	case o.Reset && (o.From != 0 || c.If != nil):
+		return fmt.Errorf("a reset of %v: it begins at once and replaces nothing, so it has no beginning and no version", &o.Target)
 	case o.For <= 0 || o.For > maxFor:
 		return fmt.Errorf("an override of %v for %s: want a length of 1 ms to %s", &o.Target, length(o.For), length(maxFor))
 	case o.From != 0 && o.From < at:
@@ -254,8 +257,10 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 	case o.Key == "" && o.RuleID == 0:
 		return fmt.Errorf("an override of %v, which no leader looked up", &o.Target)
 	}
-	if err := l.replace(c, v, at); err != nil {
-		return err
+	if !o.Reset {
+		if err := l.replace(c, v, at); err != nil {
+			return err
+		}
 	}
 	o.Version, o.Author, o.Reason = v, author, reason
 	o.Start, o.Until, o.Ended, o.Final, o.Emergency = 0, 0, nil, false, 0
@@ -284,8 +289,10 @@ func (l *Limits) add(o Override) error {
 }
 
 // stays reports whether the override neither ended at a time nor was ended by
-// another version.
-func (o *Override) stays(at int64) bool { return o.Ended == nil && (o.Until == 0 || at < o.Until) }
+// another version. A reset never stays: nothing takes it back.
+func (o *Override) stays(at int64) bool {
+	return o.Ended == nil && !o.Reset && (o.Until == 0 || at < o.Until)
+}
 
 // present returns the override of a target that stays and is no emergency
 // override, nil for none.

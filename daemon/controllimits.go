@@ -2,8 +2,6 @@ package daemon
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"math"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/rules"
@@ -24,7 +21,7 @@ import (
 // concurrent use.
 type activeLimits struct {
 	engine *Engine
-	put    func(*rules.Set, map[crdt.Key]bool) // puts limits in force
+	put    func(*rules.Set, keyRules) // puts limits in force
 	log    *slog.Logger
 	news   chan struct{} // holds a token when a turn may be due
 	faulty loglimit.Limiter
@@ -50,7 +47,7 @@ type activeLimits struct {
 }
 
 // newActiveLimits returns limits without rules.
-func newActiveLimits(e *Engine, put func(*rules.Set, map[crdt.Key]bool), log *slog.Logger) *activeLimits {
+func newActiveLimits(e *Engine, put func(*rules.Set, keyRules), log *slog.Logger) *activeLimits {
 	return &activeLimits{engine: e, put: put, log: log, news: make(chan struct{}, 1), none: e.Rules()}
 }
 
@@ -146,7 +143,7 @@ func (l *activeLimits) update() {
 	if l.set != nil {
 		warnResets(l.log, l.set, set)
 	}
-	l.put(set, blockedKeys(keys))
+	l.put(set, keyRulesOf(keys, l.engine.hasher))
 	l.set, l.keys = set, keys
 }
 
@@ -221,7 +218,7 @@ func (l *activeLimits) ended(r *control.Record, now int64) {
 	was := l.overrides
 	l.overrides = map[control.Version]string{}
 	for i := range r.Limits.Overrides {
-		if o := &r.Limits.Overrides[i]; o.Acts(now) {
+		if o := &r.Limits.Overrides[i]; o.Acts(now) && !o.Reset {
 			l.overrides[o.Version] = fmt.Sprintf("%v: %v by %s", &o.Target, &o.Setting, o.Author)
 		}
 	}
@@ -238,22 +235,6 @@ func (l *activeLimits) State() report.LimitsState {
 		return *s
 	}
 	return report.LimitsState{}
-}
-
-// blockedKeys returns the keys that overrides block, nil for none.
-func blockedKeys(all []control.KeyOverride) map[crdt.Key]bool {
-	var out map[crdt.Key]bool
-	for _, k := range all {
-		digits, err := hex.DecodeString(k.Key)
-		if !k.Blocked || err != nil || len(digits) != 16 {
-			continue
-		}
-		if out == nil {
-			out = map[crdt.Key]bool{}
-		}
-		out[crdt.Key{Hi: binary.BigEndian.Uint64(digits), Lo: binary.BigEndian.Uint64(digits[8:])}] = true
-	}
-	return out
 }
 
 var _ report.Limits = (*activeLimits)(nil)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
@@ -40,8 +39,8 @@ func newLimitsWorld(t *testing.T, daemons int, founders []string, regions ...str
 	open := w.mend
 	w.mend = func(r *resident, cc *clusterConfig) {
 		open(r, cc)
-		l := newActiveLimits(cc.engine, func(set *rules.Set, blocked map[crdt.Key]bool) {
-			cc.engine.SetRules(set, node.MatcherOptions{Blocked: blocked})
+		l := newActiveLimits(cc.engine, func(set *rules.Set, keys keyRules) {
+			cc.engine.SetRules(set, node.MatcherOptions{Blocked: keys.blocked, Resets: keys.resets})
 		}, cc.log)
 		l.none, _ = rules.NewSet(nil)
 		if err := l.follow(cc.control); err != nil {
@@ -273,6 +272,72 @@ func TestLimitsBlockedKey(t *testing.T) {
 		w.within(12*time.Second, "all admit the key again", func() bool { return allowed("bad") == 2 })
 		if n := len(w.find("us-0").lines("an override ended", key+": block by operator")); n != 1 {
 			t.Errorf("%d lines of the log about the end of the override, want 1", n)
+		}
+	})
+}
+
+// A key that was reset has its limit once more in the window that runs, at all
+// daemons together. No daemon gives more back: not at
+// the end of the window either. A reset keeps nobody from a block.
+func TestLimitsResetKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitsWorld(t, 1, []string{"us-0", "eu-0"}, "us", "eu")
+		for _, r := range w.residents {
+			w.files[r.name] = edgeRules(50)
+		}
+		w.begin("us", "eu")
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second)))
+		// Spends what is left of the key at all daemons, each second of some.
+		spend := func(user string) (n int) {
+			for range 5 {
+				for range 30 {
+					for _, r := range w.alive() {
+						if r.hits(1, "user", user) {
+							n++
+						}
+					}
+				}
+				time.Sleep(time.Second)
+			}
+			return n
+		}
+		eventual := 3 * 50 // two daemons may each admit some more before they know of the other
+		if n := spend("bad"); n < 50 || n > eventual {
+			t.Fatalf("%d hits admitted, want 50 or some more", n)
+		}
+		if n := spend("bad"); n != 0 {
+			t.Fatalf("%d hits admitted of a key that is used up", n)
+		}
+		key := w.keyOf("bad")
+		reset := control.OverrideChange{Override: control.Override{Target: control.Target{Key: key}, Setting: control.Setting{Reset: true}}}
+		w.change("eu-0", control.LimitsChange{Override: &reset})
+		w.within(time.Second, "all daemons know of the reset", func() bool {
+			for _, r := range w.alive() {
+				var c node.Call
+				c.Domain, c.Descriptors = "edge", []rules.Descriptor{descriptor(1, "user", "bad")}
+				hits, _, err := r.engine.Peek(t.Context(), &c)
+				if err != nil || c.Statuses[0].ResetAt == 0 || fmt.Sprintf("%016x%016x", r.engine.OriginalKey(hits[0].Key).Hi, r.engine.OriginalKey(hits[0].Key).Lo) != key {
+					return false
+				}
+			}
+			return true
+		})
+		if n := spend("bad"); n < 50 || n > eventual {
+			t.Errorf("%d hits admitted after the reset, want 50 or some more", n)
+		}
+		if n := spend("bad"); n != 0 {
+			t.Errorf("%d hits admitted once the key is used up again", n)
+		}
+		// The next window has its limit, and a block is not kept by a reset.
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second)))
+		if n := spend("bad"); n < 50 || n > eventual {
+			t.Errorf("%d hits admitted in the next window", n)
+		}
+		block := control.OverrideChange{Override: control.Override{Target: control.Target{Key: key}, Setting: control.Setting{Block: true}, For: 60_000}}
+		w.change("eu-0", control.LimitsChange{Override: &block})
+		w.within(time.Second, "all deny the key", func() bool { return w.admit("bad") == 0 })
+		if n := len(w.find("us-0").lines("an override ended", "reset")); n != 0 {
+			t.Errorf("%d lines of the log about the end of a reset", n)
 		}
 	})
 }

@@ -186,11 +186,22 @@ type attempt struct {
 // open finds the rules of a call.
 func (e *Engine) open(c *node.Call, t *attempt) error {
 	t.front, t.call = e.front.Load(), c
-	if err := t.front.Resolve(c); err != nil {
+	if err := e.resolve(t.front, c); err != nil {
 		return err
 	}
 	t.hits = c.Hits()
 	t.touched = e.touched(c, t.front, t.hits)
+	return nil
+}
+
+// resolve finds the rules and the keys of a call.
+func (e *Engine) resolve(f *node.Matcher, c *node.Call) error {
+	if err := f.Resolve(c); err != nil {
+		return err
+	}
+	if c.HasResets() {
+		f.ResetKeys(c, e.Millis(e.Now()))
+	}
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 // answer, it decides as if they did not.
 func (e *Engine) Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set, error) {
 	t := attempt{front: e.front.Load(), call: c}
-	if err := t.front.Resolve(c); err != nil {
+	if err := e.resolve(t.front, c); err != nil {
 		return nil, nil, err
 	}
 	t.hits = c.Hits()
@@ -54,6 +54,10 @@ func (e *Engine) Stamps() map[crdt.Incarnation]hlc.Timestamp {
 	})
 	return out
 }
+
+// OriginalKey returns the key of the descriptor that counts under a key. It is
+// another one if an operator reset it.
+func (e *Engine) OriginalKey(k crdt.Key) crdt.Key { return e.front.Load().Original(k) }
 
 // Hottest returns the keys with most requested or denied hits, shard by shard.
 func (e *Engine) Hottest() []node.HotKey {

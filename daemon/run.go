@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/georld/rld/config"
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip/swim"
@@ -183,14 +182,14 @@ func newMonitor(e *Engine, agent *rightsLoop, c *config.Config) *overage.Monitor
 	return overage.New(mc)
 }
 
-// setRules puts rules in force, and denies the calls of some keys.
-func (d *daemon) setRules(set *rules.Set, blocked map[crdt.Key]bool) {
+// setRules puts rules in force, with those of single keys.
+func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 	others := set != d.engine.Rules()
 	if others && d.agent != nil {
 		d.agent.rules(set)
 	}
 	d.engine.SetRules(set, node.MatcherOptions{
-		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: blocked,
+		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: keys.blocked, Resets: keys.resets,
 	})
 	if others {
 		d.report.WarnPins(set)

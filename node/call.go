@@ -33,6 +33,7 @@ type Call struct {
 	hits      []Hit
 	overrides []rules.Limit
 	key       []byte
+	resets    bool // a key was reset
 }
 
 // Reset empties the call and keeps its memory for the next one.
@@ -70,6 +71,9 @@ type Status struct {
 	// Blocked is set if an operator blocked the key: Limit then admits nothing,
 	// and the hits are denied in every mode.
 	Blocked bool
+	// ResetAt is the time, in Unix milliseconds, from which the hits of the key
+	// count, because an operator reset it then. It is 0 for other keys.
+	ResetAt int64
 	// Over is set if the hits do not fit the limit, whatever the decision on
 	// the call and the rule's mode.
 	Over bool

@@ -13,6 +13,8 @@ type Matcher struct {
 	set    *rules.Set
 	hasher rules.Hasher
 	opt    MatcherOptions
+	// originals are the keys of opt.Resets by those that count in their place.
+	originals map[crdt.Key]crdt.Key
 }
 
 // MatcherOptions are the operator's settings for all calls.
@@ -24,12 +26,21 @@ type MatcherOptions struct {
 	ChargeDenied bool
 	// Blocked are keys whose calls are denied. It must not be modified.
 	Blocked map[crdt.Key]bool
+	// Resets are keys that were reset. It must not be modified.
+	Resets map[crdt.Key]KeyReset
 }
 
 // NewMatcher returns a matcher for a set of rules. The secret of the hasher
 // must stay the same for counters to be found again.
 func NewMatcher(set *rules.Set, h rules.Hasher, o MatcherOptions) *Matcher {
-	return &Matcher{set: set, hasher: h, opt: o}
+	f := &Matcher{set: set, hasher: h, opt: o}
+	if len(o.Resets) > 0 {
+		f.originals = make(map[crdt.Key]crdt.Key, len(o.Resets))
+		for k, r := range o.Resets {
+			f.originals[r.To] = k
+		}
+	}
+	return f
 }
 
 // Rules returns the set in force.
@@ -39,7 +50,7 @@ func (f *Matcher) Rules() *rules.Set { return f.set }
 // and hashes the keys of limited ones. It returns an *InputError for a
 // malformed call. It does not allocate once the call has its memory.
 func (f *Matcher) Resolve(c *Call) error {
-	c.Receipts = c.Receipts[:0]
+	c.Receipts, c.resets = c.Receipts[:0], false
 	if err := validate(c); err != nil {
 		return err
 	}
@@ -80,6 +91,8 @@ func (f *Matcher) Resolve(c *Call) error {
 			c.hits[i].Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
 			if f.opt.Blocked[c.hits[i].Key] {
 				c.block(i)
+			} else if _, reset := f.opt.Resets[c.hits[i].Key]; reset {
+				c.resets = true
 			}
 		}
 	}

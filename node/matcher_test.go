@@ -110,3 +110,59 @@ func TestBlockedKeys(t *testing.T) {
 		})
 	}
 }
+
+// TestKeyReset: a key that was reset has its limit once more in the window of
+// the reset, and the former key counts from the next window start on that no
+// hit of either reaches.
+func TestKeyReset(t *testing.T) {
+	const minute = 60_000
+	for _, tc := range []struct {
+		name string
+		l    rules.Limit
+		end  int64
+	}{
+		{"fixed window", rules.Limit{}, minute},
+		{"fixed window with debt", rules.Limit{CarryDebt: true}, 2 * minute},
+		{"sliding window", rules.Limit{Algorithm: rules.SlidingWindow}, 2 * minute},
+		{"log", rules.Limit{Algorithm: rules.SlidingLog}, 2 * minute},
+		{"bucket", rules.Limit{Algorithm: rules.TokenBucket, Burst: 2}, 2 * minute},
+		{"bucket of five minutes", rules.Limit{Algorithm: rules.TokenBucket, Burst: 10}, 6 * minute},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			l := tc.l
+			l.Unit, l.Multiplier, l.Requests = rules.Minute, 1, 2
+			set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{{Key: "user", Limit: &l}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := rules.NewHasher([16]byte{7})
+			c := &Call{Domain: "edge", Descriptors: []rules.Descriptor{{Entries: []rules.Entry{{Key: "user", Value: "ann"}}, Hits: 1}}}
+			resolve := func(f *Matcher, now int64) crdt.Key {
+				t.Helper()
+				if err := f.Resolve(c); err != nil {
+					t.Fatal(err)
+				}
+				if c.HasResets() {
+					f.ResetKeys(c, now)
+				}
+				return c.Hits()[0].Key
+			}
+			key := resolve(NewMatcher(set, h, MatcherOptions{}), 0)
+			for _, from := range []int64{0, 1, minute - 1} {
+				to := h.Derived(key, "7")
+				f := NewMatcher(set, h, MatcherOptions{Resets: map[crdt.Key]KeyReset{key: {To: to, From: from}}})
+				for _, now := range []int64{from, minute - 1, tc.end - 1} {
+					if got := resolve(f, now); got != to || c.Statuses[0].ResetAt != from || f.Original(got) != key {
+						t.Errorf("reset at %d: %v at %d, reset at %d, want %v", from, got, now, c.Statuses[0].ResetAt, to)
+					}
+				}
+				if got := resolve(f, tc.end); got != key || c.Statuses[0].ResetAt != 0 {
+					t.Errorf("reset at %d: %v at %d, want %v again", from, got, tc.end, key)
+				}
+			}
+			if a, b := h.Derived(key, "7"), h.Derived(key, "8"); a == b || a == key {
+				t.Errorf("resets have the keys %v and %v", a, b)
+			}
+		})
+	}
+}

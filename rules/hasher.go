@@ -31,6 +31,14 @@ func (h Hasher) Key(
 	return crdt.Key{Hi: hi, Lo: lo}, buf
 }
 
+// Derived returns another key for a key and a text. Keys that differ in either
+// have different ones.
+func (h Hasher) Derived(k crdt.Key, text string) crdt.Key {
+	b := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(make([]byte, 8, 64), k.Hi), k.Lo)
+	hi, lo := siphash.Hash128(h.k0, h.k1, append(b, text...)) // a grid is never 0, so no descriptor has these bytes
+	return crdt.Key{Hi: hi, Lo: lo}
+}
+
 // appendKey appends the canonical encoding of a counter: the grid, the domain,
 // and each key and value, every text after its length, with a flag for
 // patterns. No two counters have the same encoding, and none is the prefix of

@@ -192,6 +192,9 @@ func limitInForce(l *api.LimitInForce) string {
 			parts = append(parts, is.text)
 		}
 	}
+	if l.ResetAt != nil {
+		parts = append(parts, "reset by an operator at "+timeShown(l.ResetAt))
+	}
 	return strings.Join(parts, ", ")
 }
 

@@ -207,7 +207,7 @@ func overridesTable(all []api.LimitsOverride) string {
 }
 
 func newKey(p process) *cobra.Command {
-	return usageCodes(group("key", "Block single keys in the whole cluster", newKeyBlock(p), newKeyUnblock(p), newKeyList(p)))
+	return usageCodes(group("key", "Block and reset single keys in the whole cluster", newKeyBlock(p), newKeyUnblock(p), newKeyReset(p), newKeyList(p)))
 }
 
 // oneKey requires one argument.
@@ -247,10 +247,26 @@ func newKeyUnblock(p process) *cobra.Command {
 	})
 }
 
+func newKeyReset(p process) *cobra.Command {
+	c := &limitsChange{name: api.ResetKey}
+	return c.command(p, &cobra.Command{
+		Use:   "reset KEY",
+		Short: "Forget the hits of a key, once",
+		Long: "Forget the hits of a key in the windows that run now, at all daemons: its limit is as if unused.\n" +
+			"Each reset admits at most the limit once more. KEY and what it needs are as for rld key block. A\n" +
+			"reset cannot be undone, and acts at each daemon that learns of it.",
+		Example: "  rld key reset 0123456789abcdef0123456789abcdef --reason 'a faulty client'",
+		Args:    oneKey,
+	}, func(args []string) error {
+		c.request.Key = args[0]
+		return nil
+	})
+}
+
 func newKeyList(p process) *cobra.Command {
 	return limitsQuery(keysText).command(p, &cobra.Command{
 		Use:   "list",
-		Short: "List the keys that are blocked",
+		Short: "List the keys that are blocked, or were reset",
 		Long: "List the overrides of keys. The exit code is 0 when there is an answer, 2 when there is none,\n" +
 			"and 64 for wrong usage.",
 		Example: "  rld key list",
@@ -270,7 +286,7 @@ func keysText(a *api.LimitsAnswer) string {
 	case a.Alone:
 		return alone
 	case len(keys) == 0:
-		return "No key is blocked.\n"
+		return "No key is blocked, and none was reset.\n"
 	}
 	return overridesTable(keys)
 }

@@ -112,7 +112,7 @@ func (x *explainer) descriptor(c *node.Call, hits []node.Hit, set *rules.Set, i 
 		}
 		return out
 	}
-	out.Limit, out.Key = limitInForce(st), keyText(h.Key)
+	out.Limit, out.Key = limitInForce(st), keyText(x.r.Engine.OriginalKey(h.Key))
 	e, links, now := x.r.Engine.Explain(h)
 	out.Counts = x.counts(st.Limit, &e, links, now)
 	if e.Ledger == nil {

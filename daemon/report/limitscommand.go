@@ -27,7 +27,7 @@ func (r *Report) ChangeLimits(ctx context.Context, name api.LimitsCommandName, q
 		return api.LimitsCommandAnswer{}, fmt.Errorf("the control log of this daemon is not open: %s", s.Fault)
 	case s.Record == nil:
 		return api.LimitsCommandAnswer{}, errors.New("the cluster has not begun: first run rld cluster init")
-	case name == api.BlockKey && !r.SharedKeys && (len(s.Status.Peers) > 0 || len(s.Record.Regions) > 1):
+	case (name == api.BlockKey || name == api.ResetKey) && !r.SharedKeys && (len(s.Status.Peers) > 0 || len(s.Record.Regions) > 1):
 		return api.LimitsCommandAnswer{}, errors.New("keys have other hashes at each daemon: first set cluster.secret_file, the same at all daemons")
 	}
 	id, err := commandID(q.ID)
@@ -163,6 +163,7 @@ func limitsChange(name api.LimitsCommandName, q *api.LimitsRequest, l *control.L
 	}
 	o := control.OverrideChange{Unset: name == api.UnsetOverride || name == api.UnblockKey}
 	o.Domain, o.Rule, o.Key, o.Block = q.Domain, q.Rule, q.Key, name == api.BlockKey
+	o.Reset = name == api.ResetKey
 	o.Requests, o.Mode = q.Requests, control.Mode(q.Mode)
 	if b := q.OverageBudget; b != nil {
 		if *b < 0 || *b > 10 {

@@ -43,6 +43,8 @@ type Engine interface {
 	Stamps() map[crdt.Incarnation]hlc.Timestamp
 	// Hottest returns the keys with most requested or denied hits.
 	Hottest() []node.HotKey
+	// OriginalKey returns the key of the descriptor that counts under a key.
+	OriginalKey(crdt.Key) crdt.Key
 	// Peek decides a call without charging it, and returns its hits and the
 	// rules it met.
 	Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set, error)

@@ -17,7 +17,7 @@ func (r *Report) Top(q api.TopQuery) api.TopAnswer {
 		k := &keys[i]
 		known := names[k.Key]
 		row := api.TopKey{
-			Key: keyText(k.Key), HitsPerSecond: float64(k.Asked), DeniedPerSecond: float64(k.Denied), Domain: known.domain,
+			Key: keyText(r.Engine.OriginalKey(k.Key)), HitsPerSecond: float64(k.Asked), DeniedPerSecond: float64(k.Denied), Domain: known.domain,
 			Hot: out.HotPerSecond > 0 && k.Asked >= out.HotPerSecond,
 		}
 		if q.Reveal {

@@ -49,6 +49,7 @@ func limitInForce(st *node.Status) *api.LimitInForce {
 		Quota: l.Quota, Shadow: l.Shadow, Blocked: st.Blocked,
 		Override: !st.Blocked && (st.Rule == nil || l != st.Rule.Limit),
 	}
+	out.ResetAt = timeOf(st.ResetAt)
 	if quota.Of(l).Drains() {
 		out.Burst = uint64(l.Burst)
 	}

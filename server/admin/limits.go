@@ -109,7 +109,7 @@ func checkLimits(c api.LimitsCommandName, q *api.LimitsRequest) error {
 		values && !sets, length && !sets && !blocks:
 		return fmt.Errorf("fields of another command")
 	case c == api.RollBackRules && q.Version == "",
-		(sets || c == api.UnsetOverride) && q.Rule == "", (blocks || c == api.UnblockKey) && q.Key == "",
+		(sets || c == api.UnsetOverride) && q.Rule == "", (blocks || c == api.UnblockKey || c == api.ResetKey) && q.Key == "",
 		sets && !values:
 		return fmt.Errorf("a field is missing")
 	case (sets || blocks) && q.ForSeconds <= 0:

@@ -124,6 +124,9 @@ type LimitInForce struct {
 	Override bool `json:"override"`
 	// Blocked reports that an operator blocked the key.
 	Blocked bool `json:"blocked"`
+	// ResetAt is when an operator reset the key: hits from before do not count.
+	// It is null for other keys.
+	ResetAt *time.Time `json:"reset_at"`
 }
 
 // RegionCount is the known count of one region.

@@ -50,10 +50,11 @@ type LimitsOverride struct {
 	Rule    string `json:"rule"`
 	// Key is the hash of a key, "" for a rule.
 	Key string `json:"key"`
-	// Setting is what it sets: "requests=500 mode=shadow", "block".
+	// Setting is what it sets: "requests=500 mode=shadow", "block" or "reset".
 	Setting string        `json:"setting"`
 	State   OverrideState `json:"state"`
-	// From is when it begins, and Until its end, null if it is not known yet.
+	// From is when it begins, and Until its end, null if it is not known yet,
+	// and for a reset.
 	From   *time.Time `json:"from"`
 	Until  *time.Time `json:"until"`
 	Author string     `json:"author"`
@@ -113,11 +114,12 @@ const (
 	UnsetOverride LimitsCommandName = "unset"
 	BlockKey      LimitsCommandName = "block"
 	UnblockKey    LimitsCommandName = "unblock"
+	ResetKey      LimitsCommandName = "reset"
 )
 
 // LimitsCommands returns all commands about limits.
 func LimitsCommands() []LimitsCommandName {
-	return []LimitsCommandName{ApplyRules, RollBackRules, SetOverride, UnsetOverride, BlockKey, UnblockKey}
+	return []LimitsCommandName{ApplyRules, RollBackRules, SetOverride, UnsetOverride, BlockKey, UnblockKey, ResetKey}
 }
 
 // LimitsRequest is the body of a command about limits.
@@ -142,7 +144,7 @@ type LimitsRequest struct {
 	// rule, or the name of its limit. An empty Domain is any that has the rule.
 	Domain string `json:"domain,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Key is that of BlockKey and UnblockKey, 32 hexadecimal digits.
+	// Key is that of BlockKey, UnblockKey and ResetKey, 32 hexadecimal digits.
 	Key string `json:"key,omitempty"`
 	// Requests, OverageBudget and Mode ("shadow" or "enforce") are the values
 	// of SetOverride; one of them at least.
