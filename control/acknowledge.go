@@ -46,6 +46,7 @@ type LimitsAgent struct {
 	again, wait time.Duration
 	askAgain    time.Duration
 	proposed    Number // the command that brings limits into force
+	proposals   proposals
 }
 
 // maxParsed bounds the rule sets that are kept as rules.
@@ -147,6 +148,8 @@ func (a *LimitsAgent) step(l *Limits, i int) (*rules.Set, error) {
 type DomainSource struct {
 	Domain string
 	From   SupplierOf
+	// Agreed: the log has the rules, by command or adopted from files.
+	Agreed bool
 	// Overruled reports that the files of this daemon have other rules of the
 	// domain than the log, and do not count.
 	Overruled bool
@@ -162,7 +165,7 @@ func (a *LimitsAgent) Domains() ([]DomainSource, error) {
 	var all []DomainSource
 	for _, name := range set.Domains() {
 		overruled := a.local.Domain(name) != nil && !rules.SameDomain(set, a.local, name)
-		all = append(all, DomainSource{name, SupplierLog, overruled})
+		all = append(all, DomainSource{name, a.node.record.Limits.SupplierOf(name), true, overruled})
 	}
 	for _, name := range a.local.Domains() {
 		if set.Domain(name) == nil {
@@ -298,6 +301,7 @@ func (a *LimitsAgent) turn() {
 		a.former, a.over = nil, false
 		n.queue(stored{Former: &[]Limits{}})
 	}
+	a.adopt()
 	v := n.record.Limits.Pending()
 	if v == (Version{}) {
 		a.reported, a.wait = [2]Version{}, 0

@@ -94,8 +94,27 @@ func (e *effective) of(l *Limits, emergencies []Emergency) (*rules.Set, []KeyOve
 			return nil, nil, err
 		}
 	}
-	set, err := set.Replace(e.overrides(l.Overrides, emergencies))
+	set, err := set.Replace(e.files(l))
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err = set.Replace(e.overrides(l.Overrides, emergencies))
 	return set, e.keys(l.Overrides, emergencies), err
+}
+
+// files returns the function that lowers the limits of a rule that was adopted
+// from files to those that this daemon has in its files now: what is lower acts
+// where it arrives.
+func (e *effective) files(l *Limits) func(*rules.Rule) *rules.Limit {
+	return func(r *rules.Rule) *rules.Limit {
+		if len(l.Local) == 0 || l.SupplierOf(r.Domain) != SupplierLocal {
+			return r.Limit
+		}
+		if own := e.node.limits.local.Find(r.ID); own != nil && rules.EffectOf(r.Limit, own.Limit).Lowers {
+			return rules.Lower(r.Limit, own.Limit)
+		}
+		return r.Limit
+	}
 }
 
 // recovered returns the limits of a record after recoveries that dropped

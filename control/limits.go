@@ -1,7 +1,6 @@
 package control
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,8 +20,8 @@ const (
 	maxSteps = 10
 	// maxApplied bounds the versions of rules that a record knows.
 	maxApplied = 100
-	// maxSuppliers bounds the domains with a supplier of their own.
-	maxSuppliers = 1_000
+	// maxLocal bounds the domains whose rules were adopted from files.
+	maxLocal = 1_000
 	// keepEnded is how long what has ended is kept, in milliseconds: clocks
 	// differ.
 	keepEnded = 60_000
@@ -42,8 +41,9 @@ type Limits struct {
 	Applied []RulesVersion `json:"applied,omitempty"`
 	// Overrides lie above the rules, the oldest first.
 	Overrides []Override `json:"overrides,omitempty"`
-	// Suppliers are ordered by domain. Other domains have SupplierLog.
-	Suppliers []Supplier `json:"suppliers,omitempty"`
+	// Local are the domains, in their order, whose rules were adopted from
+	// files of daemons: see RulesChange.Adopt.
+	Local []string `json:"local,omitempty"`
 	// Entered are the emergency overrides that became entries.
 	Entered []Entered `json:"entered,omitempty"`
 	// Recovered is the latest recovery, nil for none.
@@ -89,15 +89,23 @@ type RegionSize struct {
 type RulesChange struct {
 	Set      *RuleSet `json:"set,omitempty"`
 	Rollback *Version `json:"rollback,omitempty"`
+	// Adopt: the set has the files of a daemon, which supply their domains from
+	// now on. They replace all rules that were adopted before, and no others. A
+	// set that is applied, and a version that is rolled back to, replace all
+	// rules but those that were adopted. A domain that is applied is none of
+	// files any more.
+	Adopt bool `json:"adopt,omitempty"`
 	// If is the version of the rules that the change replaces, nil for any.
 	If *Version `json:"if,omitempty"`
 
-	// The leader sets these. Rules, Lowers and Raises count the rules of the
-	// set, and those of them that the change lowers and raises.
-	Sizes  []RegionSize `json:"sizes,omitempty"`
-	Rules  int          `json:"rules,omitempty"`
-	Lowers int          `json:"lowers,omitempty"`
-	Raises int          `json:"raises,omitempty"`
+	// The leader sets these. Set has all rules then, and Domains are those of
+	// the former Set. Rules, Lowers and Raises count the rules of the set, and
+	// those of them that the change lowers and raises.
+	Domains []string     `json:"domains,omitempty"`
+	Sizes   []RegionSize `json:"sizes,omitempty"`
+	Rules   int          `json:"rules,omitempty"`
+	Lowers  int          `json:"lowers,omitempty"`
+	Raises  int          `json:"raises,omitempty"`
 }
 
 // InForce states that all regions have acknowledged a version.
@@ -108,17 +116,10 @@ type InForce struct {
 	Over int64 `json:"over,omitempty"`
 }
 
-// Supplier is the source of the rules of a domain.
-type Supplier struct {
-	Domain string     `json:"domain"`
-	From   SupplierOf `json:"from"`
-}
-
 // SupplierOf is a source of rules.
 type SupplierOf string
 
-// The sources: the rule sets of the log in the domains that they have, or the
-// files and services that each daemon reads.
+// The sources: commands, or the files and services that each daemon reads.
 const (
 	SupplierLog   SupplierOf = "log"
 	SupplierLocal SupplierOf = "local"
@@ -141,19 +142,12 @@ func (l *Limits) Set(hash string) *RuleSet {
 	return &l.Sets[i]
 }
 
-// SupplierOf returns the supplier of a domain: SupplierLog unless an entry
-// named another one. Until a rule set of the log has the domain, files supply
-// it.
+// SupplierOf returns the supplier of a domain of the log.
 func (l *Limits) SupplierOf(domain string) SupplierOf {
-	i, known := l.supplier(domain)
-	if !known {
-		return SupplierLog
+	if _, local := slices.BinarySearch(l.Local, domain); local {
+		return SupplierLocal
 	}
-	return l.Suppliers[i].From
-}
-
-func (l *Limits) supplier(domain string) (int, bool) {
-	return slices.BinarySearchFunc(l.Suppliers, domain, func(s Supplier, domain string) int { return strings.Compare(s.Domain, domain) })
+	return SupplierLog
 }
 
 // Pending returns the latest version that is not in force, zero for none.
@@ -243,7 +237,7 @@ func (l *Limits) apply(c *RulesChange, v Version, at int64) error {
 	if err != nil {
 		return err
 	}
-	if was != nil && was.Set == set.Hash && slices.Equal(was.Sizes, c.Sizes) {
+	if was != nil && was.Set == set.Hash && slices.Equal(was.Sizes, c.Sizes) && (!c.Adopt || slices.Equal(l.Local, c.Domains)) {
 		return fmt.Errorf("%s: version %v of the rules has these files", NothingToDo, was.Version)
 	}
 	steps := slices.Clone(l.Steps)
@@ -259,6 +253,7 @@ func (l *Limits) apply(c *RulesChange, v Version, at int64) error {
 	l.Sets = without(l.Sets, func(s *RuleSet) bool { return s.Hash == set.Hash })
 	l.Sets = append(l.Sets, *set)
 	l.forget()
+	l.supply(c)
 	return nil
 }
 
@@ -280,7 +275,7 @@ func (l *Limits) expect(want *Version) error {
 
 // wanted returns the set of a change.
 func (l *Limits) wanted(c *RulesChange) (*RuleSet, error) {
-	if (c.Set == nil) == (c.Rollback == nil) {
+	if c.Set == nil && (c.Rollback == nil || c.Adopt) {
 		return nil, fmt.Errorf("a change of the rules: want a set, or a version to roll back to")
 	}
 	if c.Set != nil {
@@ -357,28 +352,13 @@ func (l *Limits) bringIntoForce(c *InForce, at int64) error {
 	return nil
 }
 
-// supply sets the supplier of a domain.
-func (l *Limits) supply(s *Supplier) error {
-	if err := checkTexts(s.Domain); err != nil {
-		return err
+// supply notes the source of the domains of a change.
+func (l *Limits) supply(c *RulesChange) {
+	if c.Adopt {
+		l.Local = slices.Clone(c.Domains)
+		return
 	}
-	switch {
-	case s.Domain == "":
-		return fmt.Errorf("a supplier of no domain: want its name")
-	case s.From != SupplierLog && s.From != SupplierLocal:
-		return fmt.Errorf("supplier %q of domain %q: want %s or %s", s.From, s.Domain, SupplierLog, SupplierLocal)
-	}
-	i, known := l.supplier(s.Domain)
-	if known {
-		l.Suppliers = slices.Delete(slices.Clone(l.Suppliers), i, i+1)
-	}
-	if s.From == SupplierLocal {
-		l.Suppliers = slices.Insert(slices.Clone(l.Suppliers), i, *s)
-	}
-	if len(l.Suppliers) == 0 {
-		l.Suppliers = nil
-	}
-	return nil
+	l.Local = without(l.Local, func(domain *string) bool { return slices.Contains(c.Domains, *domain) })
 }
 
 // validate returns an error if the limits break an invariant.
@@ -386,8 +366,8 @@ func (l *Limits) validate() error {
 	switch {
 	case len(l.Sets) > maxSets+maxSteps || len(l.Steps) > maxSteps || len(l.Applied) > maxApplied:
 		return fmt.Errorf("%d rule sets, %d steps and %d versions: want at most %d, %d and %d", len(l.Sets), len(l.Steps), len(l.Applied), maxSets+maxSteps, maxSteps, maxApplied)
-	case len(l.Overrides) > MaxOverrides || len(l.Suppliers) > maxSuppliers || len(l.Entered) > maxEntered:
-		return fmt.Errorf("%d overrides, %d suppliers and %d emergency overrides: want at most %d, %d and %d", len(l.Overrides), len(l.Suppliers), len(l.Entered), MaxOverrides, maxSuppliers, maxEntered)
+	case len(l.Overrides) > MaxOverrides || len(l.Local) > maxLocal || len(l.Entered) > maxEntered:
+		return fmt.Errorf("%d overrides, %d domains of files and %d emergency overrides: want at most %d, %d and %d", len(l.Overrides), len(l.Local), len(l.Entered), MaxOverrides, maxLocal, maxEntered)
 	}
 	for i := range l.Steps {
 		s := &l.Steps[i]
@@ -403,10 +383,10 @@ func (l *Limits) validate() error {
 			return err
 		}
 	}
-	if !slices.IsSortedFunc(l.Suppliers, func(a, b Supplier) int { return cmp.Compare(a.Domain, b.Domain) }) {
-		return fmt.Errorf("suppliers %v: want them ordered by domain", l.Suppliers)
+	if !slices.IsSorted(l.Local) {
+		return fmt.Errorf("domains of files %v: want them in their order", l.Local)
 	}
-	return nil
+	return checkTexts(l.Local...)
 }
 
 // verify returns an error if the content of a rule set does not match its hash.

@@ -15,7 +15,6 @@ import (
 type LimitsChange struct {
 	Rules    *RulesChange    `json:"rules,omitempty"`
 	Override *OverrideChange `json:"override,omitempty"`
-	Supplier *Supplier       `json:"supplier,omitempty"`
 	// InForce is a change of the leader itself. Emergency is one of a daemon
 	// that has an emergency override.
 	InForce   *InForce   `json:"in_force,omitempty"`
@@ -38,7 +37,7 @@ func (c *LimitsChange) changes() int {
 	if c == nil {
 		return 0
 	}
-	for _, set := range []bool{c.Rules != nil, c.Override != nil, c.Supplier != nil, c.InForce != nil, c.Emergency != nil} {
+	for _, set := range []bool{c.Rules != nil, c.Override != nil, c.InForce != nil, c.Emergency != nil} {
 		if set {
 			n++
 		}
@@ -51,8 +50,11 @@ func (c *LimitsChange) describe() string {
 	switch {
 	case c.Rules != nil:
 		text := "rules applied"
-		if c.Rules.Rollback != nil {
+		switch {
+		case c.Rules.Rollback != nil:
 			text = fmt.Sprintf("rules rolled back to version %v", *c.Rules.Rollback)
+		case c.Rules.Adopt:
+			text = fmt.Sprintf("files adopted in %s", few(c.Rules.Domains))
 		}
 		return fmt.Sprintf("%s: %d, of which %d are lower and %d higher or moved", text, c.Rules.Rules, c.Rules.Lowers, c.Rules.Raises)
 	case c.Override != nil && c.Override.Unset:
@@ -61,8 +63,6 @@ func (c *LimitsChange) describe() string {
 		return fmt.Sprintf("%v is reset", &c.Override.Target)
 	case c.Override != nil:
 		return fmt.Sprintf("%v has %v for %s", &c.Override.Target, &c.Override.Setting, length(c.Override.For))
-	case c.Supplier != nil:
-		return fmt.Sprintf("domain %q has the supplier %s", c.Supplier.Domain, c.Supplier.From)
 	case c.InForce != nil:
 		return fmt.Sprintf("version %v of the limits is in force from %s", c.InForce.Version, when(c.InForce.From))
 	case c.Emergency != nil:
@@ -80,8 +80,6 @@ func (l *Limits) change(e *Entry, v Version) error {
 		return l.apply(c.Rules, v, at)
 	case c.Override != nil:
 		return l.override(c.Override, e.Command.Author, e.Command.Reason, v, at)
-	case c.Supplier != nil:
-		return l.supply(c.Supplier)
 	case c.InForce != nil:
 		return l.bringIntoForce(c.InForce, at)
 	case c.Emergency != nil:
@@ -140,12 +138,6 @@ func (a *LimitsAgent) lookUpChange(e *Entry) error {
 			next.For, err = n.limits.resetFor()
 		}
 		return err
-	case c.Supplier != nil && c.Supplier.From == SupplierLocal:
-		is, err := a.latest()
-		if err == nil && is.Domain(c.Supplier.Domain) != nil {
-			err = fmt.Errorf("domain %q is in the rules of the log: first apply rules without it", c.Supplier.Domain)
-		}
-		return err
 	case c.InForce != nil:
 		next := *c.InForce
 		c.InForce = &next
@@ -157,20 +149,13 @@ func (a *LimitsAgent) lookUpChange(e *Entry) error {
 // lookUpRules parses the rules of a change, and compares them with the latest
 // ones.
 func (a *LimitsAgent) lookUpRules(c *RulesChange) error {
-	n := a.node
-	set, err := n.record.Limits.wanted(c)
+	if c.Set != nil && c.Rollback != nil {
+		return errors.New("a change of the rules with a set and a version to roll back to: want one of them")
+	}
+	c.Sizes = a.sizes()
+	is, err := a.complete(c)
 	if err != nil {
 		return err
-	}
-	c.Sizes = n.limits.sizes()
-	is, err := n.limits.parse(set, c.Sizes)
-	if err != nil {
-		return err
-	}
-	for _, domain := range is.Domains() {
-		if n.record.Limits.SupplierOf(domain) != SupplierLog {
-			return fmt.Errorf("domain %q has the supplier %s: apply no rules of it, or make the log its supplier", domain, SupplierLocal)
-		}
 	}
 	differences, err := a.differences(is)
 	if err != nil {
@@ -208,11 +193,9 @@ func (a *LimitsAgent) Compare(c *RulesChange) ([]rules.Difference, error) {
 	if a.node.record == nil {
 		return nil, ErrNoCluster
 	}
-	s, err := a.node.record.Limits.wanted(c)
-	if err != nil {
-		return nil, err
-	}
-	set, err := a.parse(s, a.sizes())
+	next := *c
+	next.Sizes = a.sizes()
+	set, err := a.complete(&next)
 	if err != nil {
 		return nil, err
 	}

@@ -90,8 +90,12 @@ func drawLimitsChange(t *rapid.T, r *Record) LimitsChange {
 		}
 		return LimitsChange{Override: &o}
 	case 5:
-		return LimitsChange{Supplier: &Supplier{
-			Domain: rapid.SampledFrom([]string{"", "d", "e"}).Draw(t, "domain"), From: rapid.SampledFrom([]SupplierOf{SupplierLog, SupplierLocal, "x"}).Draw(t, "supplier"),
+		set, err := NewRuleSet(drawFiles(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return LimitsChange{Rules: &RulesChange{
+			Set: set, Adopt: rapid.Bool().Draw(t, "adopt"), Sizes: []RegionSize{{"a", 1}}, Domains: []string{"d"},
 		}}
 	case 6:
 		e := &Emergency{ID: Number(rapid.IntRange(0, 5).Draw(t, "emergency")), Target: drawTarget(t), Until: rapid.Int64().Draw(t, "until")}

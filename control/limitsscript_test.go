@@ -21,7 +21,7 @@ import (
 //	unset NAME RULE
 //	block NAME KEY for=D, reset NAME KEY [if=V] [from=D], unblock NAME KEY
 //	                            a key is a number; from is the virtual time
-//	supplier NAME DOMAIN log|local
+//	adopt NAME                  adopts the files of the daemon
 //	emergency NAME RULE|key=K for=D [requests=N] [mode=M] [block]
 //	limits NAME                 prints the limits that a daemon uses, and what
 //	                            pending ones wait for
@@ -36,8 +36,12 @@ func (s *script) limitsChange(d *datadriven.TestData, args []string) *LimitsChan
 	case "rollback":
 		v := s.indexed(d, args[1])
 		return &LimitsChange{Rules: &RulesChange{Rollback: &v, If: s.version(d, "if")}}
-	case "supplier":
-		return &LimitsChange{Supplier: &Supplier{Domain: args[1], From: SupplierOf(args[2])}}
+	case "adopt":
+		c, err := s.w.find(args[0]).node.Limits().Adoption()
+		if err != nil {
+			d.Fatalf(s.t, "%v", err)
+		}
+		return c
 	}
 	o := OverrideChange{If: s.version(d, "if"), Unset: d.Cmd == "unset" || d.Cmd == "unblock"}
 	o.For = s.duration(d, "for", 0).Milliseconds()

@@ -44,6 +44,8 @@ type Sender struct {
 	// Waits names the regions and daemons that pending limits wait for, at most
 	// MaxWaits, in messages of the leader.
 	Waits []string `json:"waits,omitempty"`
+	// Files is a hash of the files of its limits that it proposes, 0 for none.
+	Files Number `json:"files,omitzero"`
 	// Emergencies is a hash of the emergency overrides that it has, 0 for none.
 	Emergencies Number `json:"emergencies,omitzero"`
 }

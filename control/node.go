@@ -325,6 +325,9 @@ func (n *Node) sender() Sender {
 			s.Waits = n.limits.waitsSent(n.record.Limits.Pending())
 		}
 	}
+	if n.record != nil && len(n.record.Limits.Local) > 0 {
+		s.Files = n.limits.proposals.own
+	}
 	s.Emergencies = n.emergencies.digest
 	return s
 }

@@ -53,7 +53,7 @@ import (
 //	                          whether the leader changed more often, or longer
 //	                          passed between two entries
 //	apply NAME [if=V], rollback NAME V [if=V], set, unset, block, unblock, reset,
-//	  supplier, emergency, limits: see limitsCommand
+//	  adopt, emergency, limits: see limitsCommand
 //	recover NAME [behind] [stopped]: begins the next recovery
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
@@ -140,7 +140,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		out = s.submit(d, args)
 	case "load":
 		out = s.load(d)
-	case "apply", "rollback", "set", "unset", "block", "unblock", "reset", "supplier":
+	case "apply", "rollback", "set", "unset", "block", "unblock", "reset", "adopt":
 		out = s.await(d, s.w.find(args[0]), Request{Author: "operator", Change: Change{Limits: s.limitsChange(d, args)}})
 	case "emergency":
 		out = s.emergency(d, args)

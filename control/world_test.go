@@ -59,6 +59,13 @@ func (m *machine) readFiles(t testing.TB) {
 		t.Fatal(err)
 	}
 	m.node.Limits().Local(set)
+	var own *RuleSet
+	if len(m.files) > 0 {
+		if own, err = NewRuleSet(m.files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.node.Limits().Files(own)
 }
 
 // wall returns the clock of a machine in Unix milliseconds.

@@ -31,7 +31,8 @@ type activeLimits struct {
 	mu sync.Mutex // held during a turn
 	// control is nil for a daemon alone, and until the control log is known.
 	control *controlLoop
-	local   *rules.Set // of files
+	local   *rules.Set       // of files
+	own     *control.RuleSet // these files, nil if they cannot be adopted
 	// examples reports that local are those of the binary, which do not count
 	// beside rules of the log.
 	examples bool
@@ -88,11 +89,12 @@ func (l *activeLimits) count() int {
 }
 
 // files sets the rules of files, or of the examples in the binary, and puts
-// them in force as far as the control log leaves it to them.
-func (l *activeLimits) files(set *rules.Set, examples bool) {
+// them in force as far as the control log leaves it to them. own are these
+// files, nil if they cannot be adopted.
+func (l *activeLimits) files(set *rules.Set, own *control.RuleSet, examples bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.local, l.examples = set, examples
+	l.local, l.own, l.examples = set, own, examples
 	l.update()
 }
 
@@ -169,6 +171,7 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 	l.revision = a.Revision()
 	if files := l.filesFor(n.Record()); files != l.given {
 		a.Local(files)
+		a.Files(l.own)
 		l.given = files
 	}
 	now := l.now()
@@ -202,8 +205,12 @@ func (l *activeLimits) fail(err error) {
 func (l *activeLimits) describe(domains []control.DomainSource) {
 	for _, d := range domains {
 		if d.Overruled && !slices.Contains(l.state.Domains, d) {
-			l.log.Warn("files of limits differ from the control log in a domain, and do not count there: "+
-				"apply them with rld limits apply, or remove them", "event", "limits", "domain", d.Domain)
+			do := "apply them with rld limits apply, or remove them"
+			if d.From == control.SupplierLocal {
+				do = "they are adopted when all daemons have them, or with rld limits adopt; what is lower acts"
+			}
+			l.log.Warn("files of limits differ from the control log in a domain, and do not count there: "+do,
+				"event", "limits", "domain", d.Domain)
 		}
 	}
 	l.state.Domains = domains

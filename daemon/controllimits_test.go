@@ -15,6 +15,7 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // limitsWorld is a world whose daemons have their limits from files and from
@@ -67,7 +68,11 @@ func (w *limitsWorld) read(name, text string) {
 	if err := found.Err(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.active[name].files(set, false)
+	own, err := control.NewRuleSet([]control.RuleFile{{Name: "limits.yaml", Text: text}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.active[name].files(set, own, false)
 }
 
 // use makes a daemon follow the control log, and keep makes it go on with the
@@ -353,7 +358,7 @@ func TestLimitsOfDisk(t *testing.T) {
 		eu := w.find("eu-0")
 		const other = "domain: other\ndescriptors:\n  - {key: host, rate_limit: {unit: minute, requests_per_unit: 7}}\n"
 		w.read("eu-0", edgeRules(70))
-		want := []control.DomainSource{{Domain: "edge", From: control.SupplierLog, Overruled: true}}
+		want := []control.DomainSource{{Domain: "edge", From: control.SupplierLog, Agreed: true, Overruled: true}}
 		if got := w.active["eu-0"].State(); !slices.Equal(got.Domains, want) || !w.have(40) {
 			t.Errorf("%+v, %v requests", got, w.requests())
 		}
@@ -361,7 +366,7 @@ func TestLimitsOfDisk(t *testing.T) {
 			t.Errorf("%d lines of the log about the files, want 1", n)
 		}
 		w.read("eu-0", other)
-		want = []control.DomainSource{{Domain: "edge", From: control.SupplierLog}, {Domain: "other", From: control.SupplierLocal}}
+		want = []control.DomainSource{{Domain: "edge", From: control.SupplierLog, Agreed: true}, {Domain: "other", From: control.SupplierLocal}}
 		if got := w.active["eu-0"].State(); !slices.Equal(got.Domains, want) || eu.engine.Rules().Domain("other") == nil || !w.have(40) {
 			t.Errorf("%+v, %v requests, rules %v", got, w.requests(), eu.engine.Rules().Domains())
 		}
@@ -372,6 +377,47 @@ func TestLimitsOfDisk(t *testing.T) {
 		if !w.have(40) || !w.active["eu-0"].supplied() {
 			t.Errorf("%v requests after a restart without files", w.requests())
 		}
+	})
+}
+
+// Files are adopted by a command, and after that as soon as all daemons have
+// them. What is lower in the files of one daemon acts there before.
+func TestLimitsAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitsWorld(t, 1, []string{"us-0", "eu-0"}, "us", "eu")
+		for _, r := range w.residents {
+			w.files[r.name] = edgeRules(100)
+		}
+		w.begin("us", "eu")
+		w.read("us-0", edgeRules(90))
+		if w.have(90) {
+			t.Fatalf("%v requests by the files of one daemon", w.requests())
+		}
+		if a, err := w.command("us-0", api.AdoptRules, api.LimitsRequest{DryRun: true}); err != nil || a.Text != "files adopted in edge: 1, of which 0 are lower and 0 higher or moved" {
+			t.Errorf("%+v, %v", a, err)
+		}
+		if _, err := w.command("us-0", api.AdoptRules, api.LimitsRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		w.within(65*time.Second, "all have the files of one daemon", func() bool { return w.have(90) })
+		w.read("eu-0", edgeRules(90))
+		w.read("eu-0", edgeRules(50))
+		w.within(time.Second, "what is lower acts where it is", func() bool {
+			return slices.Equal(w.requests(), []int{90, 50}) || slices.Equal(w.requests(), []int{50, 90})
+		})
+		time.Sleep(time.Minute)
+		if n := len(w.state("us-0").Record.Limits.Applied); n != 1 {
+			t.Errorf("%d versions of the rules while files differ", n)
+		}
+		w.read("us-0", edgeRules(50))
+		w.within(15*time.Second, "the files of all are adopted", func() bool {
+			l := w.state("eu-0").Record.Limits
+			return len(l.Applied) == 2 && l.Pending() == control.Version{}
+		})
+		for _, r := range w.residents {
+			w.read(r.name, edgeRules(200))
+		}
+		w.within(90*time.Second, "what is higher is in force", func() bool { return w.have(200) })
 	})
 }
 

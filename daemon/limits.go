@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/examples"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
@@ -106,9 +108,31 @@ func (s *limitsSource) apply(r config.Reading) error {
 	for _, n := range found.Notes() {
 		s.log.Info(n.Message, "at", n.Position.String(), "hint", n.Hint)
 	}
-	s.active.files(set, c.Limits.Path == "")
+	var own *control.RuleSet
+	examples := c.Limits.Path == ""
+	if !examples && c.Region != "" {
+		var err error
+		if own, err = ownFiles(r.Files, c.Limits.Path); err != nil {
+			s.log.Warn("the files of limits cannot be adopted", "event", "limits", "error", err)
+		}
+	}
+	s.active.files(set, own, examples)
 	s.metrics.Reloaded(time.Now())
 	return nil
+}
+
+// ownFiles returns files with their names below a path, so that equal files of
+// two daemons have equal names.
+func ownFiles(files []limits.File, path string) (*control.RuleSet, error) {
+	all := make([]control.RuleFile, len(files))
+	for i, f := range files {
+		name, err := filepath.Rel(path, f.Name)
+		if err != nil || name == "." {
+			name = filepath.Base(f.Name)
+		}
+		all[i] = control.RuleFile{Name: filepath.ToSlash(name), Text: string(f.Data)}
+	}
+	return control.NewRuleSet(all)
 }
 
 // limitsOptions returns the options with which a daemon reads limits.

@@ -15,7 +15,7 @@ import (
 
 func newLimits(p process) *cobra.Command {
 	cmd := group("limits", "Check files of limits, and change the limits of the cluster", newLimitsCheck(p))
-	cmd.AddCommand(newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p),
+	cmd.AddCommand(newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p), newLimitsAdopt(p),
 		newLimitsSet(p), newLimitsUnset(p), newLimitsList(p))
 	return cmd
 }

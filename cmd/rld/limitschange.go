@@ -345,6 +345,24 @@ func newLimitsRollback(p process) *cobra.Command {
 	return cmd
 }
 
+func newLimitsAdopt(p process) *cobra.Command {
+	c := &limitsChange{name: api.AdoptRules, text: differencesText}
+	cmd := c.command(p, &cobra.Command{
+		Use:   "adopt",
+		Short: "Make the files of a daemon the rules of the whole cluster",
+		Long: "Make the files of limits of the daemon that answers the rules of the cluster, in all domains\n" +
+			"that they have, but for those of rld limits apply. From then on files that all daemons have are\n" +
+			"adopted without a command, and after ten seconds while some daemons are silent. Before, only\n" +
+			"what is lower in the files of a daemon acts, and only there. rld limits apply with such a domain\n" +
+			"takes it back from the files.",
+		Example: "  rld limits adopt --dry-run\n" +
+			"  rld limits adopt --reason 'us is down and has former files'",
+		Args: cobra.NoArgs,
+	}, func([]string) error { return nil })
+	cmd.Flags().StringVar(&c.request.IfVersion, "if-version", "", "refuse it unless the rules have this `version` (0: none were applied)")
+	return cmd
+}
+
 func newLimitsHistory(p process) *cobra.Command {
 	return usageCodes(query[api.LimitsHistoryAnswer]{
 		path:  limitsPath + "/history",

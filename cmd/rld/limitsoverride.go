@@ -172,10 +172,16 @@ func limitsText(a *api.LimitsAnswer) string {
 		t := newTable("DOMAIN", "SOURCE", "NOTE")
 		for _, d := range a.Domains {
 			source, note := "files", "-"
-			if d.Source == "log" {
+			switch {
+			case d.Source == "log":
 				source = "control log"
+			case d.Agreed:
+				source = "files, adopted"
 			}
-			if d.Overruled {
+			switch {
+			case d.Overruled && d.Source != "log":
+				note = "the files of this daemon differ: only what is lower in them acts"
+			case d.Overruled:
 				note = "the files of this daemon differ, and do not count"
 			}
 			t.row(or(d.Domain, "-"), source, note)

@@ -38,7 +38,7 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 	s, is := r.Control.State(), r.Limits.State()
 	out := api.LimitsAnswer{Fault: is.Fault, FilesFault: r.LimitsFault(), Waits: s.Status.Waits}
 	for _, d := range is.Domains {
-		out.Domains = append(out.Domains, api.LimitsDomain{Domain: d.Domain, Source: string(d.From), Overruled: d.Overruled})
+		out.Domains = append(out.Domains, api.LimitsDomain{Domain: d.Domain, Source: string(d.From), Agreed: d.Agreed, Overruled: d.Overruled})
 	}
 	rec := s.Record
 	if rec == nil {

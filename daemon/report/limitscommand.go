@@ -38,7 +38,7 @@ func (r *Report) ChangeLimits(ctx context.Context, name api.LimitsCommandName, q
 	if !q.DryRun && s.Record.Outcome(request.ID) != nil { // repeated
 		return r.LimitsCommand(request.ID.String())
 	}
-	change, err := limitsChange(name, &q, &s.Record.Limits)
+	change, err := limitsChange(r.Control, name, &q, &s.Record.Limits)
 	if err != nil {
 		return api.LimitsCommandAnswer{}, err
 	}
@@ -157,9 +157,12 @@ func emergency(r *Report, q control.Request) (api.LimitsCommandAnswer, error) {
 }
 
 // limitsChange returns the change of a command.
-func limitsChange(name api.LimitsCommandName, q *api.LimitsRequest, l *control.Limits) (*control.LimitsChange, error) {
-	if name == api.ApplyRules || name == api.RollBackRules {
+func limitsChange(log Control, name api.LimitsCommandName, q *api.LimitsRequest, l *control.Limits) (*control.LimitsChange, error) {
+	switch name {
+	case api.ApplyRules, api.RollBackRules:
 		return rulesChange(name, q, l)
+	case api.AdoptRules:
+		return adoption(log, q, l)
 	}
 	o := control.OverrideChange{Unset: name == api.UnsetOverride || name == api.UnblockKey}
 	o.Domain, o.Rule, o.Key, o.Block = q.Domain, q.Rule, q.Key, name == api.BlockKey
@@ -188,19 +191,45 @@ func limitsChange(name api.LimitsCommandName, q *api.LimitsRequest, l *control.L
 	return &control.LimitsChange{Override: &o}, nil
 }
 
+// adoption returns the change that adopts the files of this daemon.
+func adoption(log Control, q *api.LimitsRequest, l *control.Limits) (*control.LimitsChange, error) {
+	is, err := expected(q, l)
+	if err != nil {
+		return nil, err
+	}
+	var change *control.LimitsChange
+	err = errors.New("the control log of this daemon is not open")
+	log.Do(func(n *control.Node) { change, err = n.Limits().Adoption() })
+	if err != nil {
+		return nil, err
+	}
+	change.Rules.If = is
+	return change, nil
+}
+
+// expected returns the version of the rules that a command replaces, nil for
+// any.
+func expected(q *api.LimitsRequest, l *control.Limits) (*control.Version, error) {
+	if q.IfVersion == "" {
+		return nil, nil
+	}
+	var is control.Version
+	if latest := l.Latest(); latest != nil {
+		is = latest.Version
+	}
+	if is.String() != q.IfVersion {
+		return nil, fmt.Errorf("the rules have version %v, not %s: compare again with those, and use --if-version %v", is, api.Clip(q.IfVersion), is)
+	}
+	return &is, nil
+}
+
 // rulesChange returns the change of a command about rules.
 func rulesChange(name api.LimitsCommandName, q *api.LimitsRequest, l *control.Limits) (*control.LimitsChange, error) {
-	var c control.RulesChange
-	if q.IfVersion != "" {
-		var is control.Version
-		if latest := l.Latest(); latest != nil {
-			is = latest.Version
-		}
-		if is.String() != q.IfVersion {
-			return nil, fmt.Errorf("the rules have version %v, not %s: compare again with those, and use --if-version %v", is, api.Clip(q.IfVersion), is)
-		}
-		c.If = &is
+	is, err := expected(q, l)
+	if err != nil {
+		return nil, err
 	}
+	c := control.RulesChange{If: is}
 	if name == api.RollBackRules {
 		for _, a := range l.Applied {
 			if a.Version.String() == q.Version {

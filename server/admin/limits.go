@@ -55,6 +55,8 @@ func limitsBody(c api.LimitsCommandName) (string, int64) {
 		return `{"files": [{"name": "...", "text": "..."}], "reason": "..."}`, maxApplyBytes
 	case api.RollBackRules:
 		return `{"version": "...", "reason": "..."}`, maxOverrideBytes
+	case api.AdoptRules:
+		return `{"reason": "..."}`, maxOverrideBytes
 	case api.SetOverride:
 		return `{"rule": "...", "requests": 10, "for_seconds": 3600}`, maxOverrideBytes
 	case api.UnsetOverride:
@@ -98,6 +100,7 @@ func checkLimits(c api.LimitsCommandName, q *api.LimitsRequest) error {
 		rest.Files = nil
 	case api.RollBackRules:
 		rest.Version = ""
+	case api.AdoptRules:
 	case api.SetOverride, api.UnsetOverride:
 		rest.Domain, rest.Rule = "", ""
 	default:

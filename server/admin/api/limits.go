@@ -34,10 +34,12 @@ type LimitsAnswer struct {
 // LimitsDomain is the source of the rules of a domain.
 type LimitsDomain struct {
 	Domain string `json:"domain"`
-	// Source is "log" or "local": files.
+	// Source is "log" or "local": files. Agreed reports that all daemons have
+	// the same rules: those that were applied, or adopted from files.
 	Source string `json:"source"`
+	Agreed bool   `json:"agreed"`
 	// Overruled reports that the files of this daemon have other rules than the
-	// log, and do not count.
+	// agreed ones, and do not count: adopted rules only become lower by them.
 	Overruled bool `json:"overruled"`
 }
 
@@ -110,6 +112,7 @@ type LimitsCommandName string
 const (
 	ApplyRules    LimitsCommandName = "apply"
 	RollBackRules LimitsCommandName = "rollback"
+	AdoptRules    LimitsCommandName = "adopt"
 	SetOverride   LimitsCommandName = "set"
 	UnsetOverride LimitsCommandName = "unset"
 	BlockKey      LimitsCommandName = "block"
@@ -119,7 +122,7 @@ const (
 
 // LimitsCommands returns all commands about limits.
 func LimitsCommands() []LimitsCommandName {
-	return []LimitsCommandName{ApplyRules, RollBackRules, SetOverride, UnsetOverride, BlockKey, UnblockKey, ResetKey}
+	return []LimitsCommandName{ApplyRules, RollBackRules, AdoptRules, SetOverride, UnsetOverride, BlockKey, UnblockKey, ResetKey}
 }
 
 // LimitsRequest is the body of a command about limits.
@@ -137,6 +140,8 @@ type LimitsRequest struct {
 
 	// Files are those of ApplyRules.
 	Files []LimitsFile `json:"files,omitempty"`
+	// AdoptRules has no files: it adopts those of the daemon that receives it.
+
 	// Version is that of RollBackRules.
 	Version string `json:"version,omitempty"`
 
@@ -187,8 +192,8 @@ type LimitsCommandAnswer struct {
 	// if that is not known. Until is the end of an override.
 	InForce *time.Time `json:"in_force"`
 	Until   *time.Time `json:"until"`
-	// Differences are the rules that ApplyRules changes, at most
-	// MaxDifferences, with DryRun. Changed is their number.
+	// Differences are the rules that ApplyRules, RollBackRules or AdoptRules
+	// changes, at most MaxDifferences, with DryRun. Changed is their number.
 	Differences []LimitsDifference `json:"differences"`
 	Changed     int                `json:"changed_rules"`
 }
