@@ -37,9 +37,9 @@ type LimitsAgent struct {
 	// recovery. over is true when that is in force for all windows.
 	former []Limits
 	over   bool
-	// holders are the daemons of the region that may hold rights, nil for those
-	// of the membership.
-	holders []ID
+	// holders are the participants of the region that may hold rights,
+	// ascending. They count beside the daemons of the membership.
+	holders []uint64
 	// reported is what the leader and a regional peer were sent, again when it
 	// is sent again, and wait the time after that.
 	reported    [2]Version
@@ -68,12 +68,37 @@ func (a *LimitsAgent) begin(n *Node, former []Limits) {
 	}
 }
 
-// Holders sets the daemons of the own region that may hold rights: the members
-// of its settled daemon epoch and of all later ones that this daemon has
-// acknowledged, but for those whose horizon has passed. Limits come into force
-// when all of them have stored them. Until the first call they are the live
-// daemons of the region.
-func (a *LimitsAgent) Holders(ids []ID) { a.holders = slices.Clone(ids) }
+// Holders sets the daemons of the own region that may hold rights, as ID.Member
+// returns them, in ascending order: the members of its settled daemon epoch and
+// of all later ones. Limits come into force when all of them, and all live
+// daemons of the region, have stored them. It is nil for a daemon that may not
+// know all of them, which then states nothing for its region.
+func (a *LimitsAgent) Holders(members []uint64) {
+	if !slices.Equal(members, a.holders) {
+		a.holders = slices.Clone(members)
+		a.turn()
+	}
+}
+
+// knowsHolders reports whether this daemon knows who holds rights in its
+// region.
+func (a *LimitsAgent) knowsHolders() bool {
+	g := a.node.record.Region(a.node.cfg.Region)
+	return !a.node.cfg.Holders || a.holders != nil || g == nil || len(g.Founders) == 0
+}
+
+// absent returns how many daemons may hold rights in the region that are not
+// live.
+func (a *LimitsAgent) absent() int {
+	n, count := a.node, 0
+	for _, m := range a.holders {
+		is := func(p *peer) bool { return p.Region == n.cfg.Region && p.heardAt >= 0 && p.sender.ID.Member() == m }
+		if m != n.self.id().Member() && !slices.ContainsFunc(n.peers, is) {
+			count++
+		}
+	}
+	return count
+}
 
 // Revision identifies all that Effective depends on, beside the time.
 type Revision struct {
@@ -200,31 +225,19 @@ func (a *LimitsAgent) store() {
 // may hold rights, zero if one of them is not known to.
 func (a *LimitsAgent) ofRegion() Version {
 	n, least := a.node, a.has()
-	note := func(p *peer) {
+	if !a.knowsHolders() || a.absent() > 0 {
+		return Version{}
+	}
+	for _, p := range n.peers {
+		if p.Region != n.cfg.Region {
+			continue
+		}
 		switch v := p.sender.Stored; {
 		case p.heardAt < 0 || v.Recovery != least.Recovery:
 			least = Version{}
 		case v.Compare(least) < 0:
 			least = v
 		}
-	}
-	if a.holders == nil {
-		for _, p := range n.peers {
-			if p.Region == n.cfg.Region {
-				note(p)
-			}
-		}
-		return least
-	}
-	for _, id := range a.holders {
-		if id == n.self.id() {
-			continue
-		}
-		p := n.byID(id)
-		if p == nil {
-			return Version{}
-		}
-		note(p)
 	}
 	return least
 }
@@ -260,7 +273,7 @@ func (a *LimitsAgent) waits(v Version) []string {
 			slices.Sort(late)
 			out = append(out, fmt.Sprintf("region %s: %s", g.Name, strings.Join(late, ", ")))
 		default:
-			out = append(out, fmt.Sprintf("region %s", g.Name))
+			out = append(out, fmt.Sprintf("region %s, in which a daemon that may hold rights is not reached: rld daemon list", g.Name))
 		}
 	}
 	return out

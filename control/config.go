@@ -37,6 +37,9 @@ type Config struct {
 	ReplaceAfter time.Duration
 	// Language reads the rules. Without it changes of the rules are refused.
 	Language Language
+	// Holders: the daemon calls LimitsAgent.Holders. Before it does, it states
+	// nothing for a region whose daemons hold rights.
+	Holders bool
 	// InForce is the time from the acknowledgement of all regions until limits
 	// are in force, so that daemons know that before a window starts, default
 	// 1 s.

@@ -24,6 +24,7 @@ type controlWorld struct {
 	founders []string
 	diskless []string
 	options  func(*resident) limits.Options // nil for those of a cluster
+	holders  bool                           // control.Config.Holders
 	compact  int64                          // bytes; see replica.Storage
 	folders  map[string]*weakFolder
 	loops    map[string]*controlLoop // nil while the daemon is down
@@ -64,7 +65,7 @@ func (w *controlWorld) loop(r *resident, log *slog.Logger) *controlLoop {
 	return newControlLoop(control.Config{
 		Name: r.name, Region: r.region, Founders: w.founders, Durable: !slices.Contains(w.diskless, r.name),
 		Language:      replica.Language(r.region, o),
-		DaemonHorizon: agent.DefaultDaemonHorizon,
+		DaemonHorizon: agent.DefaultDaemonHorizon, Holders: w.holders,
 	}, replica.Storage{
 		Folder: w.folders[r.name], Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, CompactBytes: w.compact,
 	}, log)

@@ -36,6 +36,11 @@ type activeLimits struct {
 	// examples reports that local are those of the binary, which do not count
 	// beside rules of the log.
 	examples bool
+	// held returns the end of this daemon's rights, nil for none; until is that
+	// of the last turn.
+	held  func() int64
+	until int64
+
 	given    *rules.Set       // that the control log has as the rules of files
 	revision control.Revision // that the last turn used
 	next     int64            // when the limits change, in Unix milliseconds
@@ -152,8 +157,20 @@ func (l *activeLimits) update() {
 // due reports whether the limits may differ from those of the last turn. The
 // caller holds l.mu.
 func (l *activeLimits) due(n *control.Node) bool {
-	return l.set == nil || l.given == nil || l.given != l.filesFor(n.Record()) || n.Limits().Revision() != l.revision || l.now() >= l.next
+	now := l.now()
+	return l.lapsed(now) != (now >= l.until) || l.set == nil || l.given == nil || l.given != l.filesFor(n.Record()) || n.Limits().Revision() != l.revision || now >= l.next
 }
+
+// end returns the end of the rights of this daemon.
+func (l *activeLimits) end() int64 {
+	if l.held == nil {
+		return math.MaxInt64
+	}
+	return l.held()
+}
+
+// lapsed reports whether the rights of this daemon have ended at a time.
+func (l *activeLimits) lapsed(now int64) bool { return now >= l.end() }
 
 // filesFor returns the rules of files that count beside a record. The caller
 // holds l.mu.
@@ -175,7 +192,8 @@ func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride,
 		l.given = files
 	}
 	now := l.now()
-	e, err := a.Effective(now, math.MaxInt64)
+	l.until = l.end()
+	e, err := a.Effective(now, l.until)
 	var domains []control.DomainSource
 	if err == nil {
 		domains, err = a.Domains()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -247,6 +248,17 @@ func (f *rightsLoop) Status() agent.Status {
 		return agent.Status{Reason: f.why, Failing: f.fault}
 	}
 	return f.loop.Agent.Status()
+}
+
+// horizon returns the end of the windows in which this daemon may use its rights
+// whatever happens, in Unix milliseconds: see agent.Agent.Held.
+func (f *rightsLoop) horizon() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.loop.Agent == nil {
+		return math.MaxInt64
+	}
+	return agent.Held(f.loop.Agent)
 }
 
 // Weights returns the weights of the regions for a rule.

@@ -303,3 +303,44 @@ func testNode(region, name string) node.Config {
 	c.Region, c.Name = region, name
 	return c
 }
+
+// TestLimitsWaitForHolders: a change of the rules is in force when all daemons
+// that may hold rights have it. Those are also daemons that are not live, until
+// their horizon is over.
+func TestLimitsWaitForHolders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 3, "eu", "us")
+		w.holders = true
+		w.start()
+		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 5) && w.met("eu-0", 5) })
+		w.init("us-0", "eu", "us")
+		w.soon(20*time.Second, "all is held", w.all)
+
+		apply := func(requests int) time.Duration {
+			t.Helper()
+			change := rulesChange(t, edgeRules(requests))
+			if err := w.submit("us-0", control.Change{Limits: &change}); err != nil {
+				t.Fatal(err)
+			}
+			begin := time.Now()
+			w.soon(2*time.Minute, "the change is in force", func() bool {
+				for _, r := range w.alive() {
+					w.loops[r.name].Do(func(n *control.Node) { n.Limits().InUse(n.Record()) })
+				}
+				return w.state("us-0").Record.Limits.Pending() == control.Version{}
+			})
+			return time.Since(begin)
+		}
+		if took := apply(100); took > 5*time.Second {
+			t.Errorf("a change took %v", took)
+		}
+		w.end(w.find("eu-2"))
+		w.soon(20*time.Second, "the membership lacks a daemon", func() bool { return w.met("us-0", 4) })
+		if took := apply(200); took < 10*time.Second || took > time.Minute {
+			t.Errorf("a change took %v while a daemon may hold rights", took)
+		}
+		if took := apply(300); took > 5*time.Second {
+			t.Errorf("a change took %v after the horizon", took)
+		}
+	})
+}

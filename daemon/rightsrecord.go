@@ -216,6 +216,7 @@ func (f *rightsLoop) moveAside() error {
 // settled.
 func (f *rightsLoop) settle(v *rightsView) {
 	if f.of == (participant{}) || v.record == nil {
+		f.control.Do(func(n *control.Node) { n.Limits().Holders(nil) })
 		return
 	}
 	if f.followed != v.record.Version {
@@ -243,11 +244,12 @@ func (f *rightsLoop) settle(v *rightsView) {
 		f.known = nil
 	}
 	f.resolve(v.record)
-	id := read(f, (*agent.Agent).Settled)
+	id, holders := read(f, (*agent.Agent).Settled), read(f, agent.Holders)
 	f.control.mu.Lock()
 	defer f.control.mu.Unlock()
 	if f.control.node != nil {
 		control.RightsOf(f.control.node).Settled(id)
+		f.control.node.Limits().Holders(holders)
 	}
 }
 

@@ -160,7 +160,7 @@ func (d *daemon) build() error {
 	if d.control != nil {
 		d.report.Control, d.report.Limits = d.control, d.active
 		if d.agent != nil {
-			d.agent.control = d.control
+			d.agent.control, d.active.held = d.control, d.agent.horizon
 		}
 		if err := d.active.follow(d.control); err != nil {
 			return err

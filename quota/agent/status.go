@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/georld/rld/quota/epoch"
@@ -107,4 +108,27 @@ func (a *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	}
 	slices.Sort(s.NoVote)
 	return s
+}
+
+// Held returns the end of the windows, in Unix milliseconds, in which a daemon
+// may use its rights without another message of its peers. It is
+// math.MaxInt64 for a daemon without a horizon, and for one that holds nothing.
+func Held(a *Agent) int64 {
+	if _, barred := a.barred(); barred {
+		return math.MaxInt64
+	}
+	return a.local.Horizon(a.now)
+}
+
+// Holders returns the participants of the region of a daemon that may hold
+// rights, in ascending order. It is nil if the daemon may not know all of them:
+// it holds nothing, or its horizon is over.
+func Holders(a *Agent) []uint64 {
+	if _, barred := a.barred(); barred {
+		return nil
+	}
+	return slices.DeleteFunc(a.local.Holders(a.now), func(id uint64) bool {
+		from, dead := a.members.deadFrom(id)
+		return dead && from <= a.now
+	})
 }

@@ -117,3 +117,47 @@ func (t *Table) extendedUntil(e *entry) int64 {
 	slices.Sort(ends)
 	return max(e.extended, ends[len(ends)-need])
 }
+
+// Horizon returns the last window that others have extended the owner's horizon
+// to, as the start of the window in Unix milliseconds, under each epoch that
+// may be in force in a window that starts at now. It is math.MaxInt64 for an
+// owner without a horizon, and for one that is in no such epoch.
+func (t *Table) Horizon(now int64) int64 {
+	least := int64(never)
+	t.inForce(now, func(e *entry) {
+		if e.Has(t.owner) {
+			least = min(least, t.extendedUntil(e))
+		}
+	})
+	return least
+}
+
+// Holders returns the participants that may hold a part of a window that starts
+// at now, ascending: the members of the settled epoch and of all later ones. It
+// is nil if the owner need not have acknowledged an epoch with others: it is
+// none of the members, or its horizon is over.
+func (t *Table) Holders(now int64) []uint64 {
+	var out []uint64
+	first, member := true, false
+	t.inForce(now, func(e *entry) {
+		if first {
+			first, member = false, e.Has(t.owner)
+		}
+		for _, m := range e.Members {
+			out = append(out, m.ID)
+		}
+	})
+	if !member || t.Horizon(now) < now {
+		return nil
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// inForce calls yield for the epoch that is settled for a window, and for all
+// later ones, ascending.
+func (t *Table) inForce(x int64, yield func(*entry)) {
+	for i := max(0, t.settledBy(x)); i < len(t.entries); i++ { // a pruned one is over
+		yield(&t.entries[i])
+	}
+}
