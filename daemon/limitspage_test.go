@@ -222,3 +222,66 @@ func TestLimitsLatency(t *testing.T) {
 		}
 	})
 }
+
+// TestBackup: a backup has the weights, the rules and the overrides that have
+// not ended, and a cluster begins with its weights. One that does not fit the
+// settings is refused, and nothing begins.
+func TestBackup(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitsWorld(t, 1, []string{"us-0", "eu-0", "ap-0"}, "us", "eu", "ap")
+		w.start()
+		w.within(10*time.Second, "all know each other", func() bool { return w.met("us-0", 2) })
+		if _, err := report.Backup(w.page("us-0"), time.Now()); err == nil || !strings.Contains(err.Error(), "has not begun") {
+			t.Errorf("error %v", err)
+		}
+		weights := func(us, eu, ap uint32) []api.BackupRegion {
+			return []api.BackupRegion{{Name: "us", Weight: us}, {Name: "eu", Weight: eu}, {Name: "ap", Weight: ap}}
+		}
+		for _, tc := range []struct {
+			request api.InitRequest
+			want    string
+		}{
+			{api.InitRequest{Regions: append(weights(500_000, 300_000, 100_000), api.BackupRegion{Name: "sa", Weight: 100_000})}, `region "sa" of the backup is not in the settings`},
+			{api.InitRequest{Regions: weights(500_000, 500_000, 0)}, `region "ap" of the backup has the weight 0`},
+			{api.InitRequest{Regions: weights(500_000, 300_000, 200_000)[:2]}, `region "ap" of the settings is not in the backup`},
+		} {
+			if _, err := w.page("us-0").InitCluster(tc.request); err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v, want %q", err, tc.want)
+			}
+		}
+		all := append(weights(450_000, 270_000, 180_000), api.BackupRegion{Name: "sa", Weight: 100_000})
+		if a, err := w.page("us-0").InitCluster(api.InitRequest{Regions: all, Without: []string{"sa"}}); err != nil || !a.UnderWay {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		w.within(20*time.Second, "all have the record, and a leader", func() bool { return w.equal(1) && w.leader() != "" })
+		w.change("us-0", rulesChange(t, edgeRules(40)))
+		w.within(15*time.Second, "all have the rule", func() bool { return w.have(40) })
+		for _, q := range []struct {
+			c api.LimitsCommandName
+			q api.LimitsRequest
+		}{
+			{api.SetOverride, api.LimitsRequest{Rule: "user", Requests: new(uint32(7)), ForSeconds: 60}},
+			{api.BlockKey, api.LimitsRequest{Key: w.keyOf("bad"), ForSeconds: 3600, Reason: "abuse"}},
+			{api.ResetKey, api.LimitsRequest{Key: w.keyOf("good")}},
+		} {
+			if _, err := w.command("eu-0", q.c, q.q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(3 * time.Minute) // the override of the rule ends
+		b, err := report.Backup(w.page("ap-0"), time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]uint32{}
+		for _, g := range b.Regions {
+			got[g.Name] = g.Weight
+		}
+		if len(got) != 3 || got["us"] != 500_000 || got["eu"] != 300_000 || got["ap"] != 200_000 {
+			t.Errorf("weights %v", got)
+		}
+		if len(b.Files) != 1 || b.Files[0].Text != edgeRules(40) || len(b.Overrides) != 1 || b.Overrides[0].Command != api.BlockKey || b.Overrides[0].Reason != "abuse" {
+			t.Errorf("backup %+v", b)
+		}
+	})
+}

@@ -250,8 +250,8 @@ func (f *rightsLoop) Status() agent.Status {
 	return f.loop.Agent.Status()
 }
 
-// horizon returns the end of the windows in which this daemon may use its rights
-// whatever happens, in Unix milliseconds: see agent.Agent.Held.
+// horizon returns the end of the windows in which this daemon may use its
+// rights, in Unix milliseconds: see agent.Held.
 func (f *rightsLoop) horizon() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 const clusterPath = "/v1/cluster"
 
 func newCluster(p process) *cobra.Command {
-	return usageCodes(group("cluster", "Begin the cluster, and show and recover its control log",
-		newClusterInit(p), newClusterStatus(p), newClusterHistory(p), newClusterRecover(p)))
+	return usageCodes(group("cluster", "Begin the cluster, and show, back up and recover its control log",
+		newClusterInit(p), newClusterStatus(p), newClusterHistory(p), newClusterRecover(p), newClusterBackup(p)))
 }
 
 // usageCodes gives the errors of usage of a command, and of those below it,

@@ -78,15 +78,21 @@ const limitsTimeout = 6 * time.Second
 // force.
 func (c *limitsChange) run(ctx context.Context, p process) error {
 	pause := c.pauses(ctx)
-	var answer api.LimitsCommandAnswer
-	err := c.decided(c.request.ID, pause, func() (bool, error) {
-		err := c.client.ask(ctx, url.URL{Path: limitsPath + "/" + string(c.name)}, &c.request, &answer)
-		return answer.Done || answer.DryRun, err
-	})
+	answer, err := c.send(ctx, c.name, &c.request, pause)
 	if err != nil {
 		return err
 	}
-	return c.settled(ctx, p, &answer, pause)
+	return c.settled(ctx, p, answer, pause)
+}
+
+// send sends a command about limits until its result is known.
+func (c *clusterChange) send(ctx context.Context, name api.LimitsCommandName, q *api.LimitsRequest, pause func() bool) (*api.LimitsCommandAnswer, error) {
+	var answer api.LimitsCommandAnswer
+	err := c.decided(q.ID, pause, func() (bool, error) {
+		err := c.client.ask(ctx, url.URL{Path: limitsPath + "/" + string(name)}, q, &answer)
+		return answer.Done || answer.DryRun, err
+	})
+	return &answer, err
 }
 
 // pauses returns a function that waits until the next attempt, and returns

@@ -32,14 +32,16 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 		return slices.ContainsFunc(r.Regions, func(g control.FirstRegion) bool { return g.Name == name })
 	}
 	for _, name := range q.Without {
-		if !known(name) {
+		if !known(name) && !slices.ContainsFunc(q.Regions, func(g api.BackupRegion) bool { return g.Name == name }) {
 			return out, fmt.Errorf("region %q is not in the settings: want one of %s", api.Clip(name), r.regionNames())
 		}
 	}
+	regions, err := foundingRegions(r.Regions, &q)
+	if err != nil {
+		return out, err
+	}
 	out.Missing = r.missing(&s, q.Without)
 	if len(out.Missing) == 0 && !q.DryRun {
-		var err error
-		regions := foundingRegions(r.Regions, q.Without)
 		r.Control.Do(func(n *control.Node) { err = n.Init(regions) })
 		if err != nil && r.Control.State().Record == nil {
 			return out, trimControl(err)
@@ -51,7 +53,7 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 	}
 	if out.Cluster = *r.clusterState(); !out.Cluster.Begun {
 		out.Cluster.Regions = nil
-		for _, g := range foundingRegions(r.Regions, q.Without) {
+		for _, g := range regions {
 			out.Cluster.Regions = append(out.Cluster.Regions, api.ClusterRegion{Name: g.Name, Weight: ratioOf(g.Weight)})
 		}
 	}
@@ -59,9 +61,29 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 }
 
 // foundingRegions returns the regions that a cluster begins with: all but some,
-// which rld region add adds later.
-func foundingRegions(all []control.FirstRegion, without []string) []control.FirstRegion {
-	out := slices.DeleteFunc(slices.Clone(all), func(g control.FirstRegion) bool { return slices.Contains(without, g.Name) })
+// which rld region add adds later. Those of a backup have its weights.
+func foundingRegions(all []control.FirstRegion, q *api.InitRequest) ([]control.FirstRegion, error) {
+	out := slices.DeleteFunc(slices.Clone(all), func(g control.FirstRegion) bool { return slices.Contains(q.Without, g.Name) })
+	for _, g := range q.Regions {
+		i := slices.IndexFunc(out, func(o control.FirstRegion) bool { return o.Name == g.Name })
+		switch {
+		case i < 0 && slices.Contains(q.Without, g.Name): // its weight goes to the others
+		case i < 0:
+			return nil, fmt.Errorf("region %q of the backup is not in the settings of this daemon: add it to cluster.regions, or use --without %s",
+				api.Clip(g.Name), api.Clip(g.Name))
+		case g.Weight == 0 || g.Weight > control.Whole:
+			return nil, fmt.Errorf("region %q of the backup has the weight %d: want 1 to %d", api.Clip(g.Name), g.Weight, control.Whole)
+		default:
+			out[i].Weight = g.Weight
+		}
+	}
+	if len(q.Regions) > 0 {
+		for _, g := range out {
+			if !slices.ContainsFunc(q.Regions, func(o api.BackupRegion) bool { return o.Name == g.Name }) {
+				return nil, fmt.Errorf("region %q of the settings is not in the backup: use --without %s, and rld region add it afterwards", g.Name, g.Name)
+			}
+		}
+	}
 	sum, left := uint64(0), uint32(control.Whole)
 	for _, g := range out {
 		sum += uint64(g.Weight)
@@ -73,7 +95,7 @@ func foundingRegions(all []control.FirstRegion, without []string) []control.Firs
 	if len(out) > 0 {
 		out[0].Weight += left
 	}
-	return out
+	return out, nil
 }
 
 // missing returns what has to be there before a cluster begins: a durable

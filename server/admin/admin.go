@@ -49,13 +49,15 @@ type Options struct {
 	Strict func() api.StrictAnswer
 	// Layout executes a command about the layout. Nil for a daemon without one.
 	Layout func(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error)
-	// Cluster answers /v1/cluster, History /v1/cluster/history. InitCluster and
-	// RecoverCluster execute commands about the control log; the last one waits
-	// for the disk until ctx ends. ChangeCluster executes one about a region or
-	// a daemon, and waits for its result until ctx ends; ClusterCommand answers
-	// /v1/cluster/command for its id. Nil for a daemon alone.
+	// Cluster answers /v1/cluster, History /v1/cluster/history, and Backup
+	// /v1/cluster/backup. InitCluster and RecoverCluster execute commands about
+	// the control log; the last one waits for the disk until ctx ends.
+	// ChangeCluster executes one about a region or a daemon, and waits for its
+	// result until ctx ends; ClusterCommand answers /v1/cluster/command for its
+	// id. Nil for a daemon alone.
 	Cluster        func() api.ClusterAnswer
 	History        func() api.HistoryAnswer
+	Backup         func(at time.Time) (api.Backup, error)
 	InitCluster    func(q api.InitRequest) (api.InitAnswer, error)
 	RecoverCluster func(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error)
 	ChangeCluster  func(ctx context.Context, c api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error)
@@ -103,6 +105,8 @@ type page struct {
 //	/v1/cluster    an api.ClusterAnswer
 //	/v1/cluster/history
 //	               an api.HistoryAnswer
+//	/v1/cluster/backup
+//	               an api.Backup
 //	/v1/cluster/command
 //	               an api.ChangeAnswer; ?id=
 //	/v1/limits     an api.LimitsAnswer
@@ -151,6 +155,7 @@ func New(o Options) http.Handler {
 	}
 	mux.HandleFunc("GET /v1/cluster/command", o.answer(clusterOutcome))
 	mux.HandleFunc("GET /v1/limits/command", o.answer(limitsOutcome))
+	mux.HandleFunc("GET /v1/cluster/backup", o.answer(backup))
 	for _, c := range api.LimitsCommands() {
 		mux.HandleFunc("POST /v1/limits/"+string(c), o.answer(limitsCommand(c)))
 	}

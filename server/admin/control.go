@@ -37,6 +37,14 @@ func history(r request) (any, error) {
 	return out, nil
 }
 
+func backup(r request) (any, error) {
+	if r.o.Backup == nil {
+		return nil, errNoControl
+	}
+	out, err := r.o.Backup(now())
+	return out, failed(http.StatusConflict, err)
+}
+
 // errNoControl is the error of a command to a daemon alone.
 var errNoControl = failed(http.StatusConflict, errors.New("this daemon is alone: it has no region, and needs no cluster"))
 
@@ -94,8 +102,8 @@ func initCluster(r request) (any, error) {
 		return nil, err
 	}
 	switch {
-	case len(q.Without) > maxWithout:
-		return nil, fmt.Errorf("%d regions, want at most %d", len(q.Without), maxWithout)
+	case max(len(q.Without), len(q.Regions)) > maxWithout:
+		return nil, fmt.Errorf("%d regions, want at most %d", max(len(q.Without), len(q.Regions)), maxWithout)
 	case r.o.InitCluster == nil:
 		return nil, errNoControl
 	}

@@ -169,6 +169,9 @@ func ClusterCommands() []ClusterCommandName {
 type InitRequest struct {
 	// Without are regions of the settings that need no live daemon.
 	Without []string `json:"without,omitempty"`
+	// Regions are those of a backup, empty for those of the settings with equal
+	// weights. They must be the ones of the settings without Without.
+	Regions []BackupRegion `json:"regions,omitempty"`
 	// DryRun requests a check that changes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
 }
