@@ -266,8 +266,9 @@ func addRegion(w *World, region int) bool {
 }
 
 // firstRegions returns the regions of the founding, with the weights of the
-// run: the operator leaves those out that have no daemon with a disk.
-func firstRegions(w *World) []control.FirstRegion {
+// run: the operator leaves those out that have no daemon with a disk, or none
+// that runs.
+func firstRegions(w *World, without bool) []control.FirstRegion {
 	weights := w.cfg.Rights.Weights
 	if len(weights) == 0 || w.cfg.Policy == Static {
 		weights = slices.Repeat([]uint64{1}, len(w.regions))
@@ -275,7 +276,7 @@ func firstRegions(w *World) []control.FirstRegion {
 	var out []control.FirstRegion
 	sum, left := uint64(0), uint32(control.Whole)
 	for i, name := range w.regions {
-		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable }) {
+		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable && (d.Up || !without) }) {
 			out = append(out, control.FirstRegion{Name: name, Weight: uint32(weights[i])})
 			sum += weights[i]
 		}
