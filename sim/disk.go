@@ -322,6 +322,7 @@ func (a *faults) clone(w *World, f *Fault, _ int) {
 			continue
 		}
 		of := w.local[d.RegionIndex][i]
+		of.copied = true
 		a.startAs(w, f, d, identity{of.Name, of.disk.Clone(), of.damaged})
 	}
 }
@@ -338,6 +339,7 @@ func (a *faults) unclone(w *World, f *Fault, _ int) {
 func (a *faults) startAs(w *World, f *Fault, d *Daemon, as identity) {
 	a.crash(w, f, d)
 	d.own = &identity{d.Name, d.disk, d.damaged}
+	d.stale = true
 	as.disk.Faults = d.disk.Faults
 	d.Name, d.ran, d.disk, d.damaged, d.logDisk = as.name, as.name, as.disk, as.damaged, 0
 	a.restart(w, f, d)
