@@ -201,13 +201,14 @@ const initAgain = 2 * time.Second
 // again until it has begun.
 func beginControl(w *World) {
 	if !anyRecord(w) {
-		initControl(w)
+		initControl(w, false)
 		w.events.push(w.now+initAgain, evInit, 0)
 	}
 }
 
-// initControl has the operator ask a founder to found the cluster.
-func initControl(w *World) {
+// initControl has the operator ask a founder to found the cluster, without the
+// regions whose daemons are all stopped if so asked.
+func initControl(w *World, without bool) {
 	var able []*Daemon
 	for _, d := range w.daemons {
 		if d.Up && !d.Paused && d.control != nil && slices.Contains(w.cfg.Founders(), d.Name) {
@@ -217,7 +218,7 @@ func initControl(w *World) {
 	if len(able) > 0 {
 		d := able[w.faults.rng.IntN(len(able))]
 		w.acting = d
-		_ = d.control.Init(firstRegions(w)) // the next attempt comes anyway
+		_ = d.control.Init(firstRegions(w, without)) // the next attempt comes anyway
 		d.turnControl(w)
 	}
 }
@@ -435,7 +436,7 @@ func uncontrolled(w *World) string {
 		if 2*up <= len(w.cfg.Founders()) {
 			return "" // the settings must name other founders
 		}
-		initControl(w) // those that had the record may have lost their disks
+		initControl(w, true) // those that had the record may have lost their disks
 		return "the cluster has not begun"
 	}
 	if !controlMajority(w) {

@@ -87,9 +87,6 @@ const (
 	// RemoveRegion is the same for the regions of From, which the operator adds
 	// again in the end.
 	RemoveRegion
-	// FirstStart is Amnesia, after which the operator states that From never
-	// ran before.
-	FirstStart
 	// ClonedDisk starts the processes of To again with a copy of the disk of a
 	// daemon of From in their region, and with its name. When it ends they
 	// start with what was theirs.
@@ -126,8 +123,8 @@ const (
 	known drawing = true // only on request
 )
 
-// Known reports whether the kind breaks promises in ways that are known, so
-// that the swarm plays it only when asked to.
+// Known reports whether the kind breaks promises in ways that are known: the
+// swarm plays it when asked to, and where it is harmless.
 func (k FaultKind) Known() bool { return faultKinds[k].how == known }
 
 // faultStep begins or ends fault i, which is f.
@@ -171,9 +168,8 @@ var faultKinds = [...]faultKind{
 	Leave:          {"leave", "{from} leave", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	RemoveDaemon:   {"remove_daemon", "{from} down, and removed", (*faults).remove, (*faults).unremove, drawn},
 	RemoveRegion:   {"remove_region", "regions of {from} down, and removed", (*faults).remove, (*faults).unremove, drawn},
-	FirstStart:     {"first_start", "{from} down, disks lost, and started as if for the first time", ofEach((*faults).crash), ofEach((*faults).restart), known},
 	ClonedDisk:     {"cloned_disk", "{to} started as {from}, with copies of the disks", (*faults).clone, (*faults).unclone, known},
-	WrongClock:     {"wrong_clock", "{from} started with clocks {offset} ahead", ofEach((*faults).startWrong), ofEach((*faults).startRight), known},
+	WrongClock:     {"wrong_clock", "{from} started with clocks {offset} ahead", ofEach((*faults).startWrong), ofEach((*faults).startRight), drawn},
 	MixedLimits:    {"mixed_limits", "other limits at {from}", (*faults).changeRules, nil, known},
 	ControlCommand: {"control_command", "a command at {from}", (*faults).commandControl, nil, drawn},
 	CopiedControl:  {"copied_control", "control logs of {from} copied, and put back at {to}", (*faults).copyControl, (*faults).putControl, drawn},
@@ -236,7 +232,7 @@ func everywhere(places []string) string {
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
 	switch f.Kind {
-	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, FirstStart:
+	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion:
 		return true
 	}
 	return false
@@ -307,9 +303,6 @@ func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 	d.downs++
 	w.crash(d)
 	switch f.Kind {
-	case FirstStart:
-		d.ran = ""
-		fallthrough
 	case Amnesia:
 		d.newDisk(w)
 	case PowerLoss:

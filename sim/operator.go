@@ -258,16 +258,21 @@ func addRegion(w *World, region int) bool {
 	case d.control.Record().Region(name) != nil:
 		return true
 	}
+	ended := func(o *Daemon) bool {
+		return !o.Up || o.control == nil || o.control.Record() == nil || o.control.Record().Region(name) == nil
+	}
 	_, _ = d.control.Submit(control.Request{Author: "operator", Change: control.Change{Region: &control.RegionChange{
 		Op: control.AddRegion, Name: name, Weight: uint32(control.Whole / len(w.regions)), Force: true,
+		Stopped: !slices.ContainsFunc(w.local[region], func(o *Daemon) bool { return !ended(o) }),
 	}}})
 	d.turnControl(w)
 	return false
 }
 
 // firstRegions returns the regions of the founding, with the weights of the
-// run: the operator leaves those out that have no daemon with a disk.
-func firstRegions(w *World) []control.FirstRegion {
+// run: the operator leaves those out that have no daemon with a disk, or none
+// that runs.
+func firstRegions(w *World, without bool) []control.FirstRegion {
 	weights := w.cfg.Rights.Weights
 	if len(weights) == 0 || w.cfg.Policy == Static {
 		weights = slices.Repeat([]uint64{1}, len(w.regions))
@@ -275,7 +280,7 @@ func firstRegions(w *World) []control.FirstRegion {
 	var out []control.FirstRegion
 	sum, left := uint64(0), uint32(control.Whole)
 	for i, name := range w.regions {
-		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable }) {
+		if slices.ContainsFunc(w.local[i], func(d *Daemon) bool { return w.cfg.controlOf(d).Durable && (d.Up || !without) }) {
 			out = append(out, control.FirstRegion{Name: name, Weight: uint32(weights[i])})
 			sum += weights[i]
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
+	epochs "github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/rules"
 )
 
@@ -104,4 +105,126 @@ func (c *Config) anyLimit(holds func(*rules.Limit) bool) bool {
 	return slices.ContainsFunc(c.sets(), func(set *rules.Set) bool {
 		return slices.ContainsFunc(set.Rules(), func(r *rules.Rule) bool { return r.Limit != nil && holds(r.Limit) })
 	})
+}
+
+// recordAllotments are those of the agent that a daemon has: none before the
+// founding, and another one for each generation of its region.
+type recordAllotments struct{ d *Daemon }
+
+// Version implements node.Allotments.
+func (r *recordAllotments) Version() uint64 {
+	if r.d.agent == nil {
+		return r.d.follows.ended
+	}
+	return r.d.follows.ended + 1 + r.d.agent.Agent.Version()
+}
+
+// Allotment implements node.Allotments.
+func (r *recordAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	if r.d.agent == nil {
+		return 0, epochs.ReasonNoCluster
+	}
+	return r.d.agent.Agent.Allotment(rule, total, x, carry, regional)
+}
+
+// Former implements node.Allotments.
+func (r *recordAllotments) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	if r.d.agent == nil {
+		return 0, epochs.ReasonNoCluster
+	}
+	return r.d.agent.Agent.Former(rule, total, x, carry, regional)
+}
+
+// PartOf implements node.Allotments.
+func (r *recordAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+	if r.d.agent == nil {
+		return 0
+	}
+	return r.d.agent.Agent.PartOf(peer, rule, total, x, carry, regional)
+}
+
+// RegionPart implements node.Allotments.
+func (r *recordAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+	if r.d.agent == nil {
+		return 0
+	}
+	return r.d.agent.Agent.RegionPart(region, rule, total, x, carry)
+}
+
+// RegionAllotment implements node.Allotments.
+func (r *recordAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
+	if r.d.agent == nil {
+		return 0, epochs.ReasonNoCluster
+	}
+	return r.d.agent.Agent.RegionAllotment(rule, total, x, carry)
+}
+
+// tappedAllotments answers as a daemon's rights agent does, out of the total
+// that the policy gives out, and reports the answers to the auditors.
+type tappedAllotments struct {
+	node.Allotments
+	world   *World
+	daemon  *Daemon
+	process int // in World.members
+}
+
+// Allotment implements node.Allotments.
+func (t *tappedAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	total = t.world.portion(rule, total)
+	amount, why := t.Allotments.Allotment(rule, total, x, carry, regional)
+	t.allotted(rule, total, x, regional, amount)
+	return amount, why
+}
+
+// Former implements node.Allotments.
+func (t *tappedAllotments) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
+	total = t.world.portion(rule, total)
+	amount, why := t.Allotments.Former(rule, total, x, carry, regional)
+	t.allotted(rule, total, x, regional, amount)
+	return amount, why
+}
+
+// allotted reports an allotment to the auditors.
+func (t *tappedAllotments) allotted(rule, total uint64, x int64, regional bool, amount uint64) {
+	region := -1
+	if regional {
+		region = t.daemon.RegionIndex
+	}
+	t.world.auditors.allotted(&Allotted{
+		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: region, Total: total, Amount: amount,
+	})
+}
+
+// PartOf implements node.Allotments.
+func (t *tappedAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
+	return t.Allotments.PartOf(peer, rule, t.world.portion(rule, total), x, carry, regional)
+}
+
+// RegionPart implements node.Allotments.
+func (t *tappedAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
+	return t.Allotments.RegionPart(region, rule, t.world.portion(rule, total), x, carry)
+}
+
+// RegionAllotment implements node.Allotments.
+func (t *tappedAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
+	total = t.world.portion(rule, total)
+	amount, why := t.Allotments.RegionAllotment(rule, total, x, carry)
+	t.world.auditors.allotted(&Allotted{
+		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: t.daemon.RegionIndex,
+		ByRegion: true, Total: total, Amount: amount,
+	})
+	return amount, why
+}
+
+// portion returns the part of a total that the policy of the run gives out.
+func (w *World) portion(rule, total uint64) uint64 {
+	if !w.cfg.Policy.Plain() {
+		return total
+	}
+	for i := w.newest(); i >= 0; i-- {
+		if r := w.sets[i].set.FindShared(rule); r != nil {
+			return w.cfg.Policy.portion(total, r.Limit)
+		}
+	}
+	return total
 }

@@ -216,7 +216,8 @@ func endAgent(d *Daemon) {
 // whose record is lost, gets a new id.
 func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of holder) bool {
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
-	cfg.Self, cfg.Generation, cfg.Cluster, cfg.Horizon = of.self.Member(), g.ID(), uint64(r.Cluster.ID), g.Horizon
+	cfg.Self, cfg.Generation, cfg.Cluster = of.self.Member(), g.ID(), uint64(r.Cluster.ID)
+	cfg.Horizon, cfg.From = g.Horizon, g.From
 	cfg.Founders, cfg.Genesis = nil, nil
 	for _, id := range g.Founders {
 		cfg.Founders = append(cfg.Founders, id.Member())
@@ -267,58 +268,6 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 func holdsRights(d *Daemon) bool {
 	f := &d.follows
 	return d.control == nil || d.control.ID() == f.of.self && control.RightsOf(d.control).Hold(f.of.generation)
-}
-
-// recordAllotments are those of the agent that a daemon has: none before the
-// founding, and another one for each generation of its region.
-type recordAllotments struct{ d *Daemon }
-
-// Version implements node.Allotments.
-func (r *recordAllotments) Version() uint64 {
-	if r.d.agent == nil {
-		return r.d.follows.ended
-	}
-	return r.d.follows.ended + 1 + r.d.agent.Agent.Version()
-}
-
-// Allotment implements node.Allotments.
-func (r *recordAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
-	if r.d.agent == nil {
-		return 0, epochs.ReasonNoCluster
-	}
-	return r.d.agent.Agent.Allotment(rule, total, x, carry, regional)
-}
-
-// Former implements node.Allotments.
-func (r *recordAllotments) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
-	if r.d.agent == nil {
-		return 0, epochs.ReasonNoCluster
-	}
-	return r.d.agent.Agent.Former(rule, total, x, carry, regional)
-}
-
-// PartOf implements node.Allotments.
-func (r *recordAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
-	if r.d.agent == nil {
-		return 0
-	}
-	return r.d.agent.Agent.PartOf(peer, rule, total, x, carry, regional)
-}
-
-// RegionPart implements node.Allotments.
-func (r *recordAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
-	if r.d.agent == nil {
-		return 0
-	}
-	return r.d.agent.Agent.RegionPart(region, rule, total, x, carry)
-}
-
-// RegionAllotment implements node.Allotments.
-func (r *recordAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
-	if r.d.agent == nil {
-		return 0, epochs.ReasonNoCluster
-	}
-	return r.d.agent.Agent.RegionAllotment(rule, total, x, carry)
 }
 
 // turnAgent does the work of a rights agent that is due.
@@ -432,74 +381,4 @@ func (w *World) rightsResult() *RightsResult {
 func transfers(m *gossip.Message) bool {
 	return m.Expedited && (len(m.RightsMessages) > 0 ||
 		slices.ContainsFunc(m.Cells, func(c gossip.Cell) bool { return c.Kind == gossip.Given }))
-}
-
-// tappedAllotments answers as a daemon's rights agent does, out of the total
-// that the policy gives out, and reports the answers to the auditors.
-type tappedAllotments struct {
-	node.Allotments
-	world   *World
-	daemon  *Daemon
-	process int // in World.members
-}
-
-// Allotment implements node.Allotments.
-func (t *tappedAllotments) Allotment(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
-	total = t.world.portion(rule, total)
-	amount, why := t.Allotments.Allotment(rule, total, x, carry, regional)
-	t.allotted(rule, total, x, regional, amount)
-	return amount, why
-}
-
-// Former implements node.Allotments.
-func (t *tappedAllotments) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epochs.Reason) {
-	total = t.world.portion(rule, total)
-	amount, why := t.Allotments.Former(rule, total, x, carry, regional)
-	t.allotted(rule, total, x, regional, amount)
-	return amount, why
-}
-
-// allotted reports an allotment to the auditors.
-func (t *tappedAllotments) allotted(rule, total uint64, x int64, regional bool, amount uint64) {
-	region := -1
-	if regional {
-		region = t.daemon.RegionIndex
-	}
-	t.world.auditors.allotted(&Allotted{
-		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: region, Total: total, Amount: amount,
-	})
-}
-
-// PartOf implements node.Allotments.
-func (t *tappedAllotments) PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64 {
-	return t.Allotments.PartOf(peer, rule, t.world.portion(rule, total), x, carry, regional)
-}
-
-// RegionPart implements node.Allotments.
-func (t *tappedAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
-	return t.Allotments.RegionPart(region, rule, t.world.portion(rule, total), x, carry)
-}
-
-// RegionAllotment implements node.Allotments.
-func (t *tappedAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
-	total = t.world.portion(rule, total)
-	amount, why := t.Allotments.RegionAllotment(rule, total, x, carry)
-	t.world.auditors.allotted(&Allotted{
-		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: t.daemon.RegionIndex,
-		ByRegion: true, Total: total, Amount: amount,
-	})
-	return amount, why
-}
-
-// portion returns the part of a total that the policy of the run gives out.
-func (w *World) portion(rule, total uint64) uint64 {
-	if !w.cfg.Policy.Plain() {
-		return total
-	}
-	for i := w.newest(); i >= 0; i-- {
-		if r := w.sets[i].set.FindShared(rule); r != nil {
-			return w.cfg.Policy.portion(total, r.Limit)
-		}
-	}
-	return total
 }

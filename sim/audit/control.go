@@ -26,6 +26,8 @@ type controlAuditor struct {
 	dropped  map[control.Number]control.Command   // that a daemon with a sound disk knew of
 	latest   *control.Record
 	limits   controlLimits
+	ids      []control.ID        // by Daemon.Index: the latest of each
+	removed  map[control.ID]bool // by an operator
 }
 
 // controlVersion is the latest version of a process.
@@ -41,6 +43,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}), runs: newRuns(finding{a, t}),
 		dropped: make(map[control.Number]control.Command), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set), make(map[rules.ID]uint32)},
+		ids: make([]control.ID, len(t.world.Daemons())), removed: make(map[control.ID]bool),
 	}
 	for _, d := range t.world.Daemons() { // before any of them has another name
 		if slices.Contains(t.world.Config().Founders(), d.Name) {
@@ -63,6 +66,7 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	for i := range ready.Events {
 		a.event(d, &ready.Events[i])
 	}
+	a.ids[d.Index] = d.ControlLog().ID()
 	for i := range ready.Messages {
 		a.runs.sent(d, &ready.Messages[i].Sender)
 		if !a.runs.unseen {
@@ -77,7 +81,15 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	if is.process != d.Process() {
 		*is = controlVersion{process: d.Process()}
 	}
-	if r.Version == is.version || a.runs.unseen {
+	if r.Version == is.version {
+		return
+	}
+	for i := range r.Dead {
+		if r.Dead[i].Stopped {
+			a.removed[r.Dead[i].ID] = true
+		}
+	}
+	if a.runs.unseen {
 		return
 	}
 	a.check(r.Version.Compare(is.version) > 0, "%s goes from version %v to %v", d.Name, is.version, r.Version)
@@ -99,12 +111,13 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	}
 }
 
-// event checks an event that only a fault of a disk explains, or none.
+// event checks an event that only a fault of a disk explains, or none. An id
+// that an operator removed ends in the same way.
 func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 	switch e.Kind {
 	case control.OldDisk:
 		_, shared := d.LostDisk()
-		a.check(forgets(d) || shared, "%s: %v: %s", d.Name, e.Kind, e.Text)
+		a.check(forgets(d) || shared || a.removed[a.ids[d.Index]], "%s: %v: %s", d.Name, e.Kind, e.Text)
 	case control.Diverged, control.Abstains:
 		a.check(a.runs.unseen, "%s: %v: %s", d.Name, e.Kind, e.Text)
 	default:

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -58,6 +59,34 @@ func (d *draw) control(seed uint64) {
 	}
 	d.forgetful()
 	drawCopies(d)
+	drawMisuses(d)
+}
+
+// drawMisuses draws what operators must not do to a machine, and what the
+// control log makes harmless to rights: a process with a wrong clock, a file
+// that is cut, and a machine with a copy of the disk of another one. Voters of
+// strict keys do not know old journals yet.
+func drawMisuses(d *draw) {
+	c := &d.cfg
+	copied := slices.ContainsFunc(c.Faults, func(f sim.Fault) bool { return f.Kind == sim.CopiedControl })
+	if copied || !d.chance(0.4) {
+		return
+	}
+	kinds := []sim.FaultKind{sim.WrongClock}
+	if !d.strict {
+		kinds = append(kinds, sim.TruncatedFile, sim.ClonedDisk)
+	}
+	f := d.fault(kinds[d.IntN(len(kinds))])
+	r := c.Regions[d.IntN(len(c.Regions))]
+	switch {
+	case f.Kind != sim.ClonedDisk:
+	case r.Daemons == 1:
+		return
+	default:
+		of := d.Perm(r.Daemons)
+		f.From, f.To = []string{r.Daemon(of[0])}, []string{r.Daemon(of[1])}
+	}
+	c.Faults = append(c.Faults, f)
 }
 
 // drawCopies draws one control log that becomes older than it was, or that

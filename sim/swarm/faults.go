@@ -15,7 +15,7 @@ func (d *draw) faults() {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {
-		if kind == sim.CopiedControl { // see copies
+		if kind == sim.CopiedControl || kind == sim.WrongClock { // see copies and misuses
 			continue
 		}
 		if kind.Known() || !d.chance(likely) {
@@ -117,7 +117,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.Leave:
 		f.For = d.wild(100*time.Millisecond, 6*time.Second)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
-	case sim.RemoveDaemon, sim.RemoveRegion, sim.FirstStart:
+	case sim.RemoveDaemon, sim.RemoveRegion:
 		f.At, f.For = d.time(0, c.Duration/2), d.time(0, c.Duration/2)
 	case sim.Cut:
 		f.To, f.OneWay = d.somewhere(), d.chance(0.5)
@@ -154,6 +154,8 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 		maybe(d, 0.5, &f.Share, func(_, most rules.PPM) rules.PPM { return rules.PPM(d.between(1, int(most))) }, 1, 100*rules.Percent)
 	case sim.ProtocolErrors:
 		f.Share = share(0.3 * d.Float64())
+	case sim.WrongClock:
+		f.Offset = d.wild(time.Second, time.Minute)
 	case sim.SlowDisk:
 		f.Delay = d.wild(time.Millisecond, 5*time.Second)
 	case sim.BitFlip, sim.TruncatedFile:

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/load"
@@ -19,9 +20,7 @@ type violation struct {
 var violations = []violation{
 	{"old_disk", func(d *draw) { stored(d, sim.OldDisk) }},
 	{"truncated_file", func(d *draw) { stored(d, sim.TruncatedFile) }},
-	{"first_start", func(d *draw) { stored(d, sim.FirstStart) }},
 	{"cloned_disk", clonedDisk},
-	{"wrong_clock, amnesia", lostAhead},
 	{"layout_change, layout_change", layouts},
 	{"mixed_limits", mixedLimits},
 }
@@ -42,13 +41,13 @@ func (d *draw) known() {
 
 // stored draws faults of a kind that changes disks.
 func stored(d *draw, kind sim.FaultKind) {
-	d.small(d.between(2, 4), consistency(d))
+	limit := "consistency: strict" // the control log detects what a cut record of rights lost
+	if kind == sim.OldDisk {
+		limit = consistency(d)
+	}
+	d.small(d.between(2, 4), limit)
 	for range d.between(2, 6) {
-		f := d.fault(kind)
-		if kind == sim.FirstStart { // while windows last that it has used
-			f.For = d.wild(time.Millisecond, 5*time.Second)
-		}
-		d.cfg.Faults = append(d.cfg.Faults, f)
+		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
 	}
 }
 
@@ -57,12 +56,15 @@ func consistency(d *draw) string {
 	return []string{"consistency: strict", "consistency: partition"}[d.IntN(2)]
 }
 
-// small makes a run without other faults: two regions, a and b, whose clients
-// ask for twice as much of a few keys as a limit admits.
+// small makes a run with a control log and without other faults: two regions,
+// a and b, whose clients ask for twice as much of a few keys as a limit admits.
 func (d *draw) small(daemons int, limit string) {
 	c := sim.Default()
 	c.Name, c.Title, c.Seed, c.Liveness = d.cfg.Name, d.cfg.Title, d.cfg.Seed, time.Minute
 	c.Regions = []sim.Region{{Name: "a", Daemons: daemons}, {Name: "b", Daemons: d.between(2, 3)}}
+	c.Control = &control.Config{
+		Heartbeat: 100 * time.Millisecond, Stable: 100 * time.Millisecond, ReplaceAfter: 2 * time.Second, RemoveAfter: 2 * time.Second,
+	}
 	d.cfg = c
 	keys := d.between(1, 6)
 	d.cfg.Rules, d.cfg.Limits = d.only(limit)
@@ -80,7 +82,7 @@ func (d *draw) only(limit string) (*rules.Set, string) {
 // clonedDisk draws a machine that is started as another one, while a network
 // partition keeps both apart, each with some of the other daemons.
 func clonedDisk(d *draw) {
-	d.small(4, consistency(d))
+	d.small(4, "consistency: strict")
 	c, own := &d.cfg, d.Perm(3)
 	name := func(i int) string { return c.Regions[0].Daemon(own[i]) }
 	clone := c.Regions[0].Daemon(3)
@@ -89,22 +91,6 @@ func clonedDisk(d *draw) {
 	cut := sim.Fault{Kind: sim.Cut, At: f.At + time.Second, For: f.For - d.time(time.Second, 10*time.Second)}
 	cut.From, cut.To = []string{name(0), name(1)}, []string{clone, name(2), "b"}
 	c.Faults, c.Duration = []sim.Fault{f, cut}, f.At+f.For+20*time.Second
-}
-
-// ahead draws a daemon that runs with a wrong clock for a while.
-func ahead(d *draw, offset time.Duration) sim.Fault {
-	return sim.Fault{
-		Kind: sim.WrongClock, At: d.time(time.Second, 6*time.Second), For: d.time(10*time.Second, 20*time.Second), Offset: offset,
-		From: []string{d.cfg.Regions[0].Daemon(d.IntN(d.cfg.Regions[0].Daemons))},
-	}
-}
-
-// lostAhead draws a daemon that loses its disk when its clock is set right.
-func lostAhead(d *draw) {
-	d.small(d.between(2, 4), "consistency: partition")
-	f := ahead(d, d.time(10*time.Second, time.Minute))
-	lost := sim.Fault{Kind: sim.Amnesia, At: f.At + f.For - 100*time.Millisecond, For: time.Second, From: f.From}
-	d.cfg.Faults, d.cfg.Duration = []sim.Fault{f, lost}, f.At+f.For+f.Offset+20*time.Second
 }
 
 // layouts draws two changes of a layout by daemons that a network partition
