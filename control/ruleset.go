@@ -110,15 +110,6 @@ func (s *RuleSet) Files() ([]RuleFile, error) {
 	return files, nil
 }
 
-// domainsOf returns the domains of a file of limits.
-func (a *LimitsAgent) domainsOf(f RuleFile, sizes []RegionSize) ([]string, error) {
-	set, err := a.node.cfg.Language.Parse([]RuleFile{f}, sizes)
-	if err != nil {
-		return nil, err
-	}
-	return set.Domains(), nil
-}
-
 // complete sets all rules of a change, and the domains that it supplies, and
 // returns the rules: what a change does not replace stays.
 func (a *LimitsAgent) complete(c *RulesChange) (*rules.Set, error) {
