@@ -15,6 +15,9 @@ import (
 // MaxDeadIDs bounds the dead ids of a record.
 const MaxDeadIDs = 512
 
+// MaxEnded bounds the ended regions of a record.
+const MaxEnded = 4 * MaxRegions
+
 // DeadID is an id that ended: its disk was lost, or copied, or is older than it
 // was. Nobody counts its messages. From and Until are Unix milliseconds.
 type DeadID struct {
@@ -46,7 +49,7 @@ func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
 	}
 	d.Name = cmp.Or(d.Name, k.name)
 	d.From = max(d.From, x.endOf(k))
-	d.Until = d.From + n.cfg.Longest.Milliseconds() + 2*n.cfg.MaxOffset.Milliseconds()
+	d.Until = n.outlasted(d.From)
 	return &d, nil
 }
 
@@ -246,4 +249,70 @@ func (r *runs) giveUp(why string) {
 	self := n.self
 	n.queue(stored{Self: &self}) // which ends the voter
 	n.confirmation.begin()
+}
+
+// EndedRegion is the end of a region that the record does not have any more: a
+// later generation may not use what it used of limits of the region alone.
+type EndedRegion struct {
+	Name string `json:"name"`
+	// End is the first window that no daemon of it uses, in Unix milliseconds, 0
+	// for a region that was removed while daemons of it ran: nobody knows when
+	// the last of them learns it.
+	End int64 `json:"end,omitempty"`
+	// Until is when the record drops it: no window that it used is left. With an
+	// End of 0 it stays.
+	Until int64 `json:"until,omitempty"`
+}
+
+// endRegion notes the end of a region.
+func (r *Record) endRegion(c *RegionChange) error {
+	if len(r.Ended) >= MaxEnded {
+		return fmt.Errorf("%d regions were removed a short time ago, or without the statement that their daemons are stopped: "+
+			"want at most %d: add %q again, and remove it with --stopped", len(r.Ended), MaxEnded, r.Ended[0].Name)
+	}
+	r.Ended = append(slices.Clone(r.Ended), EndedRegion{Name: c.Name, End: c.End, Until: c.Until})
+	slices.SortFunc(r.Ended, func(a, b EndedRegion) int { return cmp.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// restart returns from when a region that is added may use limits of its own,
+// and forgets the end of its former generation.
+func (r *Record) restart(c *RegionChange) (from int64, err error) {
+	i := slices.IndexFunc(r.Ended, func(e EndedRegion) bool { return e.Name == c.Name })
+	if i < 0 {
+		return 0, nil
+	}
+	if r.Ended[i].End == 0 && !c.Stopped {
+		return 0, fmt.Errorf("region %q was removed while daemons of it ran: state with --stopped that all of these are stopped, or know that it was removed", c.Name)
+	}
+	from = max(r.Ended[i].End, c.End)
+	r.Ended = slices.Delete(slices.Clone(r.Ended), i, i+1)
+	return from, nil
+}
+
+// dropEnded drops the ends of regions whose windows are over at a time.
+func (r *Record) dropEnded(at int64) {
+	over := func(e EndedRegion) bool { return e.End > 0 && e.Until <= at }
+	if slices.ContainsFunc(r.Ended, over) {
+		r.Ended = slices.DeleteFunc(slices.Clone(r.Ended), over)
+	}
+}
+
+// validateEnded returns an error if the ends of regions break an invariant.
+func (r *Record) validateEnded() error {
+	if len(r.Ended) > MaxEnded {
+		return fmt.Errorf("%d ended regions: want at most %d", len(r.Ended), MaxEnded)
+	}
+	for i, e := range r.Ended {
+		if i > 0 && r.Ended[i-1].Name >= e.Name || r.Region(e.Name) != nil || e.Until < e.End {
+			return fmt.Errorf("end of region %q at place %d: want regions that are not there, in order, each once", e.Name, i)
+		}
+	}
+	return nil
+}
+
+// outlasted returns when no window is left that was used before a time, in Unix
+// milliseconds.
+func (n *Node) outlasted(end int64) int64 {
+	return end + n.cfg.Longest.Milliseconds() + 2*n.cfg.MaxOffset.Milliseconds()
 }

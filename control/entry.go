@@ -156,6 +156,7 @@ func (r *Record) change(e *Entry) error {
 		return err
 	}
 	r.dropDead(e.Command.At)
+	r.dropEnded(e.Command.At)
 	if e.Dead != nil {
 		if err := r.end(e.Dead); err != nil {
 			return err

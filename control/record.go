@@ -76,6 +76,8 @@ type Record struct {
 	// Dropped are the latest commands that a recovery dropped, as far as a
 	// daemon was left that knew of them.
 	Dropped []Command `json:"dropped,omitempty"`
+	// Ended are the latest ends of regions that are not there, ordered by name.
+	Ended []EndedRegion `json:"ended,omitempty"`
 	// Dead are the ids that ended, ordered.
 	Dead []DeadID `json:"dead,omitempty"`
 
@@ -124,6 +126,10 @@ type Region struct {
 	// 0 for none. A region without founders holds nothing.
 	Founders []ID  `json:"founders,omitempty"`
 	Horizon  int64 `json:"horizon,omitempty"`
+	// From is the first window in which they may use limits of the region
+	// alone, in Unix milliseconds: a former generation may have used those
+	// before. 0 for the first generation.
+	From int64 `json:"from,omitempty"`
 }
 
 // Voter is one voter of the control log, or a learner that will become one.
@@ -393,6 +399,9 @@ func (r *Record) validate() error {
 		return fmt.Errorf("%d outcomes: want at most %d", len(r.Outcomes), maxOutcomes)
 	}
 	if err := r.validateDead(); err != nil {
+		return err
+	}
+	if err := r.validateEnded(); err != nil {
 		return err
 	}
 	if err := r.validateEpochs(); err != nil {

@@ -34,17 +34,21 @@ type RegionChange struct {
 	Weight uint32 `json:"weight,omitempty"`
 	// Stopped is the operator's statement that no daemon of the region runs, of
 	// RemoveRegion. Without it, the region must drain, and the others get its
-	// rights only if its daemons acknowledge the epoch.
+	// rights only if its daemons acknowledge the epoch. Of AddRegion, it is the
+	// statement that no daemon decides any more as part of a generation that was
+	// removed without it.
 	Stopped bool `json:"stopped,omitempty"`
 	// Force allows a change although a region cannot be reached that must
 	// acknowledge it: nobody holds what it gives up until it is back.
 	Force bool `json:"force,omitempty"`
 
 	// The daemon that submits the command, and the leader, set the rest. Stated
-	// is when an operator stated a region to be stopped, and End from when it
-	// then holds nothing, in Unix milliseconds.
+	// is when an operator stated a region to be stopped, End from when it then
+	// holds nothing, and Until when no window is left that it used before, in
+	// Unix milliseconds.
 	Stated int64 `json:"stated,omitempty"`
 	End    int64 `json:"end,omitempty"`
+	Until  int64 `json:"until,omitempty"`
 	// Epoch is the header of the epoch that follows.
 	Epoch EpochHeader `json:"epoch,omitzero"`
 	// Founders and Horizon are those of the generation that AddRegion begins.
@@ -134,19 +138,22 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 	if c.Op == AddRegion {
 		c.Founders, c.Horizon = x.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
 	}
-	if c.Op != RemoveRegion {
+	if c.Stopped {
+		if err := x.fresh(c.Stated); err != nil {
+			return nil, err
+		}
+		c.End = max(c.End, x.endOf(x.knownIn(c.Name)...))
+		c.Until = n.outlasted(c.End)
+	}
+	switch {
+	case c.Op != RemoveRegion:
 		return &c, x.reachesAll(&c)
-	}
-	if g == nil || !c.Stopped {
+	case g == nil || !c.Stopped:
 		return &c, nil
-	}
-	if err := x.fresh(c.Stated); err != nil {
-		return nil, err
 	}
 	if by := x.heardBy(c.Name); by != "" {
 		return nil, fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", c.Name, by, n.cfg.RemoveAfter)
 	}
-	c.End = max(c.End, x.endOf(x.knownIn(c.Name)...))
 	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: c.End})
 	slices.SortFunc(c.Epoch.Retired, compareRetirements)
 	c.Epoch.Retired = slices.CompactFunc(c.Epoch.Retired, func(a, b epoch.Retirement) bool { return a.ID == b.ID })
@@ -222,7 +229,7 @@ func (x *Rights) endOf(all ...known) int64 {
 // this daemon knows.
 func (x *Rights) estimateEnd(c *Change) {
 	switch {
-	case c.Region != nil && c.Region.Op == RemoveRegion && c.Region.Stopped:
+	case c.Region != nil && c.Region.Stopped:
 		next := *c.Region
 		next.Stated, next.End = x.node.wall, x.endOf(x.knownIn(next.Name)...)
 		c.Region = &next
@@ -279,7 +286,11 @@ func (r *Record) changeRegion(c *RegionChange) error {
 		if len(c.Founders) == 0 {
 			return fmt.Errorf("no daemon of region %q with a disk is heard: start one first", c.Name)
 		}
-		g := Region{Name: c.Name, Generation: r.Version, Founders: c.Founders, Horizon: c.Horizon}
+		from, err := r.restart(c)
+		if err != nil {
+			return err
+		}
+		g := Region{Name: c.Name, Generation: r.Version, Founders: c.Founders, Horizon: c.Horizon, From: from}
 		r.Regions, id = append(r.Regions, g), g.ID()
 		slices.SortFunc(r.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
 	case WeighRegion:
@@ -300,6 +311,11 @@ func (r *Record) changeRegion(c *RegionChange) error {
 	}
 	if c.Op == RemoveRegion && !c.Stopped && !g.Draining {
 		return fmt.Errorf("region %q takes calls: drain it first, or state that all its daemons are stopped", c.Name)
+	}
+	if c.Op == RemoveRegion {
+		if err := r.endRegion(c); err != nil {
+			return err
+		}
 	}
 	return r.changeEpoch(&next, id, &newest)
 }

@@ -105,7 +105,7 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	}
 	c := f.config
 	c.Self, c.Generation, c.Cluster = v.self.Member(), g.ID(), uint64(v.record.Cluster.ID)
-	c.Horizon = g.Horizon
+	c.Horizon, c.From = g.Horizon, g.From
 	for _, id := range g.Founders {
 		c.Founders = append(c.Founders, id.Member())
 	}

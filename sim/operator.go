@@ -259,8 +259,12 @@ func addRegion(w *World, region int) bool {
 	case d.control.Record().Region(name) != nil:
 		return true
 	}
+	ended := func(o *Daemon) bool {
+		return !o.Up || o.control == nil || o.control.Record() == nil || o.control.Record().Region(name) == nil
+	}
 	_, _ = d.control.Submit(control.Request{Author: "operator", Change: control.Change{Region: &control.RegionChange{
 		Op: control.AddRegion, Name: name, Weight: uint32(control.Whole / len(w.regions)), Force: true,
+		Stopped: !slices.ContainsFunc(w.local[region], func(o *Daemon) bool { return !ended(o) }),
 	}}})
 	d.turnControl(w)
 	return false

@@ -219,7 +219,8 @@ func endAgent(d *Daemon) {
 // whose record is lost, gets a new id.
 func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of holder) bool {
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
-	cfg.Self, cfg.Generation, cfg.Cluster, cfg.Horizon = of.self.Member(), g.ID(), uint64(r.Cluster.ID), g.Horizon
+	cfg.Self, cfg.Generation, cfg.Cluster = of.self.Member(), g.ID(), uint64(r.Cluster.ID)
+	cfg.Horizon, cfg.From = g.Horizon, g.From
 	cfg.Founders, cfg.Genesis = nil, nil
 	for _, id := range g.Founders {
 		cfg.Founders = append(cfg.Founders, id.Member())

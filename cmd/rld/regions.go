@@ -64,15 +64,18 @@ func regionsText(s *api.ClusterState) string {
 
 func newRegionAdd(p process) *cobra.Command {
 	c := &regionChange{name: api.AddRegion}
-	return c.weighing(p, &cobra.Command{
+	cmd := c.weighing(p, &cobra.Command{
 		Use:   "add NAME",
 		Short: "Add a region to the cluster",
 		Long: "Add a region: its daemons that are heard begin with its rights, so start them first. The\n" +
 			"weights of the other regions shrink in proportion. Its rights count when all regions have\n" +
 			"acknowledged what they give up. A region that was removed begins anew: nothing of before\n" +
-			"counts.",
+			"counts, and limits with scope: region begin with the first window after its removal. One that\n" +
+			"was removed without --stopped needs it here: nobody knows when its last daemon learned that.",
 		Example: "  rld region add ap-south --weight 20%",
 	})
+	cmd.Flags().BoolVar(&c.request.Stopped, "stopped", false, "state that all daemons of the removed region are stopped, or know that it was removed")
+	return cmd
 }
 
 func newRegionWeight(p process) *cobra.Command {
@@ -222,7 +225,7 @@ func (c *regionChange) answerText(a *api.ChangeAnswer) string {
 	switch {
 	case a.DryRun && c.name == api.RemoveRegion && !c.request.Stopped:
 		return fmt.Sprintf("It is possible: %s. Nothing was done. To do it, add --yes %s.\n", printable(a.Text), printable(c.request.Name))
-	case a.DryRun && c.request.Stopped:
+	case a.DryRun && c.request.Stopped && c.name != api.AddRegion:
 		return fmt.Sprintf("It is possible: %s. Nothing was done.\nIf anything of %s still runs, limits are exceeded. If nothing does, add --yes %s.\n",
 			printable(a.Text), printable(c.request.Name), printable(c.request.Name))
 	case a.DryRun:

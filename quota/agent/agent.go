@@ -161,8 +161,13 @@ func (a *Agent) start(s Start) error {
 	if a.region, err = epoch.NewRegional(a.cfg.Generation, regions); err != nil {
 		return err
 	}
-	a.local, err = epoch.New(a.cfg.Self, daemons)
-	return err
+	if a.local, err = epoch.New(a.cfg.Self, daemons); err != nil {
+		return err
+	}
+	if s.Found && a.cfg.From > 0 {
+		a.local.Fence(a.cfg.From)
+	}
+	return nil
 }
 
 // restore restores the tables from a record.

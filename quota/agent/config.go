@@ -50,6 +50,10 @@ type Config struct {
 	// Horizon is the horizon of the genesis of the region's daemons, in
 	// milliseconds: 0 to a day, 0 is none.
 	Horizon int64
+	// From is the first window in which the region's generation may use limits
+	// of the region alone, in Unix milliseconds: those of a former generation
+	// may have used the windows before. 0 is without bound.
+	From int64
 	// DaemonHorizon is how long after its last message the share of a dead
 	// daemon is reclaimed in a region of three or more daemons. A daemon that
 	// reaches too few of them holds nothing after this time. 0 or less disables

@@ -128,6 +128,17 @@ func empty(owner uint64) *Table {
 	}
 }
 
+// Fence makes the owner of a new table hold 0 in windows whose history begins
+// before from (Unix milliseconds): others may have used them, that no epoch of
+// this table names. Stored records keep it.
+func (t *Table) Fence(from int64) {
+	if from <= t.fence {
+		return
+	}
+	t.fence, t.unknown = from-1, from-1
+	t.durable.Window = max(t.durable.Window, t.fence)
+}
+
 // Owner returns the participant the table belongs to.
 func (t *Table) Owner() uint64 { return t.owner }
 
