@@ -94,10 +94,12 @@ type Decided struct {
 // Allotted is an answer of a rights agent: the rights a process starts a
 // window with.
 type Allotted struct {
-	Daemon  *Daemon
-	Process int // number of the process, unique in a run
-	Rule    uint64
-	Window  int64 // start, Unix ms
+	Daemon *Daemon
+	// Holder is who holds the rights: the Chain of a process, or a generation
+	// of a region, see ByRegion.
+	Holder uint64
+	Rule   uint64
+	Window int64 // start, Unix ms
 	// Region is the region that the limit is of alone, -1 for the world.
 	Region int
 	// ByRegion is true for an answer about a region's whole allotment, which

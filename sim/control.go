@@ -127,7 +127,7 @@ func (d *Daemon) serveControl(w *World) {
 	if len(r.Store) > 0 {
 		d.storeControl(w, r.Store)
 	} else {
-		d.compactControl(w)
+		compactControl(d, w)
 	}
 	followRecord(d, w)
 	w.sleep(d)

@@ -78,6 +78,9 @@ type Daemon struct {
 
 	sealer replica.TokenSealer
 
+	left  *replica.Leftover // of the process before
+	chain uint64            // see Chain
+
 	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding
 	follows follower            // of the control log
 
@@ -165,6 +168,18 @@ func (d *Daemon) Settings() *node.Config { return &d.settings }
 // of the other then.
 func (d *Daemon) refuses(o *Daemon) bool { return d.settings.Shards != o.settings.Shards }
 
+// Chain returns the number of the chain of its process: that of the first one
+// of those that went on with the accounts of the one before.
+func (d *Daemon) Chain() uint64 { return d.chain }
+
+// generationOf returns the present generation of the region of a daemon.
+func generationOf(d *Daemon) uint64 {
+	if d.control == nil {
+		return uint64(d.RegionIndex)
+	}
+	return control.RegionID(d.Region, d.follows.of.generation)
+}
+
 // Process returns the number of the process that it runs, unique in a run.
 func (d *Daemon) Process() int { return int(d.member) }
 
@@ -202,6 +217,9 @@ func (w *World) start(d *Daemon) error {
 		n, err := node.New(cfg, rng)
 		if err != nil {
 			return fmt.Errorf("sim: %s: %w", d.Name, err)
+		}
+		if d.left != nil {
+			n.TakeUp(&d.left.Accounts, d.left.Until)
 		}
 		d.Nodes = append(d.Nodes, n)
 		d.incarnations = append(d.incarnations, n.Incarnation())

@@ -323,7 +323,9 @@ func (a *faults) clone(w *World, f *Fault, _ int) {
 		}
 		of := w.local[d.RegionIndex][i]
 		of.copied = true
-		a.startAs(w, f, d, identity{of.Name, of.disk.Clone(), of.damaged})
+		copied := of.disk.Clone()
+		copied.Remove(replica.AccountsFile) // before the log knows, two processes would take them up
+		a.startAs(w, f, d, identity{of.Name, copied, of.damaged})
 	}
 }
 
@@ -365,7 +367,7 @@ func (d *Daemon) cannotStart(w *World, file string, err error) error {
 
 // compactControl rewrites the log of a process that has nothing to store, if
 // most of it is out of date.
-func (d *Daemon) compactControl(w *World) {
+func compactControl(d *Daemon, w *World) {
 	if d.writing[controlFile] != nil || !d.controlLog.ShouldCompact() {
 		return
 	}

@@ -44,6 +44,8 @@ type steps struct {
 	// entries to the log of an acceptor.
 	writeRecord func(d *Daemon, s *agent.Stored)
 	writeLog    func(d *Daemon, entries []quorum.Entry)
+	// handOn changes the accounts that a process leaves to the next one.
+	handOn func(l *replica.Leftover)
 	// transition notes that the breaker of an owner changed its state.
 	transition func(d *Daemon, c replica.PathChange)
 }
@@ -58,6 +60,7 @@ func (w *World) plainSteps() steps {
 		strict:      func(d *Daemon, m *sticky.Message) []sticky.Message { return d.stepStrict(w, m) },
 		writeRecord: func(d *Daemon, s *agent.Stored) { d.writeRecord(w, s) },
 		writeLog:    func(d *Daemon, entries []quorum.Entry) { d.writeLog(w, entries) },
+		handOn:      func(*replica.Leftover) {},
 		transition: func(d *Daemon, c replica.PathChange) {
 			w.breakers[c.To]++
 			if d.sawKind(w, ofBreakers, c.To); w.traced(d) {

@@ -98,6 +98,14 @@ func TestRightsMutations(t *testing.T) {
 			caught: "rights",
 		},
 		{
+			name: "a process does not know what the one before used", limit: "unit: hour, requests_per_unit: 2000, consistency: partition",
+			world: func(cfg *Config, m *mutation) {
+				cfg.Faults = []Fault{{Kind: Leave, At: 5 * time.Second, For: 5 * time.Second, From: []string{"eu-0"}}}
+			},
+			bug:    func(_ *Config, m *mutation) { m.noUse = true },
+			caught: "rights",
+		},
+		{
 			name: "a joiner holds a share before an epoch names it", limit: fixed,
 			world: func(cfg *Config, m *mutation) {
 				cfg.Faults = []Fault{{

@@ -18,6 +18,7 @@ import (
 type mutation struct {
 	reuseIncarnation bool // a restarted daemon counts under its former incarnation
 	forgetful        bool // a daemon that lost its disk states that it never ran
+	noUse            bool // accounts that a process hands on lack what it used
 	oneRecord        bool // only the first record is ever stored
 	generous         bool // transfers are greater than the donor was charged
 	hasty            bool // weights follow the demand of the last periods
@@ -93,6 +94,9 @@ func (m *mutation) rig(w *World) {
 			}
 			d.serveAgent(w, d.agent.Stored(d.Instant(w.now).Mono, nil))
 		}
+	}
+	if m.noUse {
+		w.steps.handOn = func(l *replica.Leftover) { l.Accounts.Keys = nil }
 	}
 	w.auditors = watching(append(w.auditors.all, m.watch()))
 }

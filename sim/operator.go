@@ -94,6 +94,7 @@ func (w *World) depart(process int32) {
 	if acknowledged {
 		w.auditors.left(d, l.departed)
 	}
+	handOn(d, w)
 	w.crash(d)
 	if d.downs == 0 {
 		w.events.push(w.now, evStart, int32(d.Index))

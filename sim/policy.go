@@ -163,9 +163,8 @@ func (r *recordAllotments) RegionAllotment(rule, total uint64, x, carry int64) (
 // that the policy gives out, and reports the answers to the auditors.
 type tappedAllotments struct {
 	node.Allotments
-	world   *World
-	daemon  *Daemon
-	process int // in World.members
+	world  *World
+	daemon *Daemon
 }
 
 // Allotment implements node.Allotments.
@@ -191,7 +190,7 @@ func (t *tappedAllotments) allotted(rule, total uint64, x int64, regional bool, 
 		region = t.daemon.RegionIndex
 	}
 	t.world.auditors.allotted(&Allotted{
-		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: region, Total: total, Amount: amount,
+		Daemon: t.daemon, Holder: t.daemon.Chain(), Rule: rule, Window: x, Region: region, Total: total, Amount: amount,
 	})
 }
 
@@ -210,7 +209,7 @@ func (t *tappedAllotments) RegionAllotment(rule, total uint64, x, carry int64) (
 	total = t.world.portion(rule, total)
 	amount, why := t.Allotments.RegionAllotment(rule, total, x, carry)
 	t.world.auditors.allotted(&Allotted{
-		Daemon: t.daemon, Process: t.process, Rule: rule, Window: x, Region: t.daemon.RegionIndex,
+		Daemon: t.daemon, Holder: generationOf(t.daemon), Rule: rule, Window: x, Region: t.daemon.RegionIndex,
 		ByRegion: true, Total: total, Amount: amount,
 	})
 	return amount, why

@@ -281,8 +281,23 @@ func reclaims(w *World) bool {
 				lost++
 			}
 		}
-		return lost > 0 && (lost > len(local)/3 || w.cfg.Rights.DaemonHorizon <= 0)
+		return lost > 0 && (lost > holders(local)/3 || w.cfg.Rights.DaemonHorizon <= 0)
 	})
+}
+
+// holders returns how many of the daemons of a region share out its rights: a
+// generation begins with those that were heard then.
+func holders(local []*Daemon) int {
+	n := len(local)
+	for _, d := range local {
+		if d.control == nil || d.agent == nil {
+			continue
+		}
+		if all := d.agent.Agent.Status().Daemons; len(all) > 0 {
+			n = min(n, len(all[0].Members))
+		}
+	}
+	return n
 }
 
 // unsettled returns an epoch that some daemon has not settled, "" for none or

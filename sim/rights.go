@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/node"
@@ -84,15 +85,17 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	w.opened(d, found.File, nil)
+	takeAccounts(d, w)
 	if w.cfg.Control != nil {
 		d.follows = follower{was: d.follows.was, ended: d.follows.ended}
-		return &tappedAllotments{w.steps.allotments(d, &recordAllotments{d: d}), w, d, len(w.membership.all)}, nil
+		return &tappedAllotments{w.steps.allotments(d, &recordAllotments{d: d}), w, d}, nil
 	}
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
 	start := agent.Start{Record: record}
 	switch {
 	case record != nil:
 		cfg.Self = record.Local.Owner
+		start.Accounts = resumes(d, record)
 	case d.storage.First:
 		start.Found = slices.Contains(cfg.Founders, cfg.Self)
 	default: // another participant
@@ -105,7 +108,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 	}
 	a.Confirm()
 	d.agent = &replica.RightsLoop{Agent: a}
-	return &tappedAllotments{w.steps.allotments(d, a), w, d, len(w.membership.all)}, nil
+	return &tappedAllotments{w.steps.allotments(d, a), w, d}, nil
 }
 
 // agentRules sets the rules in force at a rights agent.
@@ -246,6 +249,8 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 			return false
 		}
 		start.Found = slices.Contains(g.Founders, of.self)
+	} else {
+		start.Accounts = resumes(d, record)
 	}
 	a, err := agent.New(cfg, start)
 	if err != nil {
@@ -261,6 +266,54 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 	d.agentRules(w)
 	a.Peers(d.Instant(w.now).Mono, d.incarnations[0], f.live)
 	return true
+}
+
+// takeAccounts takes the accounts that the process before left. It begins a
+// chain of its own.
+func takeAccounts(d *Daemon, w *World) {
+	left, err := d.storage.TakeAccounts()
+	if err != nil {
+		w.storage.check(d.damaged || d.disk.Faults != (simdisk.Faults{}), "at %v: %s: %v", w.now, d.Name, err)
+	}
+	d.left, d.chain = left, uint64(len(w.membership.all))
+}
+
+// resumes reports whether the agent that begins with a record goes on with the
+// accounts of the process that stored it. Both are in one chain then.
+func resumes(d *Daemon, record *agent.Stored) bool {
+	left := d.left
+	if left == nil || !left.Of(record) {
+		return false
+	}
+	left.Self, d.chain = 0, left.Hash // once
+	return true
+}
+
+// handOn stores the accounts of a process that ends for the next one, unless
+// the machine crashes meanwhile. The hash of the keys, which is the same
+// everywhere, gives way to the chain.
+func handOn(d *Daemon, w *World) {
+	if d.agent == nil || !d.agent.Agent.Stopped() {
+		return
+	}
+	record, _, err := d.storage.OpenRights()
+	if err != nil || record == nil || !record.Stopped() {
+		return
+	}
+	left := &replica.Leftover{Self: record.Local.Owner, Generation: record.Region.Owner, Until: record.Until(), Hash: d.chain}
+	for _, n := range d.Nodes {
+		if !n.HandOn(d.Instant(w.now), &left.Accounts) {
+			return
+		}
+	}
+	w.steps.handOn(left)
+	if w.faults.rng.IntN(4) == 0 {
+		d.mount.EndAfter(w.faults.rng.IntN(maxTorn))
+	}
+	err = d.storage.StoreAccounts(left)
+	if w.traced(d) {
+		w.lines.add(d, "accounts", "chain=%d keys=%d error=%v", d.chain, len(left.Accounts.Keys), err)
+	}
 }
 
 // holdsRights states that the daemon holds rights, and reports whether that is

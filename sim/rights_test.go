@@ -76,7 +76,7 @@ type ruleWindow struct {
 }
 
 type allotmentSum struct {
-	amounts map[int]uint64 // by process
+	amounts map[uint64]uint64 // by process
 	total   uint64
 }
 
@@ -93,10 +93,10 @@ func (a allotmentSums) beside(w *World) []*Auditor {
 	return append(TestAuditors()(w), &Auditor{Allotted: func(o *Allotted) {
 		k := ruleWindow{o.Rule, o.Window}
 		if a[k] == nil {
-			a[k] = &allotmentSum{amounts: make(map[int]uint64)}
+			a[k] = &allotmentSum{amounts: make(map[uint64]uint64)}
 		}
 		a[k].total = max(a[k].total, o.Total)
-		a[k].amounts[o.Process] = max(a[k].amounts[o.Process], o.Amount)
+		a[k].amounts[o.Holder] = max(a[k].amounts[o.Holder], o.Amount)
 	}})
 }
 
@@ -201,5 +201,28 @@ func TestRightsAreValidated(t *testing.T) {
 		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
 		}
+	}
+}
+
+// After a clean stop of all daemons the next processes use what is left of a
+// window, and after a crash nobody may use it.
+func TestAccountsGoOn(t *testing.T) {
+	admitted := func(kind FaultKind) uint64 {
+		cfg := hard(t, "unit: hour, requests_per_unit: 2000, consistency: partition")
+		cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 1, 150
+		cfg.Faults = []Fault{{Kind: kind, At: 5 * time.Second, For: 3 * time.Second}}
+		r, err := Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Code() != ExitFine {
+			t.Errorf("%+v", violated(r))
+		}
+		return r.Admitted
+	}
+	clean, crash := admitted(Leave), admitted(Crash)
+	t.Logf("%d and %d admitted of 2,000", clean, crash)
+	if clean < 1_900 || clean > 2_000 || crash > 1_000 {
+		t.Errorf("%d admitted of 2,000 with a clean stop, %d with a crash", clean, crash)
 	}
 }

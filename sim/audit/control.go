@@ -26,8 +26,9 @@ type controlAuditor struct {
 	dropped  map[control.Number]control.Command   // that a daemon with a sound disk knew of
 	latest   *control.Record
 	limits   controlLimits
-	ids      []control.ID        // by Daemon.Index: the latest of each
-	removed  map[control.ID]bool // by an operator
+	regions  map[uint64]control.Region // by ID: as their first record had them
+	ids      []control.ID              // by Daemon.Index: the latest of each
+	removed  map[control.ID]bool       // by an operator
 }
 
 // controlVersion is the latest version of a process.
@@ -43,7 +44,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}), runs: newRuns(finding{a, t}),
 		dropped: make(map[control.Number]control.Command), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set), make(map[rules.ID]uint32)},
-		ids: make([]control.ID, len(t.world.Daemons())), removed: make(map[control.ID]bool),
+		regions: make(map[uint64]control.Region), ids: make([]control.ID, len(t.world.Daemons())), removed: make(map[control.ID]bool),
 	}
 	for _, d := range t.world.Daemons() { // before any of them has another name
 		if slices.Contains(t.world.Config().Founders(), d.Name) {
@@ -94,6 +95,7 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	}
 	a.check(r.Version.Compare(is.version) > 0, "%s goes from version %v to %v", d.Name, is.version, r.Version)
 	a.drops(d, is.record, r)
+	a.generations(d, is.record, r)
 	is.version, is.record = r.Version, r
 	a.limits.changed(d, r)
 	if a.cluster == 0 {
@@ -122,6 +124,36 @@ func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 		a.check(a.runs.unseen, "%s: %v: %s", d.Name, e.Kind, e.Text)
 	default:
 	}
+}
+
+// generations checks that a generation of a region begins once, keeps its
+// founders, and does not come back, and that the newest epoch shares out the
+// rights among the present ones. was is the record before, nil for none.
+func (a *controlAuditor) generations(d *sim.Daemon, was, is *control.Record) {
+	present := make(map[uint64]bool, len(is.Regions))
+	for i := range is.Regions {
+		g := &is.Regions[i]
+		id := g.ID()
+		present[id] = true
+		first, known := a.regions[id]
+		if !known {
+			a.regions[id], first = *g, *g
+		}
+		a.check(g.Horizon == first.Horizon && slices.Equal(g.Founders, first.Founders),
+			"%s has generation %v of region %s with other founders than before", d.Name, g.Generation, g.Name)
+		if was == nil || was.Version.Recovery != is.Version.Recovery {
+			continue
+		}
+		o := was.Region(g.Name)
+		a.check(o != nil && o.Generation == g.Generation || g.Generation.Compare(was.Version) > 0,
+			"%s has generation %v of region %s again: it was not in version %v", d.Name, g.Generation, g.Name, was.Version)
+	}
+	e, err := is.Newest()
+	for _, m := range e.Members {
+		a.check(present[m.ID], "the newest epoch of version %v has the member %016x, and no region has this generation", is.Version, m.ID)
+	}
+	a.check(err == nil && len(e.Members) == len(present), "version %v has %d regions, and its newest epoch %d members: %v",
+		is.Version, len(present), len(e.Members), err)
 }
 
 // drops notes the commands that a daemon drops when it follows a recovery. A

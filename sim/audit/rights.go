@@ -2,6 +2,7 @@ package audit
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -12,15 +13,19 @@ import (
 	"github.com/georld/rld/sim"
 )
 
-// rightsAuditor checks that rights are conserved. The allotments of all
-// processes that ever ran, dead ones included, sum to at most the total of a
-// window. No process uses more than its allotment, with the transfers that it
-// received and without those that it gave. Transfers are read from messages.
+// rightsAuditor checks that rights are conserved. The allotments of all chains
+// of processes that ever ran, dead ones included, sum to at most the total of a
+// window, and so do those of all generations of regions. No chain uses more
+// than its allotment, with the transfers that its processes received and
+// without those that they gave. Transfers are read from messages.
 type rightsAuditor struct {
 	finding
 	rows  map[allotmentKey]*allotments
 	swept int // rows when they were last swept
 	moved map[accountKey]*moved
+	// chains are the processes of each chain that has more than one.
+	chains map[uint64][]*process
+	first  map[uint64]*process // the process of each chain that asked first
 }
 
 // allotmentKey names the rights of a window. total separates answers about
@@ -34,9 +39,9 @@ type allotmentKey struct {
 	total    uint64
 }
 
-// allotments are the greatest answers about a window, by process or region.
+// allotments are the greatest answers about a window, by chain or generation.
 type allotments struct {
-	amounts  map[int]uint64
+	amounts  map[uint64]uint64
 	sum      uint64
 	total    uint64
 	answered time.Duration
@@ -65,36 +70,50 @@ const (
 func rights(a *sim.Auditor, t *truth) {
 	r := &rightsAuditor{
 		finding: finding{a, t}, rows: make(map[allotmentKey]*allotments),
-		moved: make(map[accountKey]*moved),
+		moved: make(map[accountKey]*moved), chains: make(map[uint64][]*process), first: make(map[uint64]*process),
 	}
 	a.Allotted, a.Stepped, a.Decided = r.allotted, r.stepped, r.decided
 }
 
 func (a *rightsAuditor) allotted(o *sim.Allotted) {
 	k := allotmentKey{o.Rule, o.Window, o.Region, o.ByRegion, o.Total}
-	id := o.Process
 	if o.ByRegion {
-		k.region, id = 0, o.Region
+		k.region = 0
 	} else {
-		a.note(k, id, o)
+		a.join(o)
+		a.note(k, o)
 		k.total = 0
 	}
-	a.note(k, id, o)
+	a.note(k, o)
+}
+
+// join notes the process of an answer in its chain.
+func (a *rightsAuditor) join(o *sim.Allotted) {
+	p := a.up[o.Daemon.Index]
+	switch first := a.first[o.Holder]; {
+	case p == first:
+	case first == nil:
+		a.first[o.Holder] = p
+	case len(a.chains[o.Holder]) == 0:
+		a.chains[o.Holder] = []*process{first, p}
+	case !slices.Contains(a.chains[o.Holder], p):
+		a.chains[o.Holder] = append(a.chains[o.Holder], p)
+	}
 }
 
 // note keeps an answer, and checks the sum when it is the holder's greatest.
-func (a *rightsAuditor) note(k allotmentKey, id int, o *sim.Allotted) {
+func (a *rightsAuditor) note(k allotmentKey, o *sim.Allotted) {
 	a.sweepRows()
 	row := recordOf(a.rows, k)
 	row.answered, row.total = a.world.Now(), max(row.total, o.Total)
-	was := row.amounts[id]
+	was := row.amounts[o.Holder]
 	if o.Amount <= was {
 		return
 	}
 	if row.amounts == nil {
-		row.amounts = make(map[int]uint64)
+		row.amounts = make(map[uint64]uint64)
 	}
-	row.amounts[id] = o.Amount
+	row.amounts[o.Holder] = o.Amount
 	row.sum = sat.Add(row.sum, o.Amount-was)
 	a.check(row.sum <= row.total, "the allotment of %s in window %d makes %d of %d",
 		o.Daemon.Name, o.Window, row.sum, row.total)
@@ -150,7 +169,7 @@ func (a *rightsAuditor) sweepTransfers(slowest int64) {
 	maps.DeleteFunc(a.moved, func(_ accountKey, m *moved) bool { return m.end+keepWindows < slowest })
 }
 
-// decided checks the rights that a process used of a window.
+// decided checks the rights that a chain used of a window.
 func (a *rightsAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
 	if !a.world.Config().Policy.HasRights() || !a.checkable(d) || e.window == nil || e.admitted == 0 || !l.HasRights() ||
@@ -163,12 +182,13 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 	}
 	allotment := uint64(0)
 	if row := a.rows[k]; row != nil {
-		allotment = row.amounts[d.Daemon.Process()]
+		allotment = row.amounts[d.Daemon.Chain()]
 	}
-	used, given, received := a.part(d.Key, e.window, e.process)
+	chain := d.Daemon.Chain()
+	used, given, received := a.part(d.Key, e.window, e.process, chain)
 	spent := float64(used) + float64(given)
 	if prev := e.prev(l); prev != nil {
-		u, g, r := a.part(d.Key, prev, e.process)
+		u, g, r := a.part(d.Key, prev, e.process, chain)
 		spent += float64(u+g-min(u+g, r)) * e.left(l) / float64(l.Window())
 	}
 	if !a.ok(spent <= (float64(allotment)+float64(received))*(1+1e-12)) {
@@ -177,14 +197,20 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 	}
 }
 
-// part returns the hits that a process admitted in a window, and the rights
-// that it gave and received.
-func (a *rightsAuditor) part(k crdt.Key, w *window, p *process) (used, given, received uint64) {
-	if c := w.count(p.index); c != nil {
-		used = c.admitted
+// part returns the hits that the chain of a process admitted in a window, and
+// the rights that it gave and received.
+func (a *rightsAuditor) part(k crdt.Key, w *window, of *process, chain uint64) (used, given, received uint64) {
+	all := a.chains[chain]
+	if all == nil {
+		all = []*process{of}
 	}
-	if m := a.moved[accountKey{k, w.start, p.incarnation}]; m != nil {
-		given, received = m.given, m.received
+	for _, p := range all {
+		if c := w.count(p.index); c != nil {
+			used = sat.Add(used, c.admitted)
+		}
+		if m := a.moved[accountKey{k, w.start, p.incarnation}]; m != nil {
+			given, received = sat.Add(given, m.given), sat.Add(received, m.received)
+		}
 	}
 	return used, given, received
 }

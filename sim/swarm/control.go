@@ -60,6 +60,19 @@ func (d *draw) control(seed uint64) {
 	d.forgetful()
 	drawCopies(d)
 	drawMisuses(d)
+	drawGenerations(d)
+}
+
+// drawGenerations draws a region that is removed and added again, where a
+// majority of the regions is left.
+func drawGenerations(d *draw) {
+	c := &d.cfg
+	if !d.rights || len(c.Regions) < 3 || !d.chance(0.2) {
+		return
+	}
+	f := sim.Fault{Kind: sim.RemoveRegion, At: d.time(0, c.Duration/2), For: d.time(time.Second, c.Duration/2)}
+	f.From = []string{c.Regions[d.IntN(len(c.Regions))].Name}
+	c.Faults = append(c.Faults, f)
 }
 
 // drawMisuses draws what operators must not do to a machine, and what the
