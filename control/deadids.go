@@ -275,6 +275,25 @@ func (r *Record) endRegion(c *RegionChange) error {
 	return nil
 }
 
+// drained reports whether a region holds nothing under the greatest epoch that
+// is settled and under all later ones. Then nobody need wait for its daemons:
+// these drop their rights as soon as they learn that the region is removed, and
+// acknowledge nothing any more.
+func (x *Rights) drained(id uint64) bool {
+	settled := false
+	for i := range x.node.record.Epochs {
+		e := &x.node.record.Epochs[i]
+		if e.ID.Before(x.settled) {
+			continue
+		}
+		settled = settled || e.ID == x.settled
+		if weightIn(e, id) > 0 || slices.ContainsFunc(e.Rules, func(r epoch.RuleShares) bool { return e.AmountOf(r.Rule, id) > 0 }) {
+			return false
+		}
+	}
+	return settled
+}
+
 // restart returns from when a region that is added may use limits of its own,
 // and forgets the end of its former generation.
 func (r *Record) restart(c *RegionChange) (from int64, err error) {

@@ -148,13 +148,19 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 	switch {
 	case c.Op != RemoveRegion:
 		return &c, x.reachesAll(&c)
-	case g == nil || !c.Stopped:
-		return &c, nil
+	case g == nil || !c.Stopped && !g.Draining:
+		return &c, nil // the record refuses it
 	}
-	if by := x.heardBy(c.Name); by != "" {
+	end := c.End
+	if !c.Stopped {
+		if !x.drained(g.ID()) {
+			return nil, fmt.Errorf("region %q drains, and not all regions have acknowledged that yet: wait", c.Name)
+		}
+		end = n.wall
+	} else if by := x.heardBy(c.Name); by != "" {
 		return nil, fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", c.Name, by, n.cfg.RemoveAfter)
 	}
-	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: c.End})
+	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: end})
 	slices.SortFunc(c.Epoch.Retired, compareRetirements)
 	c.Epoch.Retired = slices.CompactFunc(c.Epoch.Retired, func(a, b epoch.Retirement) bool { return a.ID == b.ID })
 	return &c, nil

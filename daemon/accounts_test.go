@@ -106,3 +106,32 @@ func TestRestartTakesUpAccounts(t *testing.T) {
 		t.Error("accounts are taken up after a crash")
 	}
 }
+
+// TestNoRightsBeforeAgent: a daemon that took up accounts answers calls before
+// it knows the record of the cluster, as it does while the journal of the
+// control log cannot be opened, and after its region was removed.
+func TestNoRightsBeforeAgent(t *testing.T) {
+	r := startRegion(t, "domain: edge\ndescriptors:\n"+
+		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
+	c := r.Config
+	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
+	admitted(t, r, 30)
+	r.stop()
+	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
+	r.closeState()
+	next := &running{log: &lockedBuffer{}}
+	next.daemon = &daemon{Options: Options{
+		Config: c, Log: slog.New(slog.NewTextHandler(next.log, nil)), Out: io.Discard, Version: "test",
+		Secret: []byte("the secret of a region under test"),
+	}}
+	t.Cleanup(next.closeState)
+	if err := next.build(); err != nil {
+		t.Fatal(err)
+	}
+	if next.agent.left == nil {
+		t.Fatalf("no accounts are taken up:\n%s", next.log)
+	}
+	if got := admitted(t, next, 10); got != 0 {
+		t.Errorf("%d of 10 admitted without an agent, want 0", got)
+	}
+}

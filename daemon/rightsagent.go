@@ -283,6 +283,9 @@ func (f *rightsLoop) Allotment(rule, total uint64, x, carry int64, regional bool
 func (f *rightsLoop) Former(rule, total uint64, x, carry int64, regional bool) (uint64, epoch.Reason) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.loop.Agent == nil {
+		return 0, f.why
+	}
 	return f.loop.Agent.Former(rule, total, x, carry, regional)
 }
 

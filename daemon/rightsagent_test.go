@@ -168,6 +168,30 @@ func TestRightsOfACluster(t *testing.T) {
 	})
 }
 
+// TestRemoveDrainedRegion: a region that drains is removed while its daemons
+// run. The shares of the others settle, also those of later changes.
+func TestRemoveDrainedRegion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 1, "ap", "eu", "us")
+		w.start()
+		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("eu-0", 2) && w.met("ap-0", 2) })
+		w.init("us-0", "ap", "eu", "us")
+		w.soon(20*time.Second, "all is held", w.all)
+		change := func(c control.RegionChange) {
+			t.Helper()
+			if err := w.submit("us-0", control.Change{Region: &c}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		change(control.RegionChange{Op: control.DrainRegion, Name: "eu"})
+		w.soon(30*time.Second, "the others hold all", func() bool { return w.held("eu") == 0 && w.all() })
+		time.Sleep(30 * time.Second)
+		change(control.RegionChange{Op: control.RemoveRegion, Name: "eu"})
+		change(control.RegionChange{Op: control.WeighRegion, Name: "us", Weight: 900_000})
+		w.soon(2*time.Minute, "a later change settles", func() bool { return w.held("us") >= 805 && w.all() })
+	})
+}
+
 // TestRightsAfterRestarts: daemons go on with their records. One whose record
 // is lost, but not its control log, has a new id; that of a former id is kept.
 func TestRightsAfterRestarts(t *testing.T) {
