@@ -255,12 +255,12 @@ func (r *runs) giveUp(why string) {
 // later generation may not use what it used of limits of the region alone.
 type EndedRegion struct {
 	Name string `json:"name"`
-	// End is the first window that no daemon of it uses, in Unix milliseconds, 0
-	// for a region that was removed while daemons of it ran: nobody knows when
-	// the last of them learns it.
+	// End is the first window that no daemon of it uses, in Unix milliseconds,
+	// 0 for a region that was removed while daemons of it ran: nobody knows
+	// when the last of them learns it.
 	End int64 `json:"end,omitempty"`
-	// Until is when the record drops it: no window that it used is left. With an
-	// End of 0 it stays.
+	// Until is when the record drops it: no window that it used is left. With
+	// an End of 0 it stays.
 	Until int64 `json:"until,omitempty"`
 }
 

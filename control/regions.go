@@ -35,8 +35,8 @@ type RegionChange struct {
 	// Stopped is the operator's statement that no daemon of the region runs, of
 	// RemoveRegion. Without it, the region must drain, and the others get its
 	// rights only if its daemons acknowledge the epoch. Of AddRegion, it is the
-	// statement that no daemon decides any more as part of a generation that was
-	// removed without it.
+	// statement that no daemon decides any more as part of a generation that
+	// was removed without it.
 	Stopped bool `json:"stopped,omitempty"`
 	// Force allows a change although a region cannot be reached that must
 	// acknowledge it: nobody holds what it gives up until it is back.

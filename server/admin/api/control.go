@@ -99,8 +99,8 @@ type ChangeRequest struct {
 	Weight float64 `json:"weight_ratio,omitempty"`
 	// Stopped is the statement of RemoveRegion and RemoveDaemon that nothing
 	// of it runs, nor will run again with its state, and of AddRegion that no
-	// daemon decides by a generation that was removed without it. Nothing checks
-	// it.
+	// daemon decides by a generation that was removed without it. Nothing
+	// checks it.
 	Stopped bool `json:"stopped,omitempty"`
 	// Force allows a change of regions while one that must acknowledge it
 	// cannot be reached.
