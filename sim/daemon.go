@@ -69,10 +69,9 @@ type Daemon struct {
 	slow       time.Duration // the most by which a write is late
 	damaged    bool          // a fault damaged one of its files
 	refused    string        // the file that the process before could not read
-	backup     *simdisk.Disk // of OldDisk, nil for none
+	backup     backup        // of OldDisk and CopiedControl
 	stale      bool          // its control log was older once, or that of another daemon
 	copied     bool          // another daemon got a copy of its control log
-	backupOf   string        // the daemon that backup is of, for CopiedControl
 	journalOf  string        // the daemon that its control log is of, "" for itself
 	ran        string        // the name of the process before
 	own        *identity     // of ClonedDisk, nil for none

@@ -245,15 +245,15 @@ func (d *Daemon) spoil(a *faults, change func(name string) bool) {
 
 // copyDisk takes a copy of a disk, and restoreDisk puts it back under a new
 // process.
-func (a *faults) copyDisk(_ *World, _ *Fault, d *Daemon) { d.backup = d.disk.Clone() }
+func (a *faults) copyDisk(_ *World, _ *Fault, d *Daemon) { d.backup = backup{disk: d.disk.Clone()} }
 
 func (a *faults) restoreDisk(w *World, _ *Fault, d *Daemon) {
-	if d.backup == nil {
+	if d.backup.disk == nil {
 		return
 	}
 	w.crash(d)
-	d.backup.Faults = d.disk.Faults
-	d.disk, d.backup, d.damaged = d.backup, nil, true
+	d.backup.disk.Faults = d.disk.Faults
+	d.disk, d.backup, d.damaged = d.backup.disk, backup{}, true
 	w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 }
 
@@ -271,27 +271,37 @@ func (a *faults) copyControl(w *World, f *Fault, _ int) {
 		} else if !d.in(f.From) {
 			continue
 		}
-		d.backup, d.backupOf = of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name)
+		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged}
 	}
 }
 
 // putControl starts processes with the control logs that were copied for them.
 func (a *faults) putControl(w *World, f *Fault, _ int) {
 	for _, d := range w.daemons {
-		if d.backup == nil || d.backupOf == "" || len(f.To) == 0 && !d.in(f.From) || !d.in(f.To) {
+		b := d.backup
+		if b.of == "" || len(f.To) == 0 && !d.in(f.From) || !d.in(f.To) {
 			continue
 		}
 		w.crash(d)
-		d.disk.Copy(d.backup, replica.ControlFile)
-		d.stale, d.journalOf, d.backup, d.backupOf = true, d.backupOf, nil, ""
+		d.disk.Copy(b.disk, replica.ControlFile)
+		d.stale, d.journalOf, d.damaged, d.backup = true, b.of, d.damaged || b.damaged, backup{}
 		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 	}
 }
 
+// backup is a copy of a disk. of is the daemon whose control log it has, for
+// CopiedControl. damaged reports whether a fault damaged one of its files.
+type backup struct {
+	disk    *simdisk.Disk
+	of      string
+	damaged bool
+}
+
 // identity is what a machine starts processes with.
 type identity struct {
-	name string
-	disk *simdisk.Disk
+	name    string
+	disk    *simdisk.Disk
+	damaged bool
 }
 
 // clone starts processes as daemons of their region, with copies of their
@@ -303,7 +313,7 @@ func (a *faults) clone(w *World, f *Fault, _ int) {
 			continue
 		}
 		of := w.local[d.RegionIndex][i]
-		a.startAs(w, f, d, identity{of.Name, of.disk.Clone()})
+		a.startAs(w, f, d, identity{of.Name, of.disk.Clone(), of.damaged})
 	}
 }
 
@@ -318,9 +328,9 @@ func (a *faults) unclone(w *World, f *Fault, _ int) {
 
 func (a *faults) startAs(w *World, f *Fault, d *Daemon, as identity) {
 	a.crash(w, f, d)
-	d.own = &identity{d.Name, d.disk}
+	d.own = &identity{d.Name, d.disk, d.damaged}
 	as.disk.Faults = d.disk.Faults
-	d.Name, d.ran, d.disk, d.logDisk = as.name, as.name, as.disk, 0
+	d.Name, d.ran, d.disk, d.damaged, d.logDisk = as.name, as.name, as.disk, as.damaged, 0
 	a.restart(w, f, d)
 }
 
