@@ -257,7 +257,7 @@ func (s *show) banner() string {
 	fmt.Fprintf(&b, "\nAsk any of them, they count together:\n\n"+
 		"  curl -i 'http://%s/v1/check?domain=%s&user=me'\n"+
 		"  %s check --addr %s --domain %s user=me\n"+
-		"  %s members --admin %s\n  %s netcheck --admin %s\n",
+		"  %s daemon list --admin %s\n  %s netcheck --admin %s\n",
 		first.opts.Config.HTTP.Addr, Domain, s.o.Program, last.opts.Config.GRPC.Addr, Domain,
 		s.o.Program, first.opts.Config.Admin.Addr, s.o.Program, first.opts.Config.Admin.Addr)
 	fmt.Fprintf(&b, "  %s budget --admin %s\n", s.o.Program, first.opts.Config.Admin.Addr)

@@ -162,7 +162,7 @@ func (c *cluster) whole() {
 // members returns the names of the ready daemons that a daemon lists, sorted.
 // It asks as kubectl exec POD -- rld daemon list does.
 func (p *process) members() (names []string, err error) {
-	out, err := p.rld("members", "-o", "json").Output()
+	out, err := p.rld("daemon", "list", "-o", "json").Output()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, stderr(err))
 	}
