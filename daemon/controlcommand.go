@@ -45,11 +45,16 @@ func (c *controlLoop) Submit(ctx context.Context, r control.Request) (control.Re
 	}
 }
 
+// leaderWithin bounds the wait for a leader while no majority of the voters is
+// live. With one an election goes on, and the wait ends with its context.
+const leaderWithin = 4 * time.Second
+
 // awaitLeader waits until the node knows a leader. A command that nobody takes
 // would be done when its author does not expect it any more.
 func (c *controlLoop) awaitLeader(ctx context.Context) error {
 	t := time.NewTicker(pollEvery)
 	defer t.Stop()
+	began := time.Now()
 	for {
 		var s control.Status
 		if !c.peek(func(n *control.Node) { s = n.Status() }) {
@@ -65,6 +70,11 @@ func (c *controlLoop) awaitLeader(ctx context.Context) error {
 		case <-ctx.Done():
 			return report.ErrNoLeader
 		case <-t.C:
+		}
+		if time.Since(began) >= leaderWithin {
+			if s := c.State(); !s.Electing() {
+				return report.ErrNoLeader
+			}
 		}
 	}
 }

@@ -71,8 +71,8 @@ func (c *limitsChange) command(p process, cmd *cobra.Command, prepare func(args 
 }
 
 // limitsTimeout is the least time for an answer: a daemon waits for the control
-// log for four seconds.
-const limitsTimeout = 6 * time.Second
+// log for 15 seconds.
+const limitsTimeout = 17 * time.Second
 
 // run sends the command until its result is known, and waits until it is in
 // force.

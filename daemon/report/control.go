@@ -285,10 +285,12 @@ func peersWith(s *ControlState, holds func(*control.PeerStatus) bool) string {
 	return strings.Join(names[:min(len(names), 5)], ", ")
 }
 
-// leaderless describes a log without a leader, and names the voters that are
-// missing as far as this daemon knows them.
-func (r *Report) leaderless(s *ControlState) string {
-	live, missing := 0, []string{}
+// LiveVoters returns the number of live voters, and the names of the others as
+// far as this daemon knows them. Learners do not count.
+func (s *ControlState) LiveVoters() (live int, missing []string) {
+	if s.Record == nil {
+		return 0, nil
+	}
 	for _, v := range s.Record.Voters {
 		if v.Learner {
 			continue
@@ -303,8 +305,22 @@ func (r *Report) leaderless(s *ControlState) string {
 			missing = append(missing, "one of region "+v.Region)
 		}
 	}
-	all := s.Record.Voting()
-	if 2*live > all {
+	return live, missing
+}
+
+// Electing reports that there is no leader, and that a majority of the voters
+// is live: an election goes on.
+func (s *ControlState) Electing() bool {
+	live, missing := s.LiveVoters()
+	return s.Status.Leader == control.ID{} && live > len(missing)
+}
+
+// leaderless describes a log without a leader, and names the voters that are
+// missing.
+func (r *Report) leaderless(s *ControlState) string {
+	live, missing := s.LiveVoters()
+	all := live + len(missing)
+	if s.Electing() {
 		return fmt.Sprintf("the control log has no leader, with %d of %d voters live: an election takes some seconds", live, all)
 	}
 	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, want a majority; start the others (%s), "+

@@ -16,9 +16,9 @@ const (
 	maxOverrideBytes = 16 << 10
 )
 
-// submitWithin bounds the wait for the result of a command. It is repeated
-// under its id.
-const submitWithin = 4 * time.Second
+// submitWithin bounds the wait for the result of a command: the time of some
+// elections. It is repeated under its id.
+const submitWithin = 15 * time.Second
 
 func limitsPage(r request) (any, error) {
 	out := api.LimitsAnswer{Alone: true}
