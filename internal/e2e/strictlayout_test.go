@@ -5,6 +5,7 @@ package e2e
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,8 @@ func (d *daemon) layout(t testing.TB) float64 {
 // all that it printed.
 func (d *daemon) rld(t testing.TB, args string) (code int, out string) {
 	t.Helper()
-	cmd := exec.Command(binary, append(strings.Fields(args), "--admin", d.at.admin)...)
+	argv := d.cluster.net.command(slices.Index(d.cluster.regions, d.region), append([]string{binary}, strings.Fields(args)...))
+	cmd := exec.Command(argv[0], append(argv[1:], "--admin", d.at.admin)...)
 	cmd.Env = environ()
 	data, err := cmd.CombinedOutput()
 	var ended *exec.ExitError

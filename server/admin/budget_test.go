@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -78,6 +80,13 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		change(r)
 		return r
 	}
+	at := func(local string) func(*http.Request) { // a request from 10.0.0.9
+		return func(r *http.Request) {
+			r.RemoteAddr, r.Host = "10.0.0.9:5000", "10.0.0.9:6070"
+			addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(local))
+			*r = *r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, addr))
+		}
+	}
 	text := func(s string) *http.Request {
 		r := httptest.NewRequest("POST", "/v1/cluster/daemon-remove", strings.NewReader(s))
 		r.RemoteAddr, r.Host = "[::1]:5000", "localhost:6070"
@@ -94,6 +103,8 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		{"good", good(), 200, `"text": "soon"`, "region-remove eu-west"},
 		{"IPv6", text(body), 200, `"id": "e7"`, "daemon-remove eu-west"},
 		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "only from the machine of the daemon", ""},
+		{"from the address of the listener", with(at("[::ffff:10.0.0.9]:6070")), 200, `"text": "soon"`, "region-remove eu-west"},
+		{"from another address", with(at("10.0.0.8:6070")), 403, "only from the machine of the daemon", ""},
 		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "only from the machine of the daemon", ""},
 		{"under another host name", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
 		{"from a page", with(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403, "browsers", ""},

@@ -79,12 +79,22 @@ func (r request) readSigned(max int64, want string, v any) error {
 	return r.readJSON(max, want, v)
 }
 
+// localAddr returns the address at which a request arrived. A connection from
+// the same address begins on this machine: no answer leaves it.
+func localAddr(r *http.Request) netip.Addr {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return at.AddrPort().Addr().Unmap()
+}
+
 // fromHere returns an error unless a request comes from this machine and not
 // from a web page, under any host name: a command cannot be undone by repeating
 // it.
 func fromHere(r *http.Request) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !from.Addr().Unmap().IsLoopback() {
+	if err != nil || !from.Addr().Unmap().IsLoopback() && from.Addr().Unmap() != localAddr(r) {
 		return errors.New("commands are accepted only from the machine of the daemon")
 	}
 	host := r.Host
