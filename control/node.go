@@ -314,7 +314,7 @@ func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
 		Clock: n.wall, Heard: n.rights.heardRegions(),
-		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.leader(),
+		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
 	}
 	if n.raft != nil {
 		s.Applied = n.raft.applied
@@ -332,6 +332,21 @@ func (n *Node) sender() Sender {
 	return s
 }
 
+// follows returns the leader that this voter follows, the zero ID without one.
+// Peers receive this and no hearsay: two voters would go on for ever with a
+// lost leader that each has from the other. A learner cannot campaign, so raft
+// alone does not show that its leader is silent.
+func (n *Node) follows() ID {
+	if n.raft == nil || n.record == nil || n.raft.unled && !n.raft.leader() {
+		return ID{}
+	}
+	s := n.record.Voter(Number(n.raft.raw.BasicStatus().Lead))
+	if s == nil {
+		return ID{}
+	}
+	return s.Daemon
+}
+
 // leader returns the leader of the log as far as this daemon knows: by its own
 // vote, or by the latest message of a live leader or of another voter. In a
 // large cluster nothing comes from the leader itself for minutes.
@@ -339,10 +354,8 @@ func (n *Node) leader() ID {
 	if n.record == nil {
 		return ID{}
 	}
-	if n.raft != nil {
-		if s := n.record.Voter(Number(n.raft.raw.BasicStatus().Lead)); s != nil {
-			return s.Daemon
-		}
+	if own := n.follows(); own != (ID{}) {
+		return own
 	}
 	var best *peer
 	for _, p := range n.peers {

@@ -251,3 +251,22 @@ func TestNewRegionsVote(t *testing.T) {
 		})
 	}
 }
+
+// Without a majority no voter has a leader soon, and none has it again from
+// another one that is as wrong.
+func TestLostLeaderIsForgotten(t *testing.T) {
+	w := begin(t, "a-1", "b-1", "c-1")
+	w.until("five voters", 30*time.Second, func() bool { return w.leader().node.Record().Voting() == 5 && w.equal() })
+	l := w.leader()
+	lost := 0
+	for _, m := range w.machines {
+		if m != l && lost < 2 && w.votes(m.name) {
+			w.crash(m)
+			lost++
+		}
+	}
+	w.crash(l)
+	w.until("no leader", 20*time.Second, func() bool {
+		return !slices.ContainsFunc(w.machines, func(m *machine) bool { return m.up && m.node.Status().Leader != ID{} })
+	})
+}

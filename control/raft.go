@@ -27,6 +27,7 @@ type raftNode struct {
 	busy    bool   // a Ready is being stored
 	dated   bool   // the snapshot lacks a voter, which would refuse it
 	leading bool
+	unled   bool   // an election was due since the last message of a leader
 	asks    int    // since the last answer
 	removed uint64 // index at which the record lost this voter, 0 if it did not
 	// daemons are those of the voters, also of some that are removed: others
@@ -258,6 +259,7 @@ func (v *raftNode) tick() error {
 	if v.leader() {
 		return nil
 	}
+	v.unled = true
 	return v.raw.Campaign()
 }
 

@@ -69,7 +69,9 @@ func (v *raftNode) step(r *raftpb.Message) {
 		_ = v.raw.Step(r) // an error drops the message
 		is := v.raw.BasicStatus()
 		leads := r.GetType() == raftpb.MsgHeartbeat || r.GetType() == raftpb.MsgApp || r.GetType() == raftpb.MsgSnap
-		if leads && r.GetTerm() >= is.GetTerm() || is.GetVote() != was.GetVote() && is.GetVote() != uint64(v.id) {
+		leads = leads && r.GetTerm() >= is.GetTerm()
+		v.unled = v.unled && !leads
+		if leads || is.GetVote() != was.GetVote() && is.GetVote() != uint64(v.id) {
 			v.postpone()
 		}
 		return nil
