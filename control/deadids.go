@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/quota/epoch"
 )
 
@@ -107,6 +108,57 @@ func (x *Rights) knownIn(region string) []known {
 	}
 	return all
 }
+
+// heardBy returns an error if a daemon of a region is live, or was heard by any
+// daemon a short time ago, or if a daemon that was heard itself has not stated
+// that for the present regions.
+func (x *Rights) heardBy(region string) error {
+	n := x.node
+	by, unknown := "", ""
+	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
+		by = n.cfg.Name
+	}
+	names := n.record.names()
+	i, list := slices.Index(names, region), listOf(names)
+	for _, p := range n.peers {
+		switch {
+		case p.Region == region: // by membership
+			by = cmp.Or(by, n.cfg.Name)
+		case p.heardAt < 0 || n.at-p.heardAt >= n.cfg.RemoveAfter:
+		case p.sender.HeardOf != list:
+			unknown = cmp.Or(unknown, p.Name)
+		case uint64(p.sender.Heard)>>i&1 == 1:
+			by = cmp.Or(by, p.Name)
+		}
+	}
+	switch {
+	case by != "":
+		return fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", region, by, n.cfg.RemoveAfter)
+	case unknown != "":
+		return fmt.Errorf("region %q: the regions changed, and %s has not stated since whether it hears a daemon of this one: try again in %v",
+			region, unknown, n.cfg.RemoveAfter)
+	}
+	return nil
+}
+
+// heardRegions returns a bit for each region of the record that this daemon
+// heard a short time ago, in their order, and listOf these regions.
+func (x *Rights) heardRegions() (mask, list Number) {
+	n := x.node
+	if n.record == nil {
+		return 0, 0
+	}
+	names := n.record.names()
+	for i, name := range names {
+		if at, ok := x.heard[name]; name == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
+			mask |= 1 << i
+		}
+	}
+	return mask, listOf(names)
+}
+
+// listOf returns a hash of the names of regions, never 0.
+func listOf(names []string) Number { return Number(max(1, rendezvous.Hash(names...))) }
 
 // DaemonID returns the id of a daemon by its name, or by the id itself. It
 // returns an error for a name that this daemon never heard, or heard of several

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -139,5 +140,47 @@ func TestHold(t *testing.T) {
 	w.run(10 * time.Second)
 	if m.node.ID() == former || RightsOf(m.node).Holds() != (Version{}) || !w.leader().node.Dead(former) {
 		t.Errorf("id %v after %v, holds %v, the former is dead: %v", m.node.ID(), former, RightsOf(m.node).Holds(), w.leader().node.Dead(former))
+	}
+}
+
+// TestRemovalAsksAll: a region is not removed that any daemon heard a short
+// time ago, also when the record changed since that daemon stated it, nor while
+// one that was heard may have stated it for other regions.
+func TestRemovalAsksAll(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	var gone, other *machine
+	for _, m := range w.machines {
+		switch {
+		case m == l:
+		case gone == nil:
+			gone = m
+		default:
+			other = m
+		}
+	}
+	remove := Change{Region: &RegionChange{Op: RemoveRegion, Name: gone.region, Stopped: true}}
+	w.cut = func(from, to *machine) bool { return from == gone && to == l || from == l && to == gone }
+	w.run(2 * time.Minute)
+	if w.leader() != l {
+		t.Fatal("the leader changed: want the same for the test")
+	}
+	w.crash(gone)
+	if _, err := l.node.Submit(Request{Author: "test", Change: Change{Note: &Note{Text: "another version"}}}); err != nil {
+		t.Fatal(err)
+	}
+	res := w.submit(l, remove)
+	if res.Err == nil || !strings.Contains(res.Err.Error(), other.name+" heard") {
+		t.Fatalf("%v: want a refusal, since %s heard the region", res.Err, other.name)
+	}
+	w.run(time.Minute + time.Second)
+	p := l.node.byID(other.node.ID())
+	p.sender.HeardOf++
+	if err := RightsOf(l.node).heardBy(gone.region); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("%v: want that it is not known whether %s heard the region", err, other.name)
+	}
+	w.run(30 * time.Second)
+	if res := w.submit(w.leader(), remove); res.Err != nil {
+		t.Error(res.Err)
 	}
 }
