@@ -41,17 +41,37 @@ type DeadID struct {
 // stampDead completes the entry of a dead id, at the leader.
 func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
 	n := x.node
-	k, known := x.known[d.ID]
-	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter) {
-		return nil, fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
-	}
-	if err := x.fresh(d.Stated); d.Stopped && err != nil {
-		return nil, err
+	k := x.known[d.ID]
+	if d.Stopped {
+		if err := cmp.Or(x.runs(&d), x.fresh(d.Stated)); err != nil {
+			return nil, err
+		}
 	}
 	d.Name = cmp.Or(d.Name, k.name)
 	d.From = max(d.From, x.endOf(k))
 	d.Until = n.outlasted(d.From)
 	return &d, nil
+}
+
+// runs returns an error for a daemon that may run: its messages arrived a short
+// time ago, or it is live by membership, which asks other daemons, too. It may
+// be live under a name whose id is not known here.
+func (x *Rights) runs(d *DeadID) error {
+	n := x.node
+	k, known := x.known[d.ID]
+	if d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter {
+		return fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
+	}
+	for _, p := range n.peers {
+		switch {
+		case p.sender.ID == d.ID:
+			return fmt.Errorf("daemon %s is live, as other daemons hear it: stop it first", p.Name)
+		case p.heardAt < 0 && p.Name == cmp.Or(k.name, d.Name):
+			return fmt.Errorf("a daemon of the name %s is live, and %s has not heard yet whether it has this id: "+
+				"stop it first, or try again when both reach each other", p.Name, n.cfg.Name)
+		}
+	}
+	return nil
 }
 
 // Rights is the part of a Node in rights: what its daemon states about them,

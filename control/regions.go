@@ -210,6 +210,7 @@ func (x *Rights) estimateEnd(c *Change) {
 		c.Region = &next
 	case c.Dead != nil:
 		next := *c.Dead
+		next.Name = cmp.Or(next.Name, x.known[next.ID].name)
 		next.Stated, next.From = x.node.wall, x.endOf(x.known[next.ID])
 		c.Dead = &next
 	}

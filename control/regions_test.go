@@ -184,3 +184,38 @@ func TestRemovalAsksAll(t *testing.T) {
 		t.Error(res.Err)
 	}
 }
+
+// TestRemovalOfALiveDaemon: a daemon that only others hear is not removed, also
+// by a leader that never heard it itself.
+func TestRemovalOfALiveDaemon(t *testing.T) {
+	w := begin(t, "a-1")
+	gone := w.find("a-1")
+	id := gone.node.ID()
+	l := w.leader()
+	by := w.find("b-0")
+	if l == by {
+		by = w.find("c-0")
+	}
+	w.cut = func(from, to *machine) bool { return from == gone && to == l || from == l && to == gone }
+	w.run(2 * time.Minute)
+	remove := Change{Dead: &DeadID{ID: id, Stopped: true}}
+	refused := func(want string) {
+		t.Helper()
+		if w.leader() != l {
+			t.Fatal("the leader changed: want the same for the test")
+		}
+		if res := w.submit(by, remove); res.Err == nil || !strings.Contains(res.Err.Error(), want) {
+			t.Errorf("%v: want %q", res.Err, want)
+		}
+	}
+	refused("other daemons hear it")
+	RightsOf(l.node).known = map[ID]known{}
+	p := l.node.peer(gone.address)
+	*p = peer{Peer: p.Peer, heardAt: -1}
+	refused("whether it has this id")
+	w.crash(gone)
+	w.run(time.Minute + time.Second)
+	if res := w.submit(by, remove); res.Err != nil {
+		t.Error(res.Err)
+	}
+}
