@@ -288,6 +288,32 @@ func TestDamagedRecord(t *testing.T) {
 	})
 }
 
+// TestLockedFolder: a daemon whose folder cannot be locked reports that, and
+// holds rights as soon as it can.
+func TestLockedFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 1, "us")
+		lock, err := w.folders["us-0"].Lock("lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		time.Sleep(5 * time.Second)
+		w.init("us-0", "us")
+		time.Sleep(15 * time.Second)
+		if s := w.agents["us-0"].Status(); w.held() != 0 || !strings.Contains(s.Failing, "another process") {
+			t.Errorf("%d held in the folder of another process: %+v", w.held(), s)
+		}
+		if err := lock.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.soon(replica.RetryAfter+10*time.Second, "all is held", w.all)
+		if s := w.agents["us-0"].Status(); s.Failing != "" {
+			t.Errorf("%+v: want no fault", s)
+		}
+	})
+}
+
 // TestAgentFolder refuses a folder that cannot be written at the start, and one
 // that another process uses.
 func TestAgentFolder(t *testing.T) {

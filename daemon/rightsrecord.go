@@ -97,11 +97,9 @@ func (f *rightsLoop) end(why epoch.Reason, text string) {
 // another participant is moved aside. A founder whose file is missing although
 // it held rights gets a new id.
 func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
-	if f.lock == nil {
-		if err := f.lockFolder(); err != nil || f.lock == nil {
-			f.retry = at.Mono + replica.RetryAfter
-			return
-		}
+	if err := f.lockFolder(); err != nil {
+		f.failed(at, err)
+		return
 	}
 	c := f.config
 	c.Self, c.Generation, c.Cluster = v.self.Member(), g.ID(), uint64(v.record.Cluster.ID)
