@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -234,12 +236,29 @@ func TestRightsAfterRestarts(t *testing.T) {
 	})
 }
 
-// TestFormerStates keeps the latest ones.
+// TestFormerStates keeps the latest ones, and all that is not numbered. An
+// attempt that fails leaves all as it was.
 func TestFormerStates(t *testing.T) {
-	w := &rightsWorld{}
 	folder := osdir.Dir(t.TempDir())
 	f := &rightsLoop{log: (&world{}).discard(), storage: replica.Storage{Folder: folder}}
-	for i := range keptFormer + 3 {
+	former := folder.Path("state.former")
+	for _, name := range []string{"0-of-an-operator", "999998", "999999"} {
+		if err := os.MkdirAll(filepath.Join(former, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func() (names []string) {
+		t.Helper()
+		all, err := os.ReadDir(former)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	for i := range keptFormer - 1 {
 		if err := os.WriteFile(folder.Path(replica.RightsFile), fmt.Append(nil, i), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -247,14 +266,18 @@ func TestFormerStates(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := os.ReadDir(folder.Path("state.former"))
-	if err != nil || len(all) != keptFormer || all[keptFormer-1].Name() != "000007" {
-		t.Fatalf("%v, %v: want the latest %d", all, err, keptFormer)
+	for range keptFormer {
+		if err := f.moveAside(); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%v: want no file", err)
+		}
 	}
-	if last, err := os.ReadFile(filepath.Join(folder.Path("state.former"), "000007", replica.RightsFile)); err != nil || string(last) != "6" {
+	want := []string{"0-of-an-operator", "1000000", "1000001", "1000002", "999999"}
+	if got := list(); !slices.Equal(got, want) {
+		t.Errorf("%q: want %q", got, want)
+	}
+	if last, err := os.ReadFile(filepath.Join(former, "1000002", replica.RightsFile)); err != nil || string(last) != "2" {
 		t.Errorf("%q, %v", last, err)
 	}
-	_ = w
 }
 
 // TestDamagedRecord: a daemon with a damaged record holds nothing, and tries

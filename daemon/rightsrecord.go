@@ -178,37 +178,42 @@ func (f *rightsLoop) failed(at node.Instant, err error) {
 // keptFormer is how many former files are kept.
 const keptFormer = 4
 
-// moveAside moves the file of another participant to state.former.
+// moveAside moves the file to a numbered folder in state.former, of which the
+// latest ones are kept.
 func (f *rightsLoop) moveAside() error {
 	file := f.storage.Folder.Path(replica.RightsFile)
 	folder := filepath.Join(filepath.Dir(file), "state.former")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	all, err := os.ReadDir(folder) // by name: the oldest first
+	all, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
-	number := 0
+	numbers := []int{0}
 	for _, e := range all {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			number = max(number, n)
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 && e.Name() == numbered(n) {
+			numbers = append(numbers, n)
 		}
 	}
-	into := filepath.Join(folder, fmt.Sprintf("%06d", number+1))
+	slices.Sort(numbers)
+	into := filepath.Join(folder, numbered(numbers[len(numbers)-1]+1))
 	if err := os.Mkdir(into, 0o700); err != nil {
 		return err
 	}
-	for len(all) >= keptFormer {
-		if err := os.RemoveAll(filepath.Join(folder, all[0].Name())); err != nil {
-			return err
-		}
-		all = all[1:]
+	if err := os.Rename(file, filepath.Join(into, replica.RightsFile)); err != nil {
+		return errors.Join(err, os.Remove(into))
 	}
 	f.log.Warn("the record of rights is of a former id of this daemon, or of a former generation of its region: it is moved aside",
 		"event", "rights", "kept", into)
-	return errors.Join(os.Rename(file, filepath.Join(into, replica.RightsFile)), f.storage.Folder.Sync())
+	for numbers = numbers[1:]; len(numbers) >= keptFormer; numbers = numbers[1:] {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, numbered(numbers[0]))))
+	}
+	return errors.Join(err, f.storage.Folder.Sync())
 }
+
+// numbered returns the name of a folder in state.former.
+func numbered(n int) string { return fmt.Sprintf("%06d", n) }
 
 // settle gives the agent what is new in the record, and the log what is
 // settled.
