@@ -262,12 +262,12 @@ func TestFormerStates(t *testing.T) {
 		if err := os.WriteFile(folder.Path(replica.RightsFile), fmt.Append(nil, i), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.moveAside(); err != nil {
+		if err := f.moveAside("as the test says"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range keptFormer {
-		if err := f.moveAside(); !errors.Is(err, fs.ErrNotExist) {
+		if err := f.moveAside("as the test says"); !errors.Is(err, fs.ErrNotExist) {
 			t.Fatalf("%v: want no file", err)
 		}
 	}
@@ -280,34 +280,57 @@ func TestFormerStates(t *testing.T) {
 	}
 }
 
-// TestDamagedRecord: a daemon with a damaged record holds nothing, and tries
+// TestDamagedRecord: a daemon with a damaged record goes on under a new id,
+// which its region admits. It refuses the file of another daemon, and tries
 // again.
 func TestDamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRightsWorld(t, 1, "us")
+		w := newRightsWorld(t, 3, "us")
 		w.start()
-		time.Sleep(5 * time.Second)
+		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("us-2", 2) })
 		w.init("us-0", "us")
-		w.soon(20*time.Second, "all is held", w.all)
-		us := w.find("us-0")
-		w.end(us)
-		file := w.folders["us-0"].Path(replica.RightsFile)
-		good, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+		whole := func() bool { return w.all() && w.state("us-0").Record.Voting() == 3 && w.agents["us-2"].Status().Holds }
+		w.soon(2*time.Minute, "all hold rights and vote", whole)
+		us, file := w.find("us-2"), w.folders["us-2"].Path(replica.RightsFile)
+		change := func(by func([]byte)) (was []byte) {
+			t.Helper()
+			w.end(us)
+			was, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := slices.Clone(was)
+			by(is)
+			if err := os.WriteFile(file, is, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.restart(us, false)
+			return was
 		}
-		if err := os.WriteFile(file, good[:len(good)-3], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		w.restart(us, false)
+		id := w.state("us-2").Status.ID
+		good := change(func(data []byte) { data[0] ^= 1 })
 		time.Sleep(15 * time.Second)
-		if s := w.agents["us-0"].Status(); w.held() != 0 || !strings.Contains(s.Failing, replica.RightsFile) {
-			t.Errorf("%d held with a damaged record: %+v", w.held(), s)
+		if s := w.agents["us-2"].Status(); w.held("us") > 895 || !strings.Contains(s.Failing, replica.RightsFile) {
+			t.Errorf("%d held with a file that is none: %+v", w.held(), s)
 		}
 		if err := os.WriteFile(file, good, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.soon(replica.RetryAfter+10*time.Second, "all is held with the record", w.all)
+		w.soon(replica.RetryAfter+10*time.Second, "all is held with the record", whole)
+		if w.state("us-2").Status.ID != id {
+			t.Error("a record that was foreign for a while gives a daemon another id")
+		}
+
+		change(func(data []byte) { data[len(data)-1] ^= 1 })
+		w.soon(20*time.Second, "another id", func() bool { return w.state("us-2").Status.ID != id })
+		w.soon(2*time.Minute, "all is held under another id", whole)
+		if w.state("us-0").Record.DeadID(id) == nil {
+			t.Error("the former id is not dead")
+		}
+		kept, err := filepath.Glob(w.folders["us-2"].Path(filepath.Join("state.former", "*", replica.RightsFile)))
+		if err != nil || len(kept) != 1 {
+			t.Errorf("%q, %v: want the damaged record", kept, err)
+		}
 	})
 }
 

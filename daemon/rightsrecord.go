@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -94,8 +95,9 @@ func (f *rightsLoop) end(why epoch.Reason, text string) {
 }
 
 // begin makes the agent of this daemon in a generation of its region. A file of
-// another participant is moved aside. A founder whose file is missing although
-// it held rights gets a new id.
+// another participant, and a damaged one, is moved aside. A daemon that held
+// rights, and whose file is missing then, gets a new id: rights that it had
+// used would be used again, and a former file is as bad as none.
 func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	if err := f.lockFolder(); err != nil {
 		f.failed(at, err)
@@ -119,9 +121,15 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		f.failed(at, err)
 		return
 	}
-	start := agent.Start{Record: record}
-	if record != nil && (record.Local.Owner != c.Self || record.Region.Owner != c.Generation) {
-		if err := f.moveAside(); err != nil {
+	start, why := agent.Start{Record: record}, ""
+	switch {
+	case found.Damage != nil:
+		why = found.Damage.Error()
+	case record != nil && (record.Local.Owner != c.Self || record.Region.Owner != c.Generation):
+		why = "it is of a former id of this daemon, or of a former generation of its region"
+	}
+	if why != "" {
+		if err := f.moveAside(why); err != nil {
 			f.failed(at, err)
 			return
 		}
@@ -129,7 +137,8 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	}
 	if start.Record == nil {
 		if v.holds == g.Generation {
-			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is missing: " + found.File) })
+			why = cmp.Or(why, found.File+" is missing")
+			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is lost: " + why) })
 			return
 		}
 		start.Found = slices.Contains(g.Founders, v.self)
@@ -180,7 +189,7 @@ const keptFormer = 4
 
 // moveAside moves the file to a numbered folder in state.former, of which the
 // latest ones are kept.
-func (f *rightsLoop) moveAside() error {
+func (f *rightsLoop) moveAside(why string) error {
 	file := f.storage.Folder.Path(replica.RightsFile)
 	folder := filepath.Join(filepath.Dir(file), "state.former")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -204,8 +213,7 @@ func (f *rightsLoop) moveAside() error {
 	if err := os.Rename(file, filepath.Join(into, replica.RightsFile)); err != nil {
 		return errors.Join(err, os.Remove(into))
 	}
-	f.log.Warn("the record of rights is of a former id of this daemon, or of a former generation of its region: it is moved aside",
-		"event", "rights", "kept", into)
+	f.log.Warn("the record of rights is moved aside: "+why, "event", "rights", "kept", into)
 	for numbers = numbers[1:]; len(numbers) >= keptFormer; numbers = numbers[1:] {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, numbered(numbers[0]))))
 	}
