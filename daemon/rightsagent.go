@@ -94,12 +94,9 @@ func (d *daemon) openAgent() error {
 	return nil
 }
 
-// lockFolder locks the folder, if it is not locked. Two processes that went on
-// from one record would use every right twice.
+// lockFolder locks the folder. Two processes that went on from one record would
+// use every right twice.
 func (f *rightsLoop) lockFolder() error {
-	if f.lock != nil {
-		return nil
-	}
 	lock, err := f.storage.Folder.Lock("lock")
 	if err == nil {
 		f.lock = lock

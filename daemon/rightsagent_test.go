@@ -335,7 +335,8 @@ func TestDamagedRecord(t *testing.T) {
 }
 
 // TestLockedFolder: a daemon whose folder cannot be locked reports that, and
-// holds rights as soon as it can.
+// holds rights as soon as it can. Then no later run can take up the accounts of
+// the former one.
 func TestLockedFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newRightsWorld(t, 1, "us")
@@ -344,6 +345,9 @@ func TestLockedFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start()
+		if err := w.agents["us-0"].storage.StoreAccounts(&replica.Leftover{}); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(5 * time.Second)
 		w.init("us-0", "us")
 		time.Sleep(15 * time.Second)
@@ -356,6 +360,9 @@ func TestLockedFolder(t *testing.T) {
 		w.soon(replica.RetryAfter+10*time.Second, "all is held", w.all)
 		if s := w.agents["us-0"].Status(); s.Failing != "" {
 			t.Errorf("%+v: want no fault", s)
+		}
+		if left, err := w.agents["us-0"].storage.TakeAccounts(); left != nil || err != nil {
+			t.Errorf("%+v, %v: want no accounts", left, err)
 		}
 	})
 }

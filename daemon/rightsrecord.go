@@ -99,9 +99,11 @@ func (f *rightsLoop) end(why epoch.Reason, text string) {
 // rights, and whose file is missing then, gets a new id: rights that it had
 // used would be used again, and a former file is as bad as none.
 func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
-	if err := f.lockFolder(); err != nil {
-		f.failed(at, err)
-		return
+	if f.lock == nil {
+		if err := f.lockLate(); err != nil {
+			f.failed(at, err)
+			return
+		}
 	}
 	c := f.config
 	c.Self, c.Generation, c.Cluster = v.self.Member(), g.ID(), uint64(v.record.Cluster.ID)
@@ -170,6 +172,20 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	if f.self != 0 {
 		a.Peers(at.Mono, f.self, f.live)
 	}
+}
+
+// lockLate locks the folder after the start, and removes the accounts of the
+// former run: the nodes have admitted hits without them.
+func (f *rightsLoop) lockLate() error {
+	if err := f.lockFolder(); err != nil {
+		return err
+	}
+	left, err := f.storage.TakeAccounts()
+	if left != nil || err != nil {
+		f.log.Warn("the accounts of the former run are not used, since the folder could not be locked at the start: "+
+			"this daemon holds no rights in its windows", "event", "accounts", "error", err)
+	}
+	return nil
 }
 
 // failed notes that the file cannot be used now.
