@@ -67,8 +67,7 @@ func (x *Rights) runs(d *DeadID) error {
 		case p.sender.ID == d.ID:
 			return fmt.Errorf("daemon %s is live, as other daemons hear it: stop it first", p.Name)
 		case p.heardAt < 0 && p.Name == cmp.Or(k.name, d.Name):
-			return fmt.Errorf("a daemon of the name %s is live, and %s has not heard yet whether it has this id: "+
-				"stop it first, or try again when both reach each other", p.Name, n.cfg.Name)
+			return fmt.Errorf("a daemon %s is live, and %s does not know its id yet: stop it first, or try again", p.Name, n.cfg.Name)
 		}
 	}
 	return nil
@@ -155,8 +154,7 @@ func (x *Rights) heardBy(region string) error {
 	case by != "":
 		return fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", region, by, n.cfg.RemoveAfter)
 	case unknown != "":
-		return fmt.Errorf("region %q: the regions changed, and %s has not stated since whether it hears a daemon of this one: try again in %v",
-			region, unknown, n.cfg.RemoveAfter)
+		return fmt.Errorf("region %q: %s has not stated yet for the present regions whether it hears it: try again", region, unknown)
 	}
 	return nil
 }
@@ -339,12 +337,22 @@ type EndedRegion struct {
 // endRegion notes the end of a region.
 func (r *Record) endRegion(c *RegionChange) error {
 	if len(r.Ended) >= MaxEnded {
-		return fmt.Errorf("%d regions were removed a short time ago, or without the statement that their daemons are stopped: "+
-			"want at most %d: add %q again, and remove it with --stopped", len(r.Ended), MaxEnded, r.Ended[0].Name)
+		return fmt.Errorf("%d regions have ended: want at most %d: %s", len(r.Ended), MaxEnded, r.nextEnded())
 	}
 	r.Ended = append(slices.Clone(r.Ended), EndedRegion{Name: c.Name, End: c.End, Until: c.Until})
 	slices.SortFunc(r.Ended, func(a, b EndedRegion) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// nextEnded returns the text of how the record gets room for another end: that
+// of a region whose daemons ran stays until they are stated to be stopped.
+func (r *Record) nextEnded() string {
+	if i := slices.IndexFunc(r.Ended, func(e EndedRegion) bool { return e.End == 0 }); i >= 0 {
+		name := r.Ended[i].Name
+		return fmt.Sprintf("add %q again, and remove it, both with --stopped: its daemons ran at its end", name)
+	}
+	next := slices.MinFunc(r.Ended, func(a, b EndedRegion) int { return cmp.Compare(a.Until, b.Until) })
+	return fmt.Sprintf("the record drops that of region %q at %s", next.Name, stamped(next.Until))
 }
 
 // drained reports whether a region holds nothing under the greatest epoch that

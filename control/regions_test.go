@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -212,10 +213,41 @@ func TestRemovalOfALiveDaemon(t *testing.T) {
 	RightsOf(l.node).known = map[ID]known{}
 	p := l.node.peer(gone.address)
 	*p = peer{Peer: p.Peer, heardAt: -1}
-	refused("whether it has this id")
+	refused("does not know its id yet")
 	w.crash(gone)
 	w.run(time.Minute + time.Second)
 	if res := w.submit(by, remove); res.Err != nil {
 		t.Error(res.Err)
+	}
+}
+
+// TestEndedBound: a record without room for the end of a region states how it
+// gets some, and does.
+func TestEndedBound(t *testing.T) {
+	var r Record
+	for i := range MaxEnded {
+		if err := r.endRegion(&RegionChange{Name: fmt.Sprintf("r%03d", i), End: 5, Until: int64(3_000 - i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := &RegionChange{Name: "next"}
+	if err := r.endRegion(next); err == nil || !strings.Contains(err.Error(), `drops that of region "r255" at 1970-01-01T00:00:02.745Z`) {
+		t.Errorf("%v: want the region that is dropped first, and when", err)
+	}
+	r.dropEnded(2_745)
+	if err := r.endRegion(next); err != nil {
+		t.Error(err)
+	}
+	if err := r.endRegion(&RegionChange{Name: "other"}); err == nil || !strings.Contains(err.Error(), `add "next" again`) {
+		t.Errorf("%v: want the region whose end stays", err)
+	}
+	if _, err := r.restart(&RegionChange{Op: AddRegion, Name: "next", Stopped: true, End: 9}); err != nil {
+		t.Error(err)
+	}
+	if err := r.endRegion(&RegionChange{Name: "next", End: 10, Until: 20}); err != nil || r.validateEnded() != nil {
+		t.Error(err, r.validateEnded())
+	}
+	if r.dropEnded(20); len(r.Ended) != MaxEnded-1 {
+		t.Errorf("%d ended regions: want all but one", len(r.Ended))
 	}
 }
