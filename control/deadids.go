@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/quota/epoch"
 )
 
@@ -40,17 +41,36 @@ type DeadID struct {
 // stampDead completes the entry of a dead id, at the leader.
 func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
 	n := x.node
-	k, known := x.known[d.ID]
-	if d.Stopped && (d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter) {
-		return nil, fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
-	}
-	if err := x.fresh(d.Stated); d.Stopped && err != nil {
-		return nil, err
+	k := x.known[d.ID]
+	if d.Stopped {
+		if err := cmp.Or(x.runs(&d), x.fresh(d.Stated)); err != nil {
+			return nil, err
+		}
 	}
 	d.Name = cmp.Or(d.Name, k.name)
 	d.From = max(d.From, x.endOf(k))
 	d.Until = n.outlasted(d.From)
 	return &d, nil
+}
+
+// runs returns an error for a daemon that may run: its messages arrived a short
+// time ago, or it is live by membership, which asks other daemons, too. It may
+// be live under a name whose id is not known here.
+func (x *Rights) runs(d *DeadID) error {
+	n := x.node
+	k, known := x.known[d.ID]
+	if d.ID == n.self.id() || known && n.at-k.at < n.cfg.RemoveAfter {
+		return fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
+	}
+	for _, p := range n.peers {
+		switch {
+		case p.sender.ID == d.ID:
+			return fmt.Errorf("daemon %s is live, as other daemons hear it: stop it first", p.Name)
+		case p.heardAt < 0 && p.Name == cmp.Or(k.name, d.Name):
+			return fmt.Errorf("a daemon %s is live, and %s does not know its id yet: stop it first, or try again", p.Name, n.cfg.Name)
+		}
+	}
+	return nil
 }
 
 // Rights is the part of a Node in rights: what its daemon states about them,
@@ -107,6 +127,56 @@ func (x *Rights) knownIn(region string) []known {
 	}
 	return all
 }
+
+// heardBy returns an error if a daemon of a region is live, or was heard by any
+// daemon a short time ago, or if a daemon that was heard itself has not stated
+// that for the present regions.
+func (x *Rights) heardBy(region string) error {
+	n := x.node
+	by, unknown := "", ""
+	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
+		by = n.cfg.Name
+	}
+	names := n.record.names()
+	i, list := slices.Index(names, region), listOf(names)
+	for _, p := range n.peers {
+		switch {
+		case p.Region == region: // by membership
+			by = cmp.Or(by, n.cfg.Name)
+		case p.heardAt < 0 || n.at-p.heardAt >= n.cfg.RemoveAfter:
+		case p.sender.HeardOf != list:
+			unknown = cmp.Or(unknown, p.Name)
+		case uint64(p.sender.Heard)>>i&1 == 1:
+			by = cmp.Or(by, p.Name)
+		}
+	}
+	switch {
+	case by != "":
+		return fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", region, by, n.cfg.RemoveAfter)
+	case unknown != "":
+		return fmt.Errorf("region %q: %s has not stated yet for the present regions whether it hears it: try again", region, unknown)
+	}
+	return nil
+}
+
+// heardRegions returns a bit for each region of the record that this daemon
+// heard a short time ago, in their order, and listOf these regions.
+func (x *Rights) heardRegions() (mask, list Number) {
+	n := x.node
+	if n.record == nil {
+		return 0, 0
+	}
+	names := n.record.names()
+	for i, name := range names {
+		if at, ok := x.heard[name]; name == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
+			mask |= 1 << i
+		}
+	}
+	return mask, listOf(names)
+}
+
+// listOf returns a hash of the names of regions, never 0.
+func listOf(names []string) Number { return Number(max(1, rendezvous.Hash(names...))) }
 
 // DaemonID returns the id of a daemon by its name, or by the id itself. It
 // returns an error for a name that this daemon never heard, or heard of several
@@ -267,12 +337,22 @@ type EndedRegion struct {
 // endRegion notes the end of a region.
 func (r *Record) endRegion(c *RegionChange) error {
 	if len(r.Ended) >= MaxEnded {
-		return fmt.Errorf("%d regions were removed a short time ago, or without the statement that their daemons are stopped: "+
-			"want at most %d: add %q again, and remove it with --stopped", len(r.Ended), MaxEnded, r.Ended[0].Name)
+		return fmt.Errorf("%d regions have ended: want at most %d: %s", len(r.Ended), MaxEnded, r.nextEnded())
 	}
 	r.Ended = append(slices.Clone(r.Ended), EndedRegion{Name: c.Name, End: c.End, Until: c.Until})
 	slices.SortFunc(r.Ended, func(a, b EndedRegion) int { return cmp.Compare(a.Name, b.Name) })
 	return nil
+}
+
+// nextEnded returns the text of how the record gets room for another end: that
+// of a region whose daemons ran stays until they are stated to be stopped.
+func (r *Record) nextEnded() string {
+	if i := slices.IndexFunc(r.Ended, func(e EndedRegion) bool { return e.End == 0 }); i >= 0 {
+		name := r.Ended[i].Name
+		return fmt.Sprintf("add %q again, and remove it, both with --stopped: its daemons ran at its end", name)
+	}
+	next := slices.MinFunc(r.Ended, func(a, b EndedRegion) int { return cmp.Compare(a.Until, b.Until) })
+	return fmt.Sprintf("the record drops that of region %q at %s", next.Name, stamped(next.Until))
 }
 
 // drained reports whether a region holds nothing under the greatest epoch that

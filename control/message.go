@@ -31,6 +31,8 @@ type Sender struct {
 	// Heard has a bit for each region of its record, in their order, of which
 	// it heard a daemon a short time ago.
 	Heard Number `json:"heard,omitzero"`
+	// HeardOf is a hash of the names of these regions.
+	HeardOf Number `json:"heard_of,omitzero"`
 	// Starting daemons do not know yet whether their record is current.
 	Starting bool `json:"starting,omitempty"`
 	// Leader is the leader of the control log as far as it knows, zero for

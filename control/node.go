@@ -313,9 +313,9 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
-		Clock: n.wall, Heard: n.rights.heardRegions(),
-		Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
+		Clock: n.wall, Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
 	}
+	s.Heard, s.HeardOf = n.rights.heardRegions()
 	if n.raft != nil {
 		s.Applied = n.raft.applied
 	}

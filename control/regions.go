@@ -157,8 +157,8 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 			return nil, fmt.Errorf("region %q drains, and not all regions have acknowledged that yet: wait", c.Name)
 		}
 		end = n.wall
-	} else if by := x.heardBy(c.Name); by != "" {
-		return nil, fmt.Errorf("region %q: %s heard a daemon of it in the last %v: stop all of them first", c.Name, by, n.cfg.RemoveAfter)
+	} else if err := x.heardBy(c.Name); err != nil {
+		return nil, err
 	}
 	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: end})
 	slices.SortFunc(c.Epoch.Retired, compareRetirements)
@@ -189,37 +189,6 @@ func (x *Rights) reachesAll(c *RegionChange) error {
 	return nil
 }
 
-// heardBy returns the name of a daemon that heard one of a region a short time
-// ago, empty for none.
-func (x *Rights) heardBy(region string) string {
-	n := x.node
-	if at, ok := x.heard[region]; region == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
-		return n.cfg.Name
-	}
-	i := slices.IndexFunc(n.record.Regions, func(g Region) bool { return g.Name == region })
-	for _, p := range n.peers {
-		if p.heardAt >= 0 && n.at-p.heardAt < n.cfg.RemoveAfter && p.version == n.record.Version && uint64(p.sender.Heard)>>i&1 == 1 {
-			return p.Name
-		}
-	}
-	return ""
-}
-
-// heardRegions returns a bit for each region of the record that this daemon
-// heard a short time ago, in their order.
-func (x *Rights) heardRegions() Number {
-	n := x.node
-	var mask Number
-	if n.record != nil {
-		for i, g := range n.record.Regions {
-			if at, ok := x.heard[g.Name]; g.Name == n.cfg.Region || ok && n.at-at < n.cfg.RemoveAfter {
-				mask |= 1 << i
-			}
-		}
-	}
-	return mask
-}
-
 // endOf returns from when daemons hold nothing that an operator states to be
 // stopped: their clocks may have been ahead of the one here.
 func (x *Rights) endOf(all ...known) int64 {
@@ -241,6 +210,7 @@ func (x *Rights) estimateEnd(c *Change) {
 		c.Region = &next
 	case c.Dead != nil:
 		next := *c.Dead
+		next.Name = cmp.Or(next.Name, x.known[next.ID].name)
 		next.Stated, next.From = x.node.wall, x.endOf(x.known[next.ID])
 		c.Dead = &next
 	}
@@ -327,9 +297,9 @@ func (r *Record) changeRegion(c *RegionChange) error {
 }
 
 func (r *Record) names() []string {
-	var all []string
-	for _, g := range r.Regions {
-		all = append(all, g.Name)
+	all := make([]string, len(r.Regions))
+	for i := range r.Regions {
+		all[i] = r.Regions[i].Name
 	}
 	return all
 }

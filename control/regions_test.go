@@ -1,6 +1,8 @@
 package control
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,5 +141,113 @@ func TestHold(t *testing.T) {
 	w.run(10 * time.Second)
 	if m.node.ID() == former || RightsOf(m.node).Holds() != (Version{}) || !w.leader().node.Dead(former) {
 		t.Errorf("id %v after %v, holds %v, the former is dead: %v", m.node.ID(), former, RightsOf(m.node).Holds(), w.leader().node.Dead(former))
+	}
+}
+
+// TestRemovalAsksAll: a region is not removed that any daemon heard a short
+// time ago, also when the record changed since that daemon stated it, nor while
+// one that was heard may have stated it for other regions.
+func TestRemovalAsksAll(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	var gone, other *machine
+	for _, m := range w.machines {
+		switch {
+		case m == l:
+		case gone == nil:
+			gone = m
+		default:
+			other = m
+		}
+	}
+	remove := Change{Region: &RegionChange{Op: RemoveRegion, Name: gone.region, Stopped: true}}
+	w.cut = func(from, to *machine) bool { return from == gone && to == l || from == l && to == gone }
+	w.run(2 * time.Minute)
+	if w.leader() != l {
+		t.Fatal("the leader changed: want the same for the test")
+	}
+	w.crash(gone)
+	if _, err := l.node.Submit(Request{Author: "test", Change: Change{Note: &Note{Text: "another version"}}}); err != nil {
+		t.Fatal(err)
+	}
+	res := w.submit(l, remove)
+	if res.Err == nil || !strings.Contains(res.Err.Error(), other.name+" heard") {
+		t.Fatalf("%v: want a refusal, since %s heard the region", res.Err, other.name)
+	}
+	w.run(time.Minute + time.Second)
+	p := l.node.byID(other.node.ID())
+	p.sender.HeardOf++
+	if err := RightsOf(l.node).heardBy(gone.region); err == nil || !strings.Contains(err.Error(), "try again") {
+		t.Errorf("%v: want that it is not known whether %s heard the region", err, other.name)
+	}
+	w.run(30 * time.Second)
+	if res := w.submit(w.leader(), remove); res.Err != nil {
+		t.Error(res.Err)
+	}
+}
+
+// TestRemovalOfALiveDaemon: a daemon that only others hear is not removed, also
+// by a leader that never heard it itself.
+func TestRemovalOfALiveDaemon(t *testing.T) {
+	w := begin(t, "a-1")
+	gone := w.find("a-1")
+	id := gone.node.ID()
+	l := w.leader()
+	by := w.find("b-0")
+	if l == by {
+		by = w.find("c-0")
+	}
+	w.cut = func(from, to *machine) bool { return from == gone && to == l || from == l && to == gone }
+	w.run(2 * time.Minute)
+	remove := Change{Dead: &DeadID{ID: id, Stopped: true}}
+	refused := func(want string) {
+		t.Helper()
+		if w.leader() != l {
+			t.Fatal("the leader changed: want the same for the test")
+		}
+		if res := w.submit(by, remove); res.Err == nil || !strings.Contains(res.Err.Error(), want) {
+			t.Errorf("%v: want %q", res.Err, want)
+		}
+	}
+	refused("other daemons hear it")
+	RightsOf(l.node).known = map[ID]known{}
+	p := l.node.peer(gone.address)
+	*p = peer{Peer: p.Peer, heardAt: -1}
+	refused("does not know its id yet")
+	w.crash(gone)
+	w.run(time.Minute + time.Second)
+	if res := w.submit(by, remove); res.Err != nil {
+		t.Error(res.Err)
+	}
+}
+
+// TestEndedBound: a record without room for the end of a region states how it
+// gets some, and does.
+func TestEndedBound(t *testing.T) {
+	var r Record
+	for i := range MaxEnded {
+		if err := r.endRegion(&RegionChange{Name: fmt.Sprintf("r%03d", i), End: 5, Until: int64(3_000 - i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := &RegionChange{Name: "next"}
+	if err := r.endRegion(next); err == nil || !strings.Contains(err.Error(), `drops that of region "r255" at 1970-01-01T00:00:02.745Z`) {
+		t.Errorf("%v: want the region that is dropped first, and when", err)
+	}
+	r.dropEnded(2_745)
+	if err := r.endRegion(next); err != nil {
+		t.Error(err)
+	}
+	if err := r.endRegion(&RegionChange{Name: "other"}); err == nil || !strings.Contains(err.Error(), `add "next" again`) {
+		t.Errorf("%v: want the region whose end stays", err)
+	}
+	if _, err := r.restart(&RegionChange{Op: AddRegion, Name: "next", Stopped: true, End: 9}); err != nil {
+		t.Error(err)
+	}
+	if err := r.endRegion(&RegionChange{Name: "next", End: 10, Until: 20}); err != nil || r.validateEnded() != nil {
+		t.Error(err, r.validateEnded())
+	}
+	if r.dropEnded(20); len(r.Ended) != MaxEnded-1 {
+		t.Errorf("%d ended regions: want all but one", len(r.Ended))
 	}
 }

@@ -85,24 +85,23 @@ func (d *daemon) openAgent() error {
 		f.config.DaemonHorizon = -1
 	}
 	d.agent = f
-	return f.lockFolder()
+	switch err := f.lockFolder(); {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EIO): // it tries again
+		f.failed(node.Instant{}, err)
+	case err != nil: // another process uses the folder, or it cannot be one
+		return fmt.Errorf("state.dir: %w", err)
+	}
+	return nil
 }
 
 // lockFolder locks the folder. Two processes that went on from one record would
 // use every right twice.
 func (f *rightsLoop) lockFolder() error {
 	lock, err := f.storage.Folder.Lock("lock")
-	switch {
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EIO):
-		f.log.Error("the folder of this daemon cannot be locked: it holds no rights, and tries again every "+
-			replica.RetryAfter.String()+"; repair the disk", "event", "rights_failed", "error", err)
-		f.fault = err.Error()
-	case err != nil: // another process uses the folder, or it cannot be one
-		return fmt.Errorf("state.dir: %w", err)
-	default:
+	if err == nil {
 		f.lock = lock
 	}
-	return nil
+	return err
 }
 
 // closeState closes the files of the control log, the acceptor and the rights

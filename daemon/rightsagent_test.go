@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -234,57 +236,134 @@ func TestRightsAfterRestarts(t *testing.T) {
 	})
 }
 
-// TestFormerStates keeps the latest ones.
+// TestFormerStates keeps the latest ones, and all that is not numbered. An
+// attempt that fails leaves all as it was.
 func TestFormerStates(t *testing.T) {
-	w := &rightsWorld{}
 	folder := osdir.Dir(t.TempDir())
 	f := &rightsLoop{log: (&world{}).discard(), storage: replica.Storage{Folder: folder}}
-	for i := range keptFormer + 3 {
-		if err := os.WriteFile(folder.Path(replica.RightsFile), fmt.Append(nil, i), 0o600); err != nil {
+	former := folder.Path("state.former")
+	for _, name := range []string{"0-of-an-operator", "999998", "999999"} {
+		if err := os.MkdirAll(filepath.Join(former, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.moveAside(); err != nil {
-			t.Fatal(err)
-		}
 	}
-	all, err := os.ReadDir(folder.Path("state.former"))
-	if err != nil || len(all) != keptFormer || all[keptFormer-1].Name() != "000007" {
-		t.Fatalf("%v, %v: want the latest %d", all, err, keptFormer)
-	}
-	if last, err := os.ReadFile(filepath.Join(folder.Path("state.former"), "000007", replica.RightsFile)); err != nil || string(last) != "6" {
-		t.Errorf("%q, %v", last, err)
-	}
-	_ = w
-}
-
-// TestDamagedRecord: a daemon with a damaged record holds nothing, and tries
-// again.
-func TestDamagedRecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newRightsWorld(t, 1, "us")
-		w.start()
-		time.Sleep(5 * time.Second)
-		w.init("us-0", "us")
-		w.soon(20*time.Second, "all is held", w.all)
-		us := w.find("us-0")
-		w.end(us)
-		file := w.folders["us-0"].Path(replica.RightsFile)
-		good, err := os.ReadFile(file)
+	list := func() (names []string) {
+		t.Helper()
+		all, err := os.ReadDir(former)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(file, good[:len(good)-3], 0o600); err != nil {
+		for _, e := range all {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	for i := range keptFormer - 1 {
+		if err := os.WriteFile(folder.Path(replica.RightsFile), fmt.Append(nil, i), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.restart(us, false)
+		if err := f.moveAside("as the test says"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range keptFormer {
+		if err := f.moveAside("as the test says"); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%v: want no file", err)
+		}
+	}
+	want := []string{"0-of-an-operator", "1000000", "1000001", "1000002", "999999"}
+	if got := list(); !slices.Equal(got, want) {
+		t.Errorf("%q: want %q", got, want)
+	}
+	if last, err := os.ReadFile(filepath.Join(former, "1000002", replica.RightsFile)); err != nil || string(last) != "2" {
+		t.Errorf("%q, %v", last, err)
+	}
+}
+
+// TestDamagedRecord: a daemon with a damaged record goes on under a new id,
+// which its region admits. It refuses the file of another daemon, and tries
+// again.
+func TestDamagedRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 3, "us")
+		w.start()
+		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("us-2", 2) })
+		w.init("us-0", "us")
+		whole := func() bool { return w.all() && w.state("us-0").Record.Voting() == 3 && w.agents["us-2"].Status().Holds }
+		w.soon(2*time.Minute, "all hold rights and vote", whole)
+		us, file := w.find("us-2"), w.folders["us-2"].Path(replica.RightsFile)
+		change := func(by func([]byte)) (was []byte) {
+			t.Helper()
+			w.end(us)
+			was, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			is := slices.Clone(was)
+			by(is)
+			if err := os.WriteFile(file, is, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w.restart(us, false)
+			return was
+		}
+		id := w.state("us-2").Status.ID
+		good := change(func(data []byte) { data[0] ^= 1 })
 		time.Sleep(15 * time.Second)
-		if s := w.agents["us-0"].Status(); w.held() != 0 || !strings.Contains(s.Failing, replica.RightsFile) {
-			t.Errorf("%d held with a damaged record: %+v", w.held(), s)
+		if s := w.agents["us-2"].Status(); w.held("us") > 895 || !strings.Contains(s.Failing, replica.RightsFile) {
+			t.Errorf("%d held with a file that is none: %+v", w.held(), s)
 		}
 		if err := os.WriteFile(file, good, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.soon(replica.RetryAfter+10*time.Second, "all is held with the record", w.all)
+		w.soon(replica.RetryAfter+10*time.Second, "all is held with the record", whole)
+		if w.state("us-2").Status.ID != id {
+			t.Error("a record that was foreign for a while gives a daemon another id")
+		}
+
+		change(func(data []byte) { data[len(data)-1] ^= 1 })
+		w.soon(20*time.Second, "another id", func() bool { return w.state("us-2").Status.ID != id })
+		w.soon(2*time.Minute, "all is held under another id", whole)
+		if w.state("us-0").Record.DeadID(id) == nil {
+			t.Error("the former id is not dead")
+		}
+		kept, err := filepath.Glob(w.folders["us-2"].Path(filepath.Join("state.former", "*", replica.RightsFile)))
+		if err != nil || len(kept) != 1 {
+			t.Errorf("%q, %v: want the damaged record", kept, err)
+		}
+	})
+}
+
+// TestLockedFolder: a daemon whose folder cannot be locked reports that, and
+// holds rights as soon as it can. Then no later run can take up the accounts of
+// the former one.
+func TestLockedFolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newRightsWorld(t, 1, "us")
+		lock, err := w.folders["us-0"].Lock("lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		if err := w.agents["us-0"].storage.StoreAccounts(&replica.Leftover{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		w.init("us-0", "us")
+		time.Sleep(15 * time.Second)
+		if s := w.agents["us-0"].Status(); w.held() != 0 || !strings.Contains(s.Failing, "another process") {
+			t.Errorf("%d held in the folder of another process: %+v", w.held(), s)
+		}
+		if err := lock.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w.soon(replica.RetryAfter+10*time.Second, "all is held", w.all)
+		if s := w.agents["us-0"].Status(); s.Failing != "" {
+			t.Errorf("%+v: want no fault", s)
+		}
+		if left, err := w.agents["us-0"].storage.TakeAccounts(); left != nil || err != nil {
+			t.Errorf("%+v, %v: want no accounts", left, err)
+		}
 	})
 }
 

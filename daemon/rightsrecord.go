@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -94,12 +95,13 @@ func (f *rightsLoop) end(why epoch.Reason, text string) {
 }
 
 // begin makes the agent of this daemon in a generation of its region. A file of
-// another participant is moved aside. A founder whose file is missing although
-// it held rights gets a new id.
+// another participant, and a damaged one, is moved aside. A daemon that held
+// rights, and whose file is missing then, gets a new id: rights that it had
+// used would be used again, and a former file is as bad as none.
 func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	if f.lock == nil {
-		if err := f.lockFolder(); err != nil || f.lock == nil {
-			f.retry = at.Mono + replica.RetryAfter
+		if err := f.lockLate(); err != nil {
+			f.failed(at, err)
 			return
 		}
 	}
@@ -121,9 +123,15 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		f.failed(at, err)
 		return
 	}
-	start := agent.Start{Record: record}
-	if record != nil && (record.Local.Owner != c.Self || record.Region.Owner != c.Generation) {
-		if err := f.moveAside(); err != nil {
+	start, why := agent.Start{Record: record}, ""
+	switch {
+	case found.Damage != nil:
+		why = found.Damage.Error()
+	case record != nil && (record.Local.Owner != c.Self || record.Region.Owner != c.Generation):
+		why = "it is of a former id of this daemon, or of a former generation of its region"
+	}
+	if why != "" {
+		if err := f.moveAside(why); err != nil {
 			f.failed(at, err)
 			return
 		}
@@ -131,7 +139,8 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	}
 	if start.Record == nil {
 		if v.holds == g.Generation {
-			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is missing: " + found.File) })
+			why = cmp.Or(why, found.File+" is missing")
+			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is lost: " + why) })
 			return
 		}
 		start.Found = slices.Contains(g.Founders, v.self)
@@ -165,6 +174,20 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	}
 }
 
+// lockLate locks the folder after the start, and removes the accounts of the
+// former run: the nodes have admitted hits without them.
+func (f *rightsLoop) lockLate() error {
+	if err := f.lockFolder(); err != nil {
+		return err
+	}
+	left, err := f.storage.TakeAccounts()
+	if left != nil || err != nil {
+		f.log.Warn("the accounts of the former run are not used, since the folder could not be locked at the start: "+
+			"this daemon holds no rights in its windows", "event", "accounts", "error", err)
+	}
+	return nil
+}
+
 // failed notes that the file cannot be used now.
 func (f *rightsLoop) failed(at node.Instant, err error) {
 	f.retry = at.Mono + replica.RetryAfter
@@ -180,37 +203,41 @@ func (f *rightsLoop) failed(at node.Instant, err error) {
 // keptFormer is how many former files are kept.
 const keptFormer = 4
 
-// moveAside moves the file of another participant to state.former.
-func (f *rightsLoop) moveAside() error {
+// moveAside moves the file to a numbered folder in state.former, of which the
+// latest ones are kept.
+func (f *rightsLoop) moveAside(why string) error {
 	file := f.storage.Folder.Path(replica.RightsFile)
 	folder := filepath.Join(filepath.Dir(file), "state.former")
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	all, err := os.ReadDir(folder) // by name: the oldest first
+	all, err := os.ReadDir(folder)
 	if err != nil {
 		return err
 	}
-	number := 0
+	numbers := []int{0}
 	for _, e := range all {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
-			number = max(number, n)
+		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 && e.Name() == numbered(n) {
+			numbers = append(numbers, n)
 		}
 	}
-	into := filepath.Join(folder, fmt.Sprintf("%06d", number+1))
+	slices.Sort(numbers)
+	into := filepath.Join(folder, numbered(numbers[len(numbers)-1]+1))
 	if err := os.Mkdir(into, 0o700); err != nil {
 		return err
 	}
-	for len(all) >= keptFormer {
-		if err := os.RemoveAll(filepath.Join(folder, all[0].Name())); err != nil {
-			return err
-		}
-		all = all[1:]
+	if err := os.Rename(file, filepath.Join(into, replica.RightsFile)); err != nil {
+		return errors.Join(err, os.Remove(into))
 	}
-	f.log.Warn("the record of rights is of a former id of this daemon, or of a former generation of its region: it is moved aside",
-		"event", "rights", "kept", into)
-	return errors.Join(os.Rename(file, filepath.Join(into, replica.RightsFile)), f.storage.Folder.Sync())
+	f.log.Warn("the record of rights is moved aside: "+why, "event", "rights", "kept", into)
+	for numbers = numbers[1:]; len(numbers) >= keptFormer; numbers = numbers[1:] {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, numbered(numbers[0]))))
+	}
+	return errors.Join(err, f.storage.Folder.Sync())
 }
+
+// numbered returns the name of a folder in state.former.
+func numbered(n int) string { return fmt.Sprintf("%06d", n) }
 
 // settle gives the agent what is new in the record, and the log what is
 // settled.

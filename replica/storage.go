@@ -64,14 +64,14 @@ const (
 	// Former is a missing file for which First is wrong: there is a damaged one
 	// that was moved aside.
 	Former
-	// Damaged is a file that was moved aside.
+	// Damaged is a file that cannot be read. A journal was moved aside.
 	Damaged
 )
 
-// OpenRights reads the record of the rights agent, nil for a Missing file. It
-// refuses a damaged record, and that of another daemon. If the disk fails,
-// Recovery has the Fault, and the agent cannot start: the driver calls it again
-// later.
+// OpenRights reads the record of the rights agent, nil for a Missing file, and
+// for a Damaged one, which stays where it is. It refuses that of another daemon
+// or release. If the disk fails, Recovery has the Fault, and the agent cannot
+// start: the driver calls it again later.
 func (s *Storage) OpenRights() (*agent.Stored, Recovery, error) {
 	r := Recovery{File: s.Folder.Path(RightsFile)}
 	data, err := s.Folder.ReadFile(RightsFile)
@@ -84,7 +84,11 @@ func (s *Storage) OpenRights() (*agent.Stored, Recovery, error) {
 		return nil, r, nil
 	}
 	stored, err := wire.DecodeStored(data, s.Owner.Cluster, s.Owner.Name)
-	if err != nil {
+	switch bad, is := errors.AsType[*wire.StoredError](err); {
+	case is && bad.Kind != wire.Foreign:
+		r.Found, r.Damage = Damaged, fmt.Errorf("%s: %w", r.File, err)
+		return nil, r, nil
+	case err != nil:
 		return nil, r, fmt.Errorf("%s: %w", r.File, err)
 	}
 	return stored, r, nil

@@ -81,10 +81,13 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, nil
 	}
 	record, found, err := d.storage.OpenRights()
-	if err = errors.Join(err, found.Fault); err != nil {
+	if err = errors.Join(err, found.Fault); err == nil && w.cfg.Control == nil {
+		err = found.Damage // there is no log that would give it another id
+	}
+	if err != nil {
 		return nil, fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
-	w.opened(d, found.File, nil)
+	w.opened(d, found.File, found.Damage)
 	takeAccounts(d, w)
 	if w.cfg.Control != nil {
 		d.follows = follower{was: d.follows.was, ended: d.follows.ended}
@@ -215,8 +218,8 @@ func endAgent(d *Daemon) {
 }
 
 // beginAgent makes the agent of a daemon in a generation of its region. It
-// removes the record of another participant. A founder that held rights, and
-// whose record is lost, gets a new id.
+// removes the record of another participant, and a damaged one. A daemon that
+// held rights, and whose record is lost, gets a new id.
 func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of holder) bool {
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
 	cfg.Self, cfg.Generation, cfg.Cluster = of.self.Member(), g.ID(), uint64(r.Cluster.ID)
@@ -237,7 +240,7 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 		return false // it tries again
 	}
 	start := agent.Start{Record: record}
-	if record != nil && (record.Local.Owner != cfg.Self || record.Region.Owner != cfg.Generation) {
+	if found.Damage != nil || record != nil && (record.Local.Owner != cfg.Self || record.Region.Owner != cfg.Generation) {
 		d.disk.Remove(replica.RightsFile)
 		start.Record = nil
 	}

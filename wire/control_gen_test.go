@@ -160,6 +160,7 @@ func genControl(t *rapid.T) *control.Message {
 			Began:    rapid.Uint64().Draw(t, "began"),
 			Applied:  rapid.Uint64().Draw(t, "applied"),
 			Starting: rapid.Bool().Draw(t, "starting"), Leader: genControlID(t, "leader"),
+			Heard: genControlNumber(t, "heard"), HeardOf: genControlNumber(t, "heard of"),
 		},
 		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.String().Draw(t, "hash"),
 		Want: rapid.Bool().Draw(t, "want"), Ask: genControlNumber(t, "ask"),

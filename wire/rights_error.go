@@ -30,8 +30,8 @@ func (e *StoredError) Error() string {
 
 // storedTexts are the texts of the kinds.
 var storedTexts = [...]string{
-	Truncated: "truncated: %s: restore the last whole one, or start without it as a daemon that lost its memory",
-	Damaged:   "damaged: %s: start without it as a daemon that lost its memory",
+	Truncated: "truncated: %s: the daemon needs a new id",
+	Damaged:   "damaged: %s: the daemon needs a new id",
 	Foreign:   "not this daemon's: %s: give the daemon its own folder",
 }
 
