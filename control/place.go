@@ -40,6 +40,9 @@ func (n *Node) place() {
 		return
 	}
 	p := placementOf(n)
+	if p.hurries() {
+		n.due.place = n.at + n.cfg.Retry/4
+	}
 	if i := slices.IndexFunc(n.record.Voters, func(o Voter) bool { return o.Learner }); i >= 0 {
 		p.promote(n.record.Voters[i])
 		return
@@ -173,15 +176,21 @@ func (p *placement) promote(o Voter) {
 }
 
 // handOverFaster is how much sooner a learner votes that takes the vote of a
-// daemon that leaves: that one waits for it.
+// daemon that leaves.
 const handOverFaster = 10
+
+// hurries reports whether a voter leaves: its daemon waits for another voter.
+func (p *placement) hurries() bool {
+	return slices.ContainsFunc(p.gone, func(o Voter) bool {
+		d := p.node.byID(o.Daemon)
+		return o.Daemon == p.node.self.id() || d != nil && d.sender.Leaving
+	})
+}
 
 // stable returns how long a learner must be up to date before it votes.
 func (p *placement) stable() time.Duration {
-	for _, o := range p.gone {
-		if d := p.node.byID(o.Daemon); o.Daemon == p.node.self.id() || d != nil && d.sender.Leaving {
-			return p.node.cfg.Stable / handOverFaster
-		}
+	if p.hurries() {
+		return p.node.cfg.Stable / handOverFaster
 	}
 	return p.node.cfg.Stable
 }

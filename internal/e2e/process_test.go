@@ -19,6 +19,10 @@ import (
 // for a slow machine: nothing waits longer than it must.
 const patience = 20 * time.Second
 
+// stopWithin bounds the stop of a daemon, which may wait for 20 s until another
+// one has its vote.
+const stopWithin = 2 * patience
+
 // parent starts processes on one thread that lives as long as the tests: the
 // kernel ends a process with the thread that started it.
 var parent chan func()
@@ -134,10 +138,10 @@ func (p *process) terminate(t testing.TB) {
 	cmd := p.signal(t, down, syscall.SIGTERM)
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(stopWithin):
 		_ = cmd.Process.Kill() // it may end just now
 		<-p.ended
-		t.Errorf("%s did not stop within %v of SIGTERM and was killed", filepath.Base(p.log), patience)
+		t.Errorf("%s did not stop within %v of SIGTERM and was killed", filepath.Base(p.log), stopWithin)
 	}
 	if !cmd.ProcessState.Success() {
 		t.Errorf("%s: after SIGTERM: %v, want exit code 0", filepath.Base(p.log), cmd.ProcessState)
