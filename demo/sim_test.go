@@ -77,9 +77,7 @@ func (x *trial) play(t *testing.T) (*outcome, time.Time) {
 	if err := s.cluster.start(); err != nil {
 		t.Fatal(err)
 	}
-	if s.form(t.Context()) == 0 {
-		t.Fatalf("the daemons do not know each other after %s", formLimit)
-	}
+	s.mustForm(t)
 	began := x.next(time.Now())
 	time.Sleep(time.Until(began))
 	ctx, cancel := context.WithDeadline(t.Context(), began.Add(x.lasts))
@@ -100,6 +98,17 @@ func (x *trial) play(t *testing.T) (*outcome, time.Time) {
 	running.Wait()
 	x.busy(t, s.clients, began)
 	return x.counted(t, s, began), began
+}
+
+// mustForm begins the cluster, and waits until all daemons hold rights.
+func (s *show) mustForm(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go s.cluster.begin(ctx) // ends with ctx
+	if s.form(ctx) == 0 {
+		t.Fatalf("the daemons do not know each other and hold rights after %s", formLimit)
+	}
 }
 
 // reopen returns how much longer than the cut itself the regions were without

@@ -116,9 +116,7 @@ func (p *play) run(o Options, all []Rule) {
 	if err := s.cluster.start(); err != nil {
 		t.Fatal(err)
 	}
-	if s.form(t.Context()) == 0 {
-		t.Fatalf("the daemons do not know each other after %s", formLimit)
-	}
+	s.mustForm(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.clients.run(ctx) })
