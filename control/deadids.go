@@ -63,7 +63,9 @@ func (x *Rights) runs(d *DeadID) error {
 		return fmt.Errorf("daemon %s was heard in the last %v: stop it first", cmp.Or(k.name, n.cfg.Name), n.cfg.RemoveAfter)
 	}
 	for _, p := range n.peers {
+		at, heard := x.heard[p.Region]
 		switch {
+		case p.Region != n.cfg.Region && (!heard || n.at-at >= n.cfg.RemoveAfter): // nobody of the region removes members
 		case p.sender.ID == d.ID:
 			return fmt.Errorf("daemon %s is live, as other daemons hear it: stop it first", p.Name)
 		case p.heardAt < 0 && p.Name == cmp.Or(k.name, d.Name):
@@ -128,9 +130,10 @@ func (x *Rights) knownIn(region string) []known {
 	return all
 }
 
-// heardBy returns an error if a daemon of a region is live, or was heard by any
-// daemon a short time ago, or if a daemon that was heard itself has not stated
-// that for the present regions.
+// heardBy returns an error if a daemon of a region was heard by any daemon a
+// short time ago, or if a daemon that was heard itself has not stated that for
+// the present regions. Membership does not count: the daemons of a region that
+// is lost stay members.
 func (x *Rights) heardBy(region string) error {
 	n := x.node
 	by, unknown := "", ""
@@ -141,8 +144,6 @@ func (x *Rights) heardBy(region string) error {
 	i, list := slices.Index(names, region), listOf(names)
 	for _, p := range n.peers {
 		switch {
-		case p.Region == region: // by membership
-			by = cmp.Or(by, n.cfg.Name)
 		case p.heardAt < 0 || n.at-p.heardAt >= n.cfg.RemoveAfter:
 		case p.sender.HeardOf != list:
 			unknown = cmp.Or(unknown, p.Name)
