@@ -84,9 +84,9 @@ type Rights struct {
 	heard map[string]time.Duration
 	known map[ID]known
 	// settled is the greatest epoch of regions that is, see Settled, and holds
-	// the generation of Hold that is stored.
+	// the record of Hold that is stored.
 	settled epoch.ID
-	holds   Version
+	holds   Holding
 }
 
 // RightsOf returns the part of a node in rights.
@@ -308,7 +308,7 @@ func (r *runs) giveUp(why string) {
 	n.raft, n.stopped = nil, nil
 	clear(r.doubts) // the proofs are for the former id
 	n.self, n.disk.number, n.disk.began = storedSelf{Key: n.keys.next(), Run: n.self.Run}, 0, 0
-	n.rights.holds = Version{}
+	n.rights.holds = Holding{}
 	promises := func(m Message) bool { return m.Raft != nil || m.Founding != nil }
 	n.out = slices.DeleteFunc(n.out, promises)
 	for _, b := range []*batch{n.disk.flight, &n.disk.next} {

@@ -437,26 +437,39 @@ func (r *Record) validateEpochs() error {
 // epochs that follow changes of regions.
 func (x *Rights) Settled(id epoch.ID) { x.settled = id }
 
-// Hold states that this daemon has a record of rights of a generation of its
-// region on disk, and reports whether that is on the disk of the control log:
-// not before may the daemon hold any of these rights.
-func (x *Rights) Hold(generation Version) bool {
+// Holding identifies a record of rights that a daemon has on disk.
+type Holding struct {
+	// Generation is that of the region.
+	Generation Version `json:"generation,omitzero"`
+	// Number ascends with each record of the daemon in this generation.
+	Number uint64 `json:"number,omitempty"`
+}
+
+// covers reports whether a record is as late as another one.
+func (h Holding) covers(o Holding) bool { return h.Generation == o.Generation && h.Number >= o.Number }
+
+// Hold states that this daemon has a record of rights on disk, and reports
+// whether that is on the disk of the control log: not before may the daemon use
+// the record, or send anything that depends on it. Each statement is a write of
+// the control log, so other daemons notice a disk without it.
+func (x *Rights) Hold(h Holding) bool {
 	n := x.node
-	if n.self.Holds != generation {
-		n.self.Holds = generation
+	if !n.self.Holds.covers(h) {
+		n.self.Holds = h
 		self := n.self
 		n.queue(stored{Self: &self})
 		n.afterStore(func() {
-			if n.self.Holds == generation {
-				x.holds = generation
+			if n.self.Holds.covers(h) {
+				x.holds = h
 			}
 		})
 	}
-	return x.holds == generation
+	return x.holds.covers(h)
 }
 
-// Holds returns the generation of the latest Hold.
-func (x *Rights) Holds() Version { return x.node.self.Holds }
+// Holds returns the latest record of Hold: an earlier one is of no use any
+// more.
+func (x *Rights) Holds() Holding { return x.node.self.Holds }
 
 // Renew gives the daemon a new id, since a part of its state is lost. Its
 // former id is declared dead.

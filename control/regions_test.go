@@ -117,19 +117,25 @@ func TestEpochRefused(t *testing.T) {
 	}
 }
 
-// TestHold: the statement that a daemon holds rights counts when it is on disk,
-// survives a restart, and ends with its id.
+// TestHold: the statement that a daemon has a record of rights counts when it
+// is on disk, survives a restart, and ends with its id.
 func TestHold(t *testing.T) {
 	w := begin(t)
 	m := w.machines[0]
-	g := m.node.Record().Regions[0].Generation
-	if RightsOf(m.node).Hold(g) {
-		t.Error("a statement counts before it is stored")
+	g := Holding{m.node.Record().Regions[0].Generation, 7}
+	for range 2 {
+		wrote := m.node.disk.number
+		if RightsOf(m.node).Hold(g) {
+			t.Error("a statement counts before it is stored")
+		}
+		w.run(time.Second)
+		former := Holding{g.Generation, g.Number - 1}
+		if !RightsOf(m.node).Hold(g) || !RightsOf(m.node).Hold(former) || RightsOf(m.node).Holds() != g || m.node.disk.number == wrote {
+			t.Errorf("holds %v, %d writes after %d: want %v", RightsOf(m.node).Holds(), m.node.disk.number, wrote, g)
+		}
+		g.Number++
 	}
-	w.run(time.Second)
-	if !RightsOf(m.node).Hold(g) {
-		t.Error("a statement that is stored does not count")
-	}
+	g.Number--
 	w.crash(m)
 	w.start(m)
 	w.run(time.Second)
@@ -139,7 +145,7 @@ func TestHold(t *testing.T) {
 	former := m.node.ID()
 	RightsOf(m.node).Renew("its record of rights is lost")
 	w.run(10 * time.Second)
-	if m.node.ID() == former || RightsOf(m.node).Holds() != (Version{}) || !w.leader().node.Dead(former) {
+	if m.node.ID() == former || RightsOf(m.node).Holds() != (Holding{}) || !w.leader().node.Dead(former) {
 		t.Errorf("id %v after %v, holds %v, the former is dead: %v", m.node.ID(), former, RightsOf(m.node).Holds(), w.leader().node.Dead(former))
 	}
 }

@@ -51,9 +51,8 @@ type storedSelf struct {
 	Key   storedKey `json:"key"`
 	Run   Run       `json:"run"`
 	Store uint64    `json:"store"`
-	// Holds is the generation of the region that the daemon has a record of
-	// rights of.
-	Holds Version `json:"holds,omitzero"`
+	// Holds is the record of rights that the daemon has.
+	Holds Holding `json:"holds,omitzero"`
 }
 
 // id returns the id, zero for a daemon without a key.

@@ -150,7 +150,7 @@ func (d *daemon) strictStorage() replica.Storage {
 		s.Unknown = errNoRecord
 		return s
 	}
-	s.First = slices.Contains(g.Founders, v.self) && v.holds != g.Generation
+	s.First = slices.Contains(g.Founders, v.self) && v.holds.Generation != g.Generation
 	return s
 }
 

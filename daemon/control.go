@@ -30,6 +30,7 @@ type controlLoop struct {
 	events  *controlEvents
 	news    chan struct{} // holds a token when a turn is due
 	limits  chan struct{} // the news of those who use limits, nil for nobody
+	written chan struct{} // the news of the rights agent, nil for nobody
 	faulty  loglimit.Limiter
 
 	// identity is what streams prove, not nil after open.
@@ -188,6 +189,7 @@ func (c *controlLoop) write(e *Engine, w *controlWrite) {
 		c.node.Failed(at, err)
 	default:
 		c.node.Stored(at)
+		notify(c.written)
 	}
 	c.writing, c.rewriting = false, false
 	notify(c.news)

@@ -59,7 +59,8 @@ type rightsLoop struct {
 	of        participant
 	followed  control.Version // that the agent has
 	confirmed bool
-	stored    bool          // a record is on disk, and the statement that rights are held is not
+	number    uint64        // of the record that was stored last
+	stored    bool          // that is on disk, and the statement that it is there is not
 	retry     time.Duration // when to read the file again
 	fault     string        // of the disk, "" while it works
 	proposal  control.Number
@@ -173,6 +174,7 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 	for ready.Store != nil || f.stored {
 		var err error
 		if !f.stored {
+			f.number = ready.Store.Number
 			err = f.storage.StoreRights(ready.Store)
 		}
 		if f.stored = err == nil && !f.holds(); f.stored {

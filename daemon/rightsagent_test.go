@@ -45,7 +45,7 @@ func newRightsWorld(t *testing.T, daemons int, regions ...string) *rightsWorld {
 			log: cc.log, storage: storage, control: cc.control, news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
 			config: agent.Config{Region: r.region, Name: r.name, DaemonHorizon: agent.DefaultDaemonHorizon},
 		}
-		w.agents[r.name] = cc.agent
+		w.agents[r.name], cc.control.written = cc.agent, cc.agent.news
 	}
 	return w
 }
@@ -332,6 +332,52 @@ func TestDamagedRecord(t *testing.T) {
 			t.Errorf("%q, %v: want the damaged record", kept, err)
 		}
 	})
+}
+
+// TestFormerRecord: a daemon whose record of rights is a former one goes on
+// under a new id, also if all of its files are, and nothing but rights was
+// stored since.
+func TestFormerRecord(t *testing.T) {
+	for what, files := range map[string][]string{
+		"the record alone": {replica.RightsFile}, "all files": {replica.RightsFile, replica.ControlFile},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newRightsWorld(t, 3, "us")
+				w.start()
+				w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("us-2", 2) })
+				w.init("us-0", "us")
+				whole := func() bool { return w.all() && w.state("us-0").Record.Voting() == 3 && w.agents["us-2"].Status().Holds }
+				w.soon(2*time.Minute, "all hold rights and vote", whole)
+				time.Sleep(2 * time.Minute) // nothing but horizons is stored any more
+				us, id := w.find("us-2"), w.state("us-2").Status.ID
+				former := map[string][]byte{}
+				for _, name := range files {
+					data, err := os.ReadFile(w.folders["us-2"].Path(name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					former[name] = data
+				}
+				time.Sleep(20 * time.Second)
+				w.end(us)
+				for name, data := range former {
+					if err := os.WriteFile(w.folders["us-2"].Path(name), data, 0o600); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.restart(us, false)
+				w.soon(20*time.Second, "another id", func() bool {
+					is := w.state("us-2").Status.ID
+					return is != id && is != (control.ID{})
+				})
+				w.soon(2*time.Minute, "all is held under another id", whole)
+				if w.state("us-0").Record.DeadID(id) == nil {
+					t.Error("the former id is not dead")
+				}
+			})
+		})
+	}
 }
 
 // TestLockedFolder: a daemon whose folder cannot be locked reports that, and

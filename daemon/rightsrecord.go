@@ -29,7 +29,7 @@ type participant struct {
 type rightsView struct {
 	record  *control.Record // nil before the cluster began
 	self    control.ID
-	holds   control.Version // as stated on disk
+	holds   control.Holding // as stated on disk
 	current bool            // the record is confirmed since the start
 }
 
@@ -129,6 +129,8 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		why = found.Damage.Error()
 	case record != nil && (record.Local.Owner != c.Self || record.Region.Owner != c.Generation):
 		why = "it is of a former id of this daemon, or of a former generation of its region"
+	case record != nil && v.holds.Generation == g.Generation && record.Number < v.holds.Number:
+		why = fmt.Sprintf("it is a former record, %d of %d", record.Number, v.holds.Number)
 	}
 	if why != "" {
 		if err := f.moveAside(why); err != nil {
@@ -138,7 +140,7 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		start.Record = nil
 	}
 	if start.Record == nil {
-		if v.holds == g.Generation {
+		if v.holds.Generation == g.Generation {
 			why = cmp.Or(why, found.File+" is missing")
 			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is lost: " + why) })
 			return
@@ -280,9 +282,10 @@ func (f *rightsLoop) settle(v *rightsView) {
 	}
 }
 
-// holds states that this daemon holds rights, and reports whether that is on
-// disk. Before that a file of rights may be there, but none is in force: a
-// founder whose file is lost afterwards must not found again.
+// holds states that this daemon has the record of rights that it stored, and
+// reports whether that is on disk. Before that a file of rights may be there,
+// but the record is not in force: a founder whose file is lost afterwards must
+// not found again, and a former file must not be used.
 func (f *rightsLoop) holds() bool {
 	if f.control == nil {
 		return true
@@ -291,7 +294,9 @@ func (f *rightsLoop) holds() bool {
 		return false
 	}
 	is := false
-	f.control.Do(func(n *control.Node) { is = n.ID() == f.of.self && control.RightsOf(n).Hold(f.of.generation) })
+	f.control.Do(func(n *control.Node) {
+		is = n.ID() == f.of.self && control.RightsOf(n).Hold(control.Holding{Generation: f.of.generation, Number: f.number})
+	})
 	return is
 }
 

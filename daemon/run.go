@@ -161,6 +161,7 @@ func (d *daemon) build() error {
 		d.report.Control, d.report.Limits = d.control, d.active
 		if d.agent != nil {
 			d.agent.control, d.active.held = d.control, d.agent.horizon
+			d.control.written = d.agent.news
 		}
 		if err := d.active.follow(d.control); err != nil {
 			return err

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/replica"
@@ -75,7 +77,7 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 	if err != nil {
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
-	d.control, d.controlLog = n, log
+	d.control, d.controlLog, d.early = n, log, map[crdt.Incarnation]*control.Message{}
 	if log != nil {
 		w.opened(d, found.File, found.Damage)
 	}
@@ -91,7 +93,14 @@ func (d *Daemon) controlPeers(w *World, list []gossip.Peer) {
 	for i, p := range list {
 		all[i] = control.Peer{Address: p.ID, Name: p.Name, Region: p.Region}
 	}
-	d.control.Peers(d.Instant(w.now).Mono, d.incarnations[0], all)
+	at := d.Instant(w.now)
+	d.control.Peers(at.Mono, d.incarnations[0], all)
+	for _, p := range all {
+		if m := d.early[p.Address]; m != nil { // as if it came now
+			delete(d.early, p.Address)
+			w.auditors.counted(d, m, d.control.Receive(at.Mono, at.Wall/int64(time.Millisecond), m))
+		}
+	}
 	d.turnControl(w)
 }
 
@@ -190,6 +199,10 @@ func (r *receiver) StepControl(m *control.Message) error {
 	at := d.Instant(w.now)
 	err := d.control.Receive(at.Mono, at.Wall/int64(time.Millisecond), m)
 	w.auditors.counted(d, m, err)
+	small := m.Base == nil && m.Entries == nil && m.Raft == nil && m.Requests == nil
+	if errors.Is(err, control.ErrUnknownSender) && small && m.To == d.incarnations[0] {
+		d.early[m.From] = m // as daemons do
+	}
 	d.serveControl(w)
 	return err
 }

@@ -84,9 +84,10 @@ type Daemon struct {
 	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding
 	follows follower            // of the control log
 
-	control    *control.Node       // nil without a control log
-	controlLog *replica.ControlLog // likewise, and for a diskless daemon
-	rewriting  bool                // the control log is rewritten
+	control    *control.Node                         // nil without a control log
+	controlLog *replica.ControlLog                   // likewise, and for a diskless daemon
+	rewriting  bool                                  // the control log is rewritten
+	early      map[crdt.Incarnation]*control.Message // the latest of each daemon that is not live yet
 
 	process  *replica.Process      // nil when no key has an owner
 	parts    *parts                // what serves strict keys

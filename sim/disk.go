@@ -88,8 +88,8 @@ func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 		func(mono time.Duration, err error) {
 			switch f := &d.follows; {
 			case d.agent == nil || d.agent.Agent != of: // it has ended
-			case err == nil && !holdsRights(d): // until the statement is on disk, too
-				f.stored = of
+			case err == nil && !holdsRights(d, s.Number): // until the statement is on disk, too
+				f.stored, f.number = of, s.Number
 			default:
 				d.serveAgent(w, d.agent.Stored(mono, err))
 			}

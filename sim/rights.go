@@ -142,7 +142,8 @@ type follower struct {
 	of        holder
 	version   control.Version // of the record that the agent has
 	confirmed bool
-	stored    *agent.Agent // whose record waits for the statement that it holds rights
+	stored    *agent.Agent // whose record waits for the statement that it is on disk
+	number    uint64       // of that record
 	proposal  control.Number
 	live      []gossip.Peer
 	was       holder // of the process before
@@ -198,7 +199,7 @@ func followRecord(d *Daemon, w *World) {
 		}
 		d.agent.Agent.ProposalDone(err)
 	}
-	if f.stored != nil && holdsRights(d) {
+	if f.stored != nil && holdsRights(d, f.number) {
 		f.stored = nil
 		d.serveAgent(w, d.agent.Stored(d.Instant(w.now).Mono, nil))
 	}
@@ -218,8 +219,8 @@ func endAgent(d *Daemon) {
 }
 
 // beginAgent makes the agent of a daemon in a generation of its region. It
-// removes the record of another participant, and a damaged one. A daemon that
-// held rights, and whose record is lost, gets a new id.
+// removes the record of another participant, a damaged and a former one. A
+// daemon that held rights, and whose record is lost, gets a new id.
 func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of holder) bool {
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
 	cfg.Self, cfg.Generation, cfg.Cluster = of.self.Member(), g.ID(), uint64(r.Cluster.ID)
@@ -240,12 +241,14 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 		return false // it tries again
 	}
 	start := agent.Start{Record: record}
-	if found.Damage != nil || record != nil && (record.Local.Owner != cfg.Self || record.Region.Owner != cfg.Generation) {
+	holds := control.RightsOf(d.control).Holds()
+	former := record != nil && holds.Generation == g.Generation && record.Number < holds.Number
+	if found.Damage != nil || former || record != nil && (record.Local.Owner != cfg.Self || record.Region.Owner != cfg.Generation) {
 		d.disk.Remove(replica.RightsFile)
 		start.Record = nil
 	}
 	if start.Record == nil {
-		if control.RightsOf(d.control).Holds() == g.Generation {
+		if holds.Generation == g.Generation {
 			control.RightsOf(d.control).Renew("its record of rights is lost")
 			d.wakes[len(d.Nodes)+controlWake] = 0
 			w.sleep(d)
@@ -319,11 +322,11 @@ func handOn(d *Daemon, w *World) {
 	}
 }
 
-// holdsRights states that the daemon holds rights, and reports whether that is
-// on disk.
-func holdsRights(d *Daemon) bool {
+// holdsRights states that the daemon has a record of rights, and reports
+// whether that is on disk.
+func holdsRights(d *Daemon, number uint64) bool {
 	f := &d.follows
-	return d.control == nil || d.control.ID() == f.of.self && control.RightsOf(d.control).Hold(f.of.generation)
+	return d.control == nil || d.control.ID() == f.of.self && control.RightsOf(d.control).Hold(control.Holding{Generation: f.of.generation, Number: number})
 }
 
 // turnAgent does the work of a rights agent that is due.

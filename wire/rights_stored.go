@@ -31,7 +31,7 @@ func EncodeStored(cluster uint64, name string, s *agent.Stored) []byte {
 	// It never fails, since the file has no text that might be invalid.
 	payload, _ := deterministic.Marshal(&rldv1.RightsFile{
 		Region: rightsRecord(&s.Region), Local: rightsRecord(&s.Local),
-		Genesis: s.Genesis[:],
+		Genesis: s.Genesis[:], Number: s.Number,
 	})
 	b := make([]byte, storedHead, storedHead+len(name)+len(payload))
 	copy(b, storedMagic)
@@ -60,8 +60,8 @@ func DecodeStored(data []byte, cluster uint64, name string) (*agent.Stored, erro
 	}
 	var regions, daemons rightsReader
 	s := &agent.Stored{
-		Genesis: [2]uint64(f.Genesis),
-		Region:  regions.record(f.Region), Local: daemons.record(f.Local),
+		Genesis: [2]uint64(f.Genesis), Number: f.Number,
+		Region: regions.record(f.Region), Local: daemons.record(f.Local),
 	}
 	switch {
 	case regions.err != nil:

@@ -229,6 +229,7 @@ func TestStoredRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &agent.Stored{
 			Region: genRecord(t, true), Local: genRecord(t, false), Genesis: [2]uint64{1, 2},
+			Number: rapid.Uint64().Draw(t, "number"),
 		}
 		data := EncodeStored(9, "eu-0", s)
 		got, err := DecodeStored(data, 9, "eu-0")

@@ -80,6 +80,9 @@ type Stored struct {
 	Region, Local epoch.Record
 	// Genesis are the fingerprints of the genesis of both tables.
 	Genesis [2]uint64
+	// Number ascends with each record of a participant, over all of its runs: a
+	// file with a lower one than the latest is a former file.
+	Number uint64
 }
 
 // Stopped reports whether the run that stored the record had stopped: see
@@ -144,6 +147,7 @@ func (a *Agent) start(s Start) error {
 	case s.Record != nil && s.Found:
 		return errors.New("start with a record, and as a founder: want one of them")
 	case s.Record != nil:
+		a.disk.number = s.Record.Number
 		return a.restore(s.Record, s.Accounts)
 	case s.Found != founder:
 		return fmt.Errorf("start as a founder: %v, with participant %016x among the founders: %v: want both or neither; "+

@@ -8,6 +8,8 @@ import (
 
 // disk is the state of the durable record: stored, being stored, or waiting.
 type disk struct {
+	// number is that of the latest record that Ready returned.
+	number uint64
 	// flight is the record that Ready returned to store, nil for none; flown
 	// are the votes in it.
 	flight *Stored
@@ -42,9 +44,10 @@ func (a *Agent) toStore() *Stored {
 	if !d.promised && !d.dirty && (a.stopping || stored-ahead/2 > a.now) {
 		return nil // after Stop no record is ahead of the clock
 	}
+	d.number++
 	s := &Stored{
 		Region: a.region.Extend(a.now + ahead), Local: a.local.Extend(a.now + ahead),
-		Genesis: a.genesis,
+		Genesis: a.genesis, Number: d.number,
 	}
 	d.flight, d.flown = s, d.votes
 	if d.promised && d.flown == nil {

@@ -39,21 +39,13 @@ func (d *draw) known() {
 	violationOf(seed).draw(d)
 }
 
-// stored draws faults of a kind that changes disks.
+// stored draws faults of a kind that changes disks. The control log detects
+// what a cut or former record of rights lost.
 func stored(d *draw, kind sim.FaultKind) {
-	limit := "consistency: strict" // the control log detects what a cut record of rights lost
-	if kind == sim.OldDisk {
-		limit = consistency(d)
-	}
-	d.small(d.between(2, 4), limit)
+	d.small(d.between(2, 4), "consistency: strict")
 	for range d.between(2, 6) {
 		d.cfg.Faults = append(d.cfg.Faults, d.fault(kind))
 	}
-}
-
-// consistency draws which promises a limit has.
-func consistency(d *draw) string {
-	return []string{"consistency: strict", "consistency: partition"}[d.IntN(2)]
 }
 
 // small makes a run with a control log and without other faults: two regions,

@@ -839,10 +839,12 @@ func (x *RightsExtension) GetUntilMs() int64 {
 // the fingerprint of the cluster (8), and the lengths of the daemon's name (4)
 // and of the payload (4); then the name.
 type RightsFile struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Region        *RightsRecord          `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
-	Local         *RightsRecord          `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
-	Genesis       []uint64               `protobuf:"fixed64,3,rep,packed,name=genesis,proto3" json:"genesis,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Region  *RightsRecord          `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
+	Local   *RightsRecord          `protobuf:"bytes,2,opt,name=local,proto3" json:"local,omitempty"`
+	Genesis []uint64               `protobuf:"fixed64,3,rep,packed,name=genesis,proto3" json:"genesis,omitempty"`
+	// number ascends with each record of a participant.
+	Number        uint64 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -896,6 +898,13 @@ func (x *RightsFile) GetGenesis() []uint64 {
 		return x.Genesis
 	}
 	return nil
+}
+
+func (x *RightsFile) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
 }
 
 // RightsRecord is the durable state of one table.
@@ -1350,12 +1359,13 @@ const file_rld_v1_rights_proto_rawDesc = "" +
 	"\x02by\x18\x01 \x01(\x06R\x02by\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12&\n" +
 	"\x05under\x18\x03 \x01(\v2\x10.rld.v1.RightsIDR\x05under\x12\x19\n" +
-	"\buntil_ms\x18\x04 \x01(\x12R\auntilMs\"\x80\x01\n" +
+	"\buntil_ms\x18\x04 \x01(\x12R\auntilMs\"\x98\x01\n" +
 	"\n" +
 	"RightsFile\x12,\n" +
 	"\x06region\x18\x01 \x01(\v2\x14.rld.v1.RightsRecordR\x06region\x12*\n" +
 	"\x05local\x18\x02 \x01(\v2\x14.rld.v1.RightsRecordR\x05local\x12\x18\n" +
-	"\agenesis\x18\x03 \x03(\x06R\agenesis\"\x88\x05\n" +
+	"\agenesis\x18\x03 \x03(\x06R\agenesis\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x04R\x06number\"\x88\x05\n" +
 	"\fRightsRecord\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\x06R\x05owner\x12\x1a\n" +
 	"\bregional\x18\x02 \x01(\bR\bregional\x12'\n" +
