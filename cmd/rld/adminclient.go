@@ -77,7 +77,7 @@ func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) e
 	case err != nil:
 		return a.explain(err)
 	case status != http.StatusOK && json.Unmarshal(text, &failure) == nil && failure.Error != "":
-		return &refusal{shortened(printable(failure.Error))}
+		return &refusal{cut(printable(failure.Error), maxRefusal)}
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s has no %s: it is not the admin address of a daemon, or of an older one; "+
 			"set another with --admin", a.addr, path)
@@ -168,9 +168,14 @@ func firstLine(body []byte) string {
 	return shortened(printable(line))
 }
 
+// maxRefusal bounds the text of a refusal in characters. Its end is the remedy.
+const maxRefusal = 1_000
+
 // shortened keeps what came from elsewhere on a line.
-func shortened(s string) string {
-	const most = 200
+func shortened(s string) string { return cut(s, 200) }
+
+// cut returns at most so many characters of a text, and marks what is missing.
+func cut(s string, most int) string {
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "..."
 	}
