@@ -66,10 +66,14 @@ e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests,
 	echo "e2e: the cases of charging as upstream does, with RLD_CHARGE_DENIED=true"; \
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
 
+.PHONY: e2e-long
+e2e-long: ## ten real daemons through all that operators do: ten minutes, as root
+	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run TestOperations ./internal/e2e
+
 .PHONY: e2e-cluster
 e2e-cluster:
 	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, partitioned"
-	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
+	go test -tags e2e -count=1 -timeout 15m -v ./internal/e2e
 	@echo "e2e: the demo and the simulator agree; budgets hold in a network partition, strict limits while owners die"
 	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Budget|Strict' ./demo
 

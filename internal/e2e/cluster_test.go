@@ -22,6 +22,7 @@ type cluster struct {
 	net     network
 	dir     string // of settings and logs
 	regions []string
+	plan    plan
 	daemons []*daemon
 	watch   *watch
 
@@ -29,19 +30,47 @@ type cluster struct {
 	gaps []*Gap     // that the test made
 }
 
+// plan is the daemons of a cluster.
+type plan struct {
+	// daemons are their numbers, by region. later are those of them that the
+	// test itself starts, the last ones of each region.
+	daemons, later []int
+	// founding is the number of regions that found the cluster, the first ones.
+	founding int
+	// secured reports mutual TLS between the daemons.
+	secured bool
+	// limits is the file of limits of each daemon.
+	limits string
+}
+
 // newCluster starts regions of so many daemons each, and waits until all of
 // them know each other. Everything ends with the test.
 func newCluster(t testing.TB, n network, daemons int, regions ...string) *cluster {
+	t.Helper()
+	p := plan{founding: len(regions), limits: limitsOfRegions(regions), later: make([]int, len(regions))}
+	for range regions {
+		p.daemons = append(p.daemons, daemons)
+	}
+	return startCluster(t, n, p, regions...)
+}
+
+// startCluster starts the daemons of a plan, but for the later ones, and begins
+// the cluster.
+func startCluster(t testing.TB, n network, p plan, regions ...string) *cluster {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rld-e2e-cluster-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, net: n, dir: dir, regions: regions}
+	c := &cluster{t: t, net: n, dir: dir, regions: regions, plan: p}
 	const listeners = 5
-	ports := n.ports(t, len(regions)*daemons*listeners)
+	all := 0
+	for _, daemons := range p.daemons {
+		all += daemons
+	}
+	ports := n.ports(t, all*listeners)
 	for i, region := range regions {
-		for k := range daemons {
+		for k := range p.daemons[i] {
 			at := make([]string, listeners)
 			for l := range at {
 				at[l] = net.JoinHostPort(n.host(i), strconv.Itoa(ports[0]))
@@ -52,17 +81,28 @@ func newCluster(t testing.TB, n network, daemons int, regions ...string) *cluste
 	}
 	t.Cleanup(c.end)
 	c.writeFiles(t)
-	for _, d := range c.daemons {
+	first := c.first(regions...)
+	for _, d := range first {
 		d.start(t)
 	}
 	begin := time.Now()
-	c.whole(patience)
-	if code, out := c.daemons[0].rld(t, "cluster init --wait 30s"); code != 0 {
+	c.list(patience, first, first)
+	if code, out := first[0].rld(t, "cluster init --wait 30s"); code != 0 {
 		t.Fatalf("rld cluster init: exit code %d: %s", code, out)
 	}
 	c.watch = startWatch(c)
-	t.Logf("%d daemons in %d regions know each other after %s", len(c.daemons), len(regions), seconds(time.Since(begin)))
+	t.Logf("%d daemons in %d regions know each other after %s", len(first), p.founding, seconds(time.Since(begin)))
 	return c
+}
+
+// first returns the daemons of regions that start with the cluster.
+func (c *cluster) first(regions ...string) []*daemon {
+	var out []*daemon
+	for _, region := range regions {
+		all := c.in(region)
+		out = append(out, all[:len(all)-c.plan.later[slices.Index(c.regions, region)]]...)
+	}
+	return out
 }
 
 // end ends all daemons. After a failure it prints the ends of their logs and

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,9 +63,9 @@ func limitOf(rule string) int {
 
 const domain = "e2e"
 
-// limits returns the file of limits.
-func (c *cluster) limits() string {
-	if !slices.Contains(c.regions, strictOwner) || len(c.regions) != 3 {
+// limitsOfRegions returns the file of limits of a cluster.
+func limitsOfRegions(regions []string) string {
+	if !slices.Contains(regions, strictOwner) || len(regions) != 3 {
 		return limitsFile
 	}
 	return limitsFile + homedLimits
@@ -101,41 +102,58 @@ func (c *cluster) settings(d *daemon) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "region: %s\nname: %s\ninsecure: true\nmax_keys: 20000\n", d.region, d.name)
 	var founders []string
-	for _, region := range c.regions {
+	for _, region := range c.regions[:c.plan.founding] {
 		founders = append(founders, region+"-0")
 	}
 	fmt.Fprintf(&b, "cluster: {secret_file: %s, founders: [%s]}\n", c.file("secret"), strings.Join(founders, ", "))
 	fmt.Fprintf(&b, "limits: {path: %s}\n", c.file("limits.yaml"))
 	fmt.Fprintf(&b, "grpc: {addr: %q}\nhttp: {addr: %q}\nadmin: {addr: %q}\n", d.at.grpc, d.at.http, d.at.admin)
-	fmt.Fprintf(&b, "peer: {addr: %q}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, d.at.swim)
-	for _, mate := range c.in(d.region) {
-		fmt.Fprintf(&b, "    - %q\n", mate.at.swim)
+	secured := ""
+	if c.plan.secured {
+		secured = fmt.Sprintf(", tls: {cert: %s, key: %s, ca: %s}", c.file(d.name+".pem"), c.file(d.name+".key"), c.file("ca.pem"))
 	}
+	fmt.Fprintf(&b, "peer: {addr: %q%s}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, secured, d.at.swim)
 	var mates []string
-	for _, mate := range c.in(d.region) {
+	for _, mate := range c.seeds(d.region) {
+		fmt.Fprintf(&b, "    - %q\n", mate.at.swim)
 		mates = append(mates, mate.name)
 	}
 	fmt.Fprintf(&b, "state: {dir: %s}\n", c.file(d.name+"-state"))
 	fmt.Fprintf(&b, "strict: {replicas: [%s], breaker: {open: %v}}\n", strings.Join(mates[:min(len(mates), 3)], ", "), circuitOpen)
 	b.WriteString("regions:\n")
-	for _, region := range c.regions {
+	for i, region := range c.regions {
+		if i >= c.plan.founding && region != d.region {
+			continue // its daemons find this one
+		}
 		fmt.Fprintf(&b, "  %s:\n    peers:\n", region)
-		for _, peer := range c.in(region) {
+		for _, peer := range c.seeds(region) {
 			fmt.Fprintf(&b, "      - %q\n", peer.at.peer)
 		}
 	}
 	return b.String()
 }
 
+// seeds returns the daemons of a region that settings name: those that start
+// with the cluster, or all of a region that comes later.
+func (c *cluster) seeds(region string) []*daemon {
+	if first := c.first(region); len(first) > 0 {
+		return first
+	}
+	return c.in(region)
+}
+
 // writeFiles writes the files that the daemons read.
 func (c *cluster) writeFiles(t testing.TB) {
 	t.Helper()
 	files := map[string]string{
-		"limits.yaml": c.limits(),
+		"limits.yaml": c.plan.limits,
 		"secret":      "the secret of a cluster for tests\n",
 	}
 	for _, d := range c.daemons {
 		files[d.name+".yaml"] = c.settings(d)
+	}
+	if c.plan.secured {
+		maps.Copy(files, c.certificates())
 	}
 	for name, text := range files {
 		if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {

@@ -99,6 +99,9 @@ func (tr *traffic) ask(d *daemon, every time.Duration, rng *rand.Rand) {
 			return
 		case <-t.C:
 		}
+		if _, run, _ := d.now(); run == 0 {
+			continue // nobody has started it yet
+		}
 		a := tr.aims[rng.IntN(len(tr.aims))]
 		q := question{rule: a.rule, value: fmt.Sprintf("%s-%d", a.name, rng.IntN(a.keys)), hits: 1}
 		select {
@@ -121,6 +124,9 @@ func (tr *traffic) call(owner *daemon, q question) {
 	var last error
 	for i := range mates {
 		d := mates[(first+i)%len(mates)]
+		if _, run, _ := d.now(); run == 0 {
+			continue
+		}
 		who, sent := d.replica(), time.Now()
 		s, err := d.client.check(callTimeout, q)
 		answered := time.Now()
