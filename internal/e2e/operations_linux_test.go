@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/georld/rld/server/admin/api"
 )
-
-// longRun is the variable that has TestOperations take all its steps.
-const longRun = "RLD_E2E_LONG"
 
 // Ten daemons in three regions, with mutual TLS between them, live through what
 // operators do and what happens to them, under more load than the limit has
@@ -26,7 +22,7 @@ func TestOperations(t *testing.T) {
 		daemons: []int{5, 3, 3, 2}, later: []int{1, 0, 0, 2}, founding: 3, secured: true,
 		limits: "domain: other\ndescriptors:\n  - {key: any, rate_limit: {unit: day, requests_per_unit: 1}}\n",
 	}, n.regions...)
-	o := &operations{cluster: c, net: n, us: c.daemon("us-0"), short: os.Getenv(longRun) == ""}
+	o := &operations{cluster: c, net: n, us: c.daemon("us-0"), short: !longRun()}
 	o.writeRules("first.yaml", limitsFile)
 	o.writeRules("lower.yaml", strings.Replace(limitsFile, fmt.Sprint("requests_per_unit: ", boundedLimit, ","),
 		fmt.Sprint("requests_per_unit: ", lowerLimit, ","), 1))

@@ -14,6 +14,9 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
+// longRun reports whether tests take the time that they need: make e2e-long.
+func longRun() bool { return os.Getenv("RLD_E2E_LONG") != "" }
+
 // operations is a cluster whose operator does one thing after another, and the
 // callers' truth meanwhile.
 type operations struct {
