@@ -281,8 +281,28 @@ func reclaims(w *World) bool {
 				lost++
 			}
 		}
+		lost = max(lost, absent(local))
 		return lost > 0 && (lost > holders(local)/3 || w.cfg.Rights.DaemonHorizon <= 0)
 	})
+}
+
+// absent returns how many founders of a region's generation no daemon has the
+// id of any more: one can lose its disk before the cluster begins with it.
+func absent(local []*Daemon) (n int) {
+	if len(local) == 0 || local[0].control == nil || local[0].control.Record() == nil {
+		return 0
+	}
+	r := local[0].control.Record()
+	g := r.Region(local[0].Region)
+	if g == nil {
+		return 0
+	}
+	for _, id := range g.Founders {
+		if r.DeadID(id) == nil && !slices.ContainsFunc(local, func(d *Daemon) bool { return d.control != nil && d.control.ID() == id }) {
+			n++
+		}
+	}
+	return n
 }
 
 // holders returns how many of the daemons of a region share out its rights: a
