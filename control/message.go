@@ -35,8 +35,8 @@ type Sender struct {
 	HeardOf Number `json:"heard_of,omitzero"`
 	// Starting daemons do not know yet whether their record is current.
 	Starting bool `json:"starting,omitempty"`
-	// Leader is the leader of the control log as far as it knows, zero for
-	// none.
+	// Leader is the leader of the control log that it follows as a voter, or
+	// itself, zero for none.
 	Leader ID `json:"leader,omitzero"`
 	// Stored is the version that it has stored and whose limits it uses, and
 	// Region the one that all daemons of its region have that may hold rights.

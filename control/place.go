@@ -40,7 +40,7 @@ func (n *Node) place() {
 		return
 	}
 	p := placementOf(n)
-	if p.handsOver() {
+	if p.expedites() {
 		n.due.place = n.at + n.cfg.Retry/4
 	}
 	if i := slices.IndexFunc(n.record.Voters, func(o Voter) bool { return o.Learner }); i >= 0 {
@@ -179,8 +179,8 @@ func (p *placement) promote(o Voter) {
 // daemon that leaves.
 const handOverFaster = 10
 
-// handsOver reports whether a voter leaves: its daemon waits for another voter.
-func (p *placement) handsOver() bool {
+// expedites reports whether a voter leaves: its daemon waits for another voter.
+func (p *placement) expedites() bool {
 	return slices.ContainsFunc(p.gone, func(o Voter) bool {
 		d := p.node.byID(o.Daemon)
 		return o.Daemon == p.node.self.id() || d != nil && d.sender.Leaving
@@ -189,7 +189,7 @@ func (p *placement) handsOver() bool {
 
 // stable returns how long a learner must be up to date before it votes.
 func (p *placement) stable() time.Duration {
-	if p.handsOver() {
+	if p.expedites() {
 		return p.node.cfg.Stable / handOverFaster
 	}
 	return p.node.cfg.Stable

@@ -280,17 +280,25 @@ func TestFormerStates(t *testing.T) {
 	}
 }
 
+// beginRegion returns a region of three daemons that hold rights and vote, and
+// whether they do.
+func beginRegion(t *testing.T) (w *rightsWorld, whole func() bool) {
+	t.Helper()
+	w = newRightsWorld(t, 3, "us")
+	w.start()
+	w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("us-2", 2) })
+	w.init("us-0", "us")
+	whole = func() bool { return w.all() && w.state("us-0").Record.Voting() == 3 && w.agents["us-2"].Status().Holds }
+	w.soon(2*time.Minute, "all hold rights and vote", whole)
+	return w, whole
+}
+
 // TestDamagedRecord: a daemon with a damaged record goes on under a new id,
 // which its region admits. It refuses the file of another daemon, and tries
 // again.
 func TestDamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRightsWorld(t, 3, "us")
-		w.start()
-		w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("us-2", 2) })
-		w.init("us-0", "us")
-		whole := func() bool { return w.all() && w.state("us-0").Record.Voting() == 3 && w.agents["us-2"].Status().Holds }
-		w.soon(2*time.Minute, "all hold rights and vote", whole)
+		w, whole := beginRegion(t)
 		us, file := w.find("us-2"), w.folders["us-2"].Path(replica.RightsFile)
 		change := func(by func([]byte)) (was []byte) {
 			t.Helper()
@@ -343,12 +351,7 @@ func TestFormerRecord(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newRightsWorld(t, 3, "us")
-				w.start()
-				w.within(10*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("us-2", 2) })
-				w.init("us-0", "us")
-				whole := func() bool { return w.all() && w.state("us-0").Record.Voting() == 3 && w.agents["us-2"].Status().Holds }
-				w.soon(2*time.Minute, "all hold rights and vote", whole)
+				w, whole := beginRegion(t)
 				time.Sleep(2 * time.Minute) // nothing but horizons is stored any more
 				us, id := w.find("us-2"), w.state("us-2").Status.ID
 				former := map[string][]byte{}
