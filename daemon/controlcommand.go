@@ -72,7 +72,8 @@ func (c *controlLoop) awaitLeader(ctx context.Context) error {
 		case <-t.C:
 		}
 		if time.Since(began) >= leaderWithin {
-			if s := c.State(); !s.Electing() {
+			// A leader may have come since.
+			if s := c.State(); s.Status.Leader == (control.ID{}) && !s.Electing() {
 				return report.ErrNoLeader
 			}
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestSubmitAwaitsLeader: without a majority of live voters a command is
-// refused long before its time is over.
+// refused long before its time is over. With one it waits for the election.
 func TestSubmitAwaitsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"us-0", "eu-0", "ap-0"}
@@ -36,6 +36,12 @@ func TestSubmitAwaitsLeader(t *testing.T) {
 		})
 		if took, err := submit(); err != report.ErrNoLeader || took < leaderWithin || took > leaderWithin+time.Second {
 			t.Errorf("%v after %v: want %v after %v", err, took, report.ErrNoLeader, leaderWithin)
+		}
+
+		w.find(left[1]).start()
+		w.within(time.Minute, "an election", func() bool { s := w.state(at); return s.Electing() })
+		if took, err := submit(); err != nil {
+			t.Errorf("%v after %v: want the command done by the leader to come", err, took)
 		}
 	})
 }

@@ -295,17 +295,29 @@ func (s *ControlState) LiveVoters() (live int, missing []string) {
 		if v.Learner {
 			continue
 		}
-		i := slices.IndexFunc(s.Status.Peers, func(p control.PeerStatus) bool { return p.Age >= 0 && p.Sender.ID == v.Daemon })
+		p := s.peer(v.Daemon)
 		switch {
-		case v.Daemon == s.Status.ID, i >= 0 && s.Status.Peers[i].Live:
+		case v.Daemon == s.Status.ID, p != nil && p.Live:
 			live++
-		case i >= 0:
-			missing = append(missing, s.Status.Peers[i].Region+"/"+s.Status.Peers[i].Name)
+		case p != nil:
+			missing = append(missing, p.Region+"/"+p.Name)
 		default:
 			missing = append(missing, "one of region "+v.Region)
 		}
 	}
 	return live, missing
+}
+
+// peer returns the peer with an id, nil for none. After a restart its former
+// process may still be among the peers: the one heard latest counts.
+func (s *ControlState) peer(id control.ID) *control.PeerStatus {
+	var best *control.PeerStatus
+	for i := range s.Status.Peers {
+		if p := &s.Status.Peers[i]; p.Age >= 0 && p.Sender.ID == id && (best == nil || p.Age < best.Age) {
+			best = p
+		}
+	}
+	return best
 }
 
 // Electing reports that there is no leader, and that a majority of the voters

@@ -1,0 +1,28 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/georld/rld/control"
+)
+
+// TestRestartedVoterIsLive: after a restart of a voter its former process may
+// still be among the peers, silent.
+func TestRestartedVoterIsLive(t *testing.T) {
+	voter := control.ID{2}
+	peer := func(age time.Duration, live bool) control.PeerStatus {
+		return control.PeerStatus{
+			Peer: control.Peer{Region: "us", Name: "us-0"}, Age: age, Live: live, Sender: control.Sender{ID: voter},
+		}
+	}
+	s := ControlState{Record: &control.Record{Voters: []control.Voter{{Daemon: voter, Region: "us"}}}}
+	s.Status.Peers = []control.PeerStatus{peer(20*time.Second, false), peer(time.Second, true), peer(-1, false)}
+	if live, missing := s.LiveVoters(); live != 1 || len(missing) > 0 {
+		t.Errorf("%d live, missing %q: want the voter live", live, missing)
+	}
+	s.Status.Peers[1].Live = false
+	if live, missing := s.LiveVoters(); live != 0 || len(missing) != 1 {
+		t.Errorf("%d live, missing %q: want the voter missing", live, missing)
+	}
+}
