@@ -251,7 +251,7 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 	case o.For <= 0 || o.For > maxFor:
 		return fmt.Errorf("an override of %v for %s: want a length of 1 ms to %s", &o.Target, length(o.For), length(maxFor))
 	case o.From != 0 && o.From < at:
-		return fmt.Errorf("an override of %v from %s, which is in the past: it is %s now", &o.Target, when(o.From), when(at))
+		return fmt.Errorf("an override of %v from %s, which is in the past: it is %s now; want a later time, or none to begin at once", &o.Target, when(o.From), when(at))
 	case o.From > at+maxFor:
 		return fmt.Errorf("an override of %v from %s: want a beginning before %s", &o.Target, when(o.From), when(at+maxFor))
 	case o.Key == "" && o.RuleID == 0:
@@ -314,7 +314,7 @@ func (l *Limits) replace(c *OverrideChange, v Version, at int64) error {
 	case o == nil:
 		return nil
 	case c.If == nil || *c.If != o.Version:
-		return fmt.Errorf("there is override %v by %s: unset it, or replace version %v; %v has %v", o.Version, o.Author, o.Version, &c.Target, &o.Setting)
+		return fmt.Errorf("there is override %v by %s: unset it, or replace it with --if-version %v; %v has %v", o.Version, o.Author, o.Version, &c.Target, &o.Setting)
 	}
 	l.end(v, func(e *Override) bool { return e.Version == o.Version && e.same(&c.Target) })
 	return nil
@@ -324,7 +324,7 @@ func (l *Limits) replace(c *OverrideChange, v Version, at int64) error {
 func (l *Limits) unset(c *OverrideChange, v Version, at int64) error {
 	is := func(o *Override) bool { return o.same(&c.Target) && o.stays(at) }
 	if i := slices.IndexFunc(l.Overrides, func(o Override) bool { return is(&o) }); i < 0 {
-		return fmt.Errorf("%v has no override", &c.Target)
+		return fmt.Errorf("%v has no override: rld limits list and rld key list show all", &c.Target)
 	}
 	l.end(v, is)
 	return nil

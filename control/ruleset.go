@@ -64,7 +64,7 @@ func NewRuleSet(files []RuleFile) (*RuleSet, error) {
 		total += len(f.Text)
 	}
 	if total > MaxSetBytes || len(files) > MaxSetFiles {
-		return nil, fmt.Errorf("%d limits files with %d bytes: want at most %d with %d", len(files), total, MaxSetFiles, MaxSetBytes)
+		return nil, fmt.Errorf("%d limits files with %d bytes: want at most %d with %d; remove rules, or give some domains to the files of the daemons", len(files), total, MaxSetFiles, MaxSetBytes)
 	}
 	form, err := json.Marshal(files)
 	if err != nil {
@@ -75,7 +75,7 @@ func NewRuleSet(files []RuleFile) (*RuleSet, error) {
 	}
 	s := &RuleSet{Hash: hashOf(form), Bytes: total, Data: pack(form)}
 	if len(s.Data) > maxSetPacked {
-		return nil, fmt.Errorf("limits files with %d bytes, %d compressed: want at most %d compressed", total, len(s.Data), maxSetPacked)
+		return nil, fmt.Errorf("limits files with %d bytes, %d compressed: want at most %d compressed; remove rules, or give some domains to the files of the daemons", total, len(s.Data), maxSetPacked)
 	}
 	return s, nil
 }

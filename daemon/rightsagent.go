@@ -89,6 +89,8 @@ func (d *daemon) openAgent() error {
 	switch err := f.lockFolder(); {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EIO): // it tries again
 		f.failed(node.Instant{}, err)
+	case errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("state.dir: %w: the daemon must write there: make the folder and its disk writable for its user", err)
 	case err != nil: // another process uses the folder, or it cannot be one
 		return fmt.Errorf("state.dir: %w", err)
 	}

@@ -27,8 +27,11 @@ func (o *overrideFlags) add(c *limitsChange, cmd *cobra.Command) {
 
 // prepare sets the times of a request.
 func (o *overrideFlags) prepare(c *limitsChange) error {
-	if o.length <= 0 {
+	switch {
+	case o.length == 0:
 		return errors.New("--for is missing: want a duration such as 2h")
+	case o.length < 0:
+		return fmt.Errorf("--for %s: want a length of time above 0, such as 2h", o.length)
 	}
 	if c.request.ForSeconds = o.length.Seconds(); o.from == "" {
 		return nil

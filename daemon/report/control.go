@@ -156,6 +156,8 @@ func peerState(p *control.PeerStatus) string {
 		return "leaving"
 	case p.Sender.Starting && p.Version.Index > 0:
 		return "starting"
+	case !p.Live:
+		return "not live"
 	}
 	return "live"
 }

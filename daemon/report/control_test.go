@@ -26,3 +26,16 @@ func TestRestartedVoterIsLive(t *testing.T) {
 		t.Errorf("%d live, missing %q: want the voter missing", live, missing)
 	}
 }
+
+// TestStateOfSilentPeer: a page for a recovery shows which peers are not live.
+func TestStateOfSilentPeer(t *testing.T) {
+	for want, p := range map[string]control.PeerStatus{
+		"live":     {Age: time.Second, Live: true},
+		"not live": {Age: time.Minute},
+		"starting": {Age: time.Second, Live: true, Version: control.Version{Index: 1}, Sender: control.Sender{Starting: true}},
+	} {
+		if got := peerState(&p); got != want {
+			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+}
