@@ -53,6 +53,9 @@ func (n *Node) Status() Status {
 	if n.record == nil {
 		return s
 	}
+	if newest, err := n.record.Newest(); err == nil {
+		s.Settled = !n.rights.settled.Before(newest.ID)
+	}
 	s.Version, s.Hash, s.Used = n.record.Version, n.record.Hash(), n.limits.used
 	if s.Pending = n.record.Limits.Pending(); s.Pending == (Version{}) {
 		return s
