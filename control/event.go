@@ -61,6 +61,9 @@ const (
 	GenerationEnded
 	// OverrideExpired: an override ended by itself. Text describes it.
 	OverrideExpired
+	// Resumed: an operator ended the start of this daemon, which nobody
+	// confirmed.
+	Resumed
 
 	eventKinds = iota // their number
 )
@@ -74,7 +77,7 @@ func (k EventKind) String() string {
 		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
 		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
 		"old disk", "id ended", "rejected", "abstains", "store failed", "store mended", "limits in force", "emergency taken",
-		"quorum lost", "quorum regained", "generation begun", "generation ended", "override expired",
+		"quorum lost", "quorum regained", "generation begun", "generation ended", "override expired", "resumed",
 	)
 }
 
