@@ -51,6 +51,19 @@ const (
 	LimitsInForce
 	// EmergencyTaken: an emergency override counts. Text describes it.
 	EmergencyTaken
+	// QuorumLost, QuorumRegained: no leader is known for some time; one is
+	// known again. Text states how many voters are live.
+	QuorumLost
+	QuorumRegained
+	// GenerationBegun, GenerationEnded: a region was added or removed. Text
+	// names it and the version that added it.
+	GenerationBegun
+	GenerationEnded
+	// OverrideExpired: an override ended by itself. Text describes it.
+	OverrideExpired
+	// Resumed: an operator ended the start of this daemon, which nobody
+	// confirmed.
+	Resumed
 
 	eventKinds = iota // their number
 )
@@ -64,6 +77,7 @@ func (k EventKind) String() string {
 		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
 		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
 		"old disk", "id ended", "rejected", "abstains", "store failed", "store mended", "limits in force", "emergency taken",
+		"quorum lost", "quorum regained", "generation begun", "generation ended", "override expired", "resumed",
 	)
 }
 

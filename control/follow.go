@@ -107,6 +107,7 @@ func (n *Node) takeEntries(m *Message) {
 // adopt replaces the record.
 func (n *Node) adopt(r *Record) {
 	r.Hash()
+	n.notices.generations(r)
 	n.record, n.log, n.diverged = r, nil, false
 	n.queue(stored{Base: n.form.encoded(n.record)})
 	n.limits.store()
@@ -153,6 +154,7 @@ func (n *Node) apply(it *Item) {
 		n.requests.void()
 	}
 	next.Hash()
+	n.notices.generations(next)
 	n.record = next
 	n.runs.checkSelf()
 	n.queue(stored{Log: next.Version.Recovery, Item: it})

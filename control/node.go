@@ -48,6 +48,7 @@ type Node struct {
 	limits     LimitsAgent
 
 	emergencies emergencies
+	notices     notices
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 
@@ -125,7 +126,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	n.disk.number, n.disk.began = n.self.Store, n.self.Store
 	self := n.self
 	n.queue(stored{Self: &self})
-	n.confirmation.node = n
+	n.confirmation.node, n.notices.node = n, n
 	n.confirmation.begin()
 	n.runs.checkSelf()
 	if n.former == (ID{}) && start.resumes() {
@@ -227,6 +228,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.compare()
 	n.confirmation.turn()
 	n.place()
+	n.notices.turn()
 }
 
 // ErrUncounted is the error of Receive for a message of an id that is dead, or

@@ -73,12 +73,7 @@ func (q *RecoverRequest) check(n *Node) error {
 	case !n.cfg.Durable:
 		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
 	}
-	live := 0
-	for _, s := range n.record.Voters {
-		if p := n.byID(s.Daemon); !s.Learner && (s.Daemon == n.self.id() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
-			live++
-		}
-	}
+	live := n.liveVoters()
 	if 2*live > n.record.Voting() && !q.Stopped {
 		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
 	}

@@ -55,6 +55,7 @@ import (
 //	apply NAME [if=V], rollback NAME V [if=V], set, unset, block, unblock, reset,
 //	  adopt, emergency, limits: see limitsCommand
 //	recover NAME [behind] [stopped]: begins the next recovery
+//	word NAME [dry]: the operator's that its region was not removed
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
 //	epochs NAME               prints its epochs of regions and founders
@@ -149,6 +150,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "recover":
 		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped")}
 		out = result(s.w.find(args[0]).node.Recover(q))
+	case "word":
+		out = result(s.w.find(args[0]).node.Resume("operator", "", slices.Contains(args, "dry")))
 	case "clone-disk":
 		s.w.find(args[1]).disk = slices.Clone(s.w.find(args[0]).disk)
 	case "record":

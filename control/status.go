@@ -16,6 +16,8 @@ type Status struct {
 	Votes, Leads bool
 	Leader       ID
 	Starting     bool
+	// Cut reports that nobody confirms the record of the starting daemon.
+	Cut bool
 	// Diverged reports that the record differs from that of the leader, and
 	// will be replaced. Founding reports that a founding is under way here.
 	Diverged, Founding bool
@@ -44,7 +46,7 @@ type Status struct {
 
 // Status returns the current state.
 func (n *Node) Status() Status {
-	s := Status{ID: n.self.id(), Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
+	s := Status{ID: n.self.id(), Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Cut: n.Cut(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
 	s.Diverged, s.Founding = n.diverged, n.record == nil && n.founding.asked != nil
 	s.HandsOver, s.Peers = handsOver(n), peerStatus(n)
 	if n.disk.failing != nil {
@@ -52,6 +54,9 @@ func (n *Node) Status() Status {
 	}
 	if n.record == nil {
 		return s
+	}
+	if newest, err := n.record.Newest(); err == nil {
+		s.Settled = !n.rights.settled.Before(newest.ID)
 	}
 	s.Version, s.Hash, s.Used = n.record.Version, n.record.Hash(), n.limits.used
 	if s.Pending = n.record.Limits.Pending(); s.Pending == (Version{}) {

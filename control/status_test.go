@@ -69,3 +69,24 @@ func TestPeerStatus(t *testing.T) {
 		t.Errorf("%+v: want cluster %v", all[0], m.Cluster)
 	}
 }
+
+// A change of a region is settled once the rights agent states that its epoch
+// is.
+func TestSettled(t *testing.T) {
+	w := begin(t)
+	w.run(5 * time.Second)
+	a := w.find("a-0")
+	n := a.node
+	if !n.Status().Settled {
+		t.Error("the shares of the founding are not settled")
+	}
+	w.submit(a, Change{Region: &RegionChange{Op: WeighRegion, Name: "b", Weight: 100_000}})
+	newest, err := n.Record().Newest()
+	if err != nil || n.Status().Settled {
+		t.Errorf("%v, settled %v: want a pending epoch", err, n.Status().Settled)
+	}
+	RightsOf(n).Settled(newest.ID)
+	if !n.Status().Settled {
+		t.Error("the newest epoch is settled, and the status states that it is not")
+	}
+}

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,44 @@ func TestControlPages(t *testing.T) {
 		if h := w.report("eu-1").History(); len(h.Commands) != 2 || h.Commands[1].Author != "op" || h.Commands[1].Reason != "eu-0 is lost" {
 			t.Errorf("%+v", h)
 		}
+	})
+}
+
+// A region that restarts while it is cut off goes on when an operator states
+// that it was not removed.
+func TestRegionResumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newControlWorld(t, 1, []string{"us-0", "eu-0"}, "us", "eu")
+		eu := w.find("eu-0")
+		eu.start()
+		w.find("us-0").start()
+		w.within(20*time.Second, "they have met", func() bool { return w.met("us-0", 1) && w.met("eu-0", 1) })
+		w.init("us-0", "us", "eu")
+		w.within(20*time.Second, "it has begun", func() bool { return w.equal(1) && !w.state("eu-0").Status.Starting })
+		pages := w.report("eu-0", "eu", "us")
+		refused := func(want string, q api.ResumeRequest) {
+			t.Helper()
+			if _, err := pages.ResumeRegion(q); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%+v: got %v, want %q", q, err, want)
+			}
+		}
+		refused("nothing to resume", api.ResumeRequest{Region: "eu"})
+		w.kill(w.find("us-0"))
+		w.kill(eu)
+		eu.start()
+		pages = w.report("eu-0", "eu", "us")
+		cutOff := func() bool {
+			return slices.ContainsFunc(pages.ClusterPage().Cluster.Problems, func(p string) bool { return strings.Contains(p, "rld region resume") })
+		}
+		w.within(20*time.Second, "its start is reported", cutOff)
+		refused("this daemon is in region eu", api.ResumeRequest{Region: "us"})
+		if a, err := pages.ResumeRegion(api.ResumeRequest{}); err != nil || !a.DryRun || !w.state("eu-0").Status.Starting {
+			t.Errorf("%+v, %v: want a check that changes nothing", a, err)
+		}
+		if a, err := pages.ResumeRegion(api.ResumeRequest{Region: "eu", Author: "op", Reason: "no link"}); err != nil || a.DryRun {
+			t.Errorf("%+v, %v", a, err)
+		}
+		w.within(5*time.Second, "it goes on", func() bool { return !w.state("eu-0").Status.Starting && !cutOff() })
 	})
 }
 

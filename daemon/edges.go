@@ -158,7 +158,8 @@ func (d *daemon) makeServers(e *edges) {
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
 		o.Backup = func(at time.Time) (adminapi.Backup, error) { return report.Backup(d.report, at) }
-		o.InitCluster, o.RecoverCluster, o.Secret = d.report.InitCluster, d.report.RecoverCluster, d.Secret
+		o.InitCluster, o.RecoverCluster, o.ResumeRegion = d.report.InitCluster, d.report.RecoverCluster, d.report.ResumeRegion
+		o.Secret = d.Secret
 		o.ChangeCluster = func(ctx context.Context, c adminapi.ClusterCommandName, q adminapi.ChangeRequest) (adminapi.ChangeAnswer, error) {
 			return report.ChangeCluster(ctx, d.report, c, q)
 		}

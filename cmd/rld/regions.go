@@ -23,8 +23,8 @@ type regionChange struct {
 }
 
 func newRegion(p process) *cobra.Command {
-	return usageCodes(group("region", "List, add, weigh, drain and remove the regions of the cluster",
-		newRegionList(p), newRegionAdd(p), newRegionWeight(p), newRegionDrain(p), newRegionRemove(p)))
+	return usageCodes(group("region", "List, add, weigh, drain, remove and resume the regions of the cluster",
+		newRegionList(p), newRegionAdd(p), newRegionWeight(p), newRegionDrain(p), newRegionRemove(p), newRegionResume(p)))
 }
 
 func newRegionList(p process) *cobra.Command {
@@ -116,6 +116,63 @@ func newRegionRemove(p process) *cobra.Command {
 			"  rld region remove eu-west --stopped\n" +
 			"  rld region remove eu-west --stopped --yes eu-west --reason 'lost'",
 	})
+}
+
+func newRegionResume(p process) *cobra.Command {
+	var c clusterChange
+	var q api.ResumeRequest
+	var stated bool
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "Let a region go on that restarted while it was cut off",
+		Long: "Let the region of the daemon that answers hold its rights again, although all its daemons\n" +
+			"restarted while no leader of the control log could be reached. They cannot know whether the\n" +
+			"region was removed meanwhile: --was-not-removed is your statement that it was not, and that\n" +
+			"none of its daemons was. Nothing checks that. If it is wrong, limits are exceeded by what the\n" +
+			"region admits until it learns that. It is refused while a leader is known, and while a live\n" +
+			"daemon has a later record (resume there). The other daemons of the region follow. Without\n" +
+			"--yes and the name of the region it only prints what would happen." + exitCodesText,
+		Example: "  rld region resume\n" +
+			"  rld region resume --was-not-removed --yes eu-west --reason 'the link is down'",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.settle(cmd, p); err != nil {
+				return err
+			}
+			if q.Region != "" && !stated {
+				return exitWith(exitUsage, errors.New("--was-not-removed is missing: state that nobody removed the region"))
+			}
+			q.Author = operator()
+			var answer api.ResumeAnswer
+			if err := c.post(cmd.Context(), api.ResumeRegion, &q, &answer); err != nil {
+				return err
+			}
+			if c.client.form.json {
+				return indented(p.out, &answer)
+			}
+			_, err := io.WriteString(p.out, resumeText(&answer))
+			return err
+		},
+	}
+	c.client.addFlags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&q.Region, "yes", "", "do it: `name` of the region of the daemon that answers")
+	f.StringVar(&q.Reason, "reason", "", "reason for the log")
+	f.BoolVar(&stated, "was-not-removed", false, "state that neither the region nor a daemon of it was removed")
+	f.BoolVar(&q.DryRun, "dry-run", false, "print what would happen, and change nothing")
+	return cmd
+}
+
+// resumeText formats the answer to a resumption.
+func resumeText(a *api.ResumeAnswer) string {
+	d := &a.Cluster.Daemon
+	if !a.DryRun {
+		return fmt.Sprintf("Region %s goes on with version %s of the record. Its daemons hold rights from the next window on.\n",
+			or(d.Region, "-"), or(a.Cluster.Version, "-"))
+	}
+	return fmt.Sprintf("Region %s would go on with version %s of the record. Nothing was done.\n"+
+		"If it was removed meanwhile, limits are exceeded. If nobody removed it, add --was-not-removed --yes %s.\n",
+		or(d.Region, "-"), or(a.Cluster.Version, "-"), or(d.Region, "-"))
 }
 
 // regionExitText is the help on what all such commands have.

@@ -263,6 +263,10 @@ func (r *Report) problems(s *ControlState) []string {
 	if st.Abstains != "" {
 		say("the voter of this daemon stopped: %s; restart the daemon, and report this", st.Abstains)
 	}
+	if st.Cut && st.Version.Index > 0 {
+		say("the daemons of region %s restarted while they are cut off: nobody confirms that it was not removed, so they hold no rights; "+
+			"reach the leader, or if nobody removed the region run rld region resume", r.Region)
+	}
 	if s.Record != nil && st.Leader == (control.ID{}) {
 		out = append(out, r.leaderless(s))
 	}

@@ -163,6 +163,25 @@ func (r *Report) RecoverCluster(ctx context.Context, q api.RecoverRequest) (api.
 	return out, nil
 }
 
+// ResumeRegion executes a request to end the start of this daemon, whose record
+// nobody confirms.
+func (r *Report) ResumeRegion(q api.ResumeRequest) (api.ResumeAnswer, error) {
+	if q.Region != "" && q.Region != r.Region {
+		return api.ResumeAnswer{}, fmt.Errorf("this daemon is in region %s, and not in %s: ask a daemon of that region", r.Region, api.Clip(q.Region))
+	}
+	out := api.ResumeAnswer{DryRun: q.DryRun || q.Region == ""}
+	err := fmt.Errorf("the control log of this daemon is not open: %s", r.Control.State().Fault)
+	r.Control.Do(func(n *control.Node) { err = n.Resume(q.Author, q.Reason, out.DryRun) })
+	if err != nil {
+		return api.ResumeAnswer{}, trimControl(err)
+	}
+	if !out.DryRun {
+		r.Log.Warn("an operator resumes the region", "event", "control", "author", q.Author, "reason", q.Reason)
+	}
+	out.Cluster = *r.clusterState()
+	return out, nil
+}
+
 // History answers /v1/cluster/history.
 func (r *Report) History() api.HistoryAnswer {
 	if r.Control == nil {

@@ -52,6 +52,7 @@ type Options struct {
 	// Cluster answers /v1/cluster, History /v1/cluster/history, and Backup
 	// /v1/cluster/backup. InitCluster and RecoverCluster execute commands about
 	// the control log; the last one waits for the disk until ctx ends.
+	// ResumeRegion executes a statement about the region of the daemon.
 	// ChangeCluster executes one about a region or a daemon, and waits for its
 	// result until ctx ends; ClusterCommand answers /v1/cluster/command for its
 	// id. Nil for a daemon alone.
@@ -60,6 +61,7 @@ type Options struct {
 	Backup         func(at time.Time) (api.Backup, error)
 	InitCluster    func(q api.InitRequest) (api.InitAnswer, error)
 	RecoverCluster func(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error)
+	ResumeRegion   func(q api.ResumeRequest) (api.ResumeAnswer, error)
 	ChangeCluster  func(ctx context.Context, c api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error)
 	ClusterCommand func(id string) (api.ChangeAnswer, error)
 	// Limits answers /v1/limits, LimitsHistory /v1/limits/history, and
@@ -118,10 +120,10 @@ type page struct {
 //
 // and by POST an api.LayoutRequest to /v1/strict/ and the name of an
 // api.LayoutCommand, an api.InitRequest to /v1/cluster/init, an
-// api.RecoverRequest to /v1/cluster/recover, an api.ChangeRequest to
-// /v1/cluster/ and the name of another api.ClusterCommandName, and an
-// api.LimitsRequest to /v1/limits/ and the name of an api.LimitsCommandName. It
-// is safe for concurrent use.
+// api.RecoverRequest to /v1/cluster/recover, an api.ResumeRequest to
+// /v1/cluster/region-resume, an api.ChangeRequest to /v1/cluster/ and the name
+// of another api.ClusterCommandName, and an api.LimitsRequest to /v1/limits/
+// and the name of an api.LimitsCommandName. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},

@@ -55,6 +55,8 @@ func clusterCommand(c api.ClusterCommandName) func(request) (any, error) {
 		return initCluster
 	case api.RecoverCluster:
 		return recoverCluster
+	case api.ResumeRegion:
+		return resumeRegion
 	}
 	return func(r request) (any, error) { return changeCluster(r, c) }
 }
@@ -123,6 +125,19 @@ func recoverCluster(r request) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), recoverWithin)
 	defer cancel()
 	out, err := r.o.RecoverCluster(ctx, q)
+	out.At = now()
+	return out, failed(http.StatusConflict, err)
+}
+
+func resumeRegion(r request) (any, error) {
+	var q api.ResumeRequest
+	if err := r.readCommand(maxLayoutBytes, `{"region": "...", "reason": "..."}`, &q); err != nil {
+		return nil, err
+	}
+	if r.o.ResumeRegion == nil {
+		return nil, errNoControl
+	}
+	out, err := r.o.ResumeRegion(q)
 	out.At = now()
 	return out, failed(http.StatusConflict, err)
 }

@@ -30,6 +30,10 @@ func TestClusterCommands(t *testing.T) {
 	}{
 		{"init", "init", `{"without": ["eu"]}`, unchanged, 200, `"under_way": true`, "init eu"},
 		{"recover", "recover", `{"daemon": "us-0", "reason": "lost"}`, unchanged, 200, `"recovery": 3`, "recover us-0 lost"},
+		{"resume", "region-resume", `{"region": "us", "reason": "lost"}`, unchanged, 200, `"dry_run": false`, "resume us lost"},
+		{"remote resume", "region-resume", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
+		{"signed resume", "region-resume", `{}`, signed("secret"), 403, "only from the machine", ""},
+		{"resume with an unknown field", "region-resume", `{"force": true}`, unchanged, 400, "unknown field", ""},
 		{"remote init", "init", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
 		{"signed init", "init", `{}`, signed("secret"), 200, `"under_way": true`, "init "},
 		{"signed with another secret", "init", `{}`, signed("other"), 403, "is wrong", ""},
@@ -59,6 +63,10 @@ func TestClusterCommands(t *testing.T) {
 			done = "recover " + q.Daemon + " " + q.Reason
 			return api.RecoverAnswer{Recovery: 3}, nil
 		}
+		o.ResumeRegion = func(q api.ResumeRequest) (api.ResumeAnswer, error) {
+			done = "resume " + q.Region + " " + q.Reason
+			return api.ResumeAnswer{}, nil
+		}
 		w := post(admin.New(o), "/v1/cluster/"+tc.path, tc.body, tc.change)
 		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.has) || done != tc.done {
 			t.Errorf("%s: got %d %s and did %q, want %d with %q and %q", tc.name, w.Code, w.Body, done, tc.status, tc.has, tc.done)
@@ -67,7 +75,7 @@ func TestClusterCommands(t *testing.T) {
 	if w := post(admin.New(options()), "/v1/cluster/init", `{}`, signed("")); w.Code != 403 || !strings.Contains(w.Body.String(), "has no secret") {
 		t.Errorf("a signed command to a daemon without a secret: got %d %s", w.Code, w.Body)
 	}
-	for _, command := range []string{"init", "recover"} {
+	for _, command := range []string{"init", "recover", "region-resume"} {
 		if w := post(admin.New(options()), "/v1/cluster/"+command, `{}`, unchanged); w.Code != 409 || !strings.Contains(w.Body.String(), "is alone") {
 			t.Errorf("%s at a daemon alone: got %d %s", command, w.Code, w.Body)
 		}

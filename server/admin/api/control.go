@@ -154,6 +154,7 @@ type ClusterCommandName string
 const (
 	InitCluster    ClusterCommandName = "init"
 	RecoverCluster ClusterCommandName = "recover"
+	ResumeRegion   ClusterCommandName = "region-resume"
 	// The commands that take a ChangeRequest.
 	AddRegion    ClusterCommandName = "region-add"
 	WeighRegion  ClusterCommandName = "region-weight"
@@ -164,7 +165,7 @@ const (
 
 // ClusterCommands returns all commands about the control log.
 func ClusterCommands() []ClusterCommandName {
-	return []ClusterCommandName{InitCluster, RecoverCluster, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon}
+	return []ClusterCommandName{InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon}
 }
 
 // InitRequest is the body of InitCluster.
@@ -210,6 +211,24 @@ type RecoverAnswer struct {
 	// Recovery is the number of the recovery that begins.
 	Recovery uint32       `json:"recovery"`
 	Cluster  ClusterState `json:"cluster"`
+}
+
+// ResumeRequest is the body of ResumeRegion: the statement that the region of
+// the daemon that answers was not removed.
+type ResumeRequest struct {
+	// Region is the name of the region. Without it the answer is that of a dry
+	// run.
+	Region string `json:"region,omitempty"`
+	Author string `json:"author,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+// ResumeAnswer is the answer to ResumeRegion.
+type ResumeAnswer struct {
+	At      time.Time    `json:"at"`
+	DryRun  bool         `json:"dry_run"`
+	Cluster ClusterState `json:"cluster"`
 }
 
 // Check is one line of /readyz?verbose.
