@@ -161,6 +161,14 @@ func TestRefusedClusters(t *testing.T) {
 			func(c *Config) { c.Rights.RegionHorizon = time.Hour },
 		},
 		{"rights.period", "5s to 10m", func(c *Config) { c.Rights.Period = time.Second }},
+		{"strict.replicas", "names this daemon, us-0, which is diskless", func(c *Config) {
+			withRights(c)
+			c.State = State{Diskless: true}
+			c.Name = "us-0"
+		}},
+		{"rights.daemon_horizon", "off would keep the share of each diskless daemon", func(c *Config) {
+			c.State.Diskless, c.Rights.DaemonHorizon = true, 0
+		}},
 		{"strict.replicas", "has no effect without state.dir", func(c *Config) { c.Strict.Replicas = []string{"us-0"} }},
 		{"strict.replicas", "4 names: name an odd number", func(c *Config) {
 			withRights(c)

@@ -11,8 +11,8 @@ import (
 type Rights struct {
 	// DaemonHorizon is how long a daemon may use its rights without contact to
 	// the region, and so the time after which the others take over the rights
-	// of an unreachable one: 5 s to 1 h; 0 for never. It has no effect with
-	// fewer than three daemons.
+	// of an unreachable one: 5 s to 1 h; 0 for never. It has no effect on
+	// durable daemons of a region with fewer than three of them.
 	DaemonHorizon time.Duration
 	// RegionHorizon is the same for a region; only 0 is supported.
 	RegionHorizon time.Duration
@@ -29,14 +29,14 @@ func defaultRights() Rights {
 // always so without a region. Otherwise it returns the reason and its remedy.
 func (c *Config) NoRights() string {
 	switch {
-	case c.Region == "" || c.State.Dir != "":
+	case c.Region == "" || c.State.Dir != "" || c.State.Diskless && len(c.Strict.Replicas) > 0:
 		return ""
 	case c.State.Diskless:
-		return "this daemon of a cluster is diskless (state.diskless): " +
-			"give state.dir (--state-dir, RLD_STATE_DIR) instead"
+		return "this diskless daemon does not know where the rights of its region are placed: " +
+			"give strict.replicas as the durable daemons of the region do"
 	}
 	return "this daemon of a cluster has no folder for what must outlive a restart: " +
-		"give state.dir (--state-dir, RLD_STATE_DIR)"
+		"give state.dir (--state-dir, RLD_STATE_DIR), or state.diskless where the region has daemons with one"
 }
 
 // RegionNames returns the names of all regions of the cluster, including the
@@ -57,6 +57,10 @@ func (v *validator) rights(c *Config) {
 	r := &c.Rights
 	if r.DaemonHorizon != 0 && (r.DaemonHorizon < 5*time.Second || r.DaemonHorizon > time.Hour) {
 		v.fault("rights.daemon_horizon", "%s is out of range: 5s to 1h, or off", shortDuration(r.DaemonHorizon))
+	}
+	if r.DaemonHorizon == 0 && c.State.Diskless {
+		v.faultFor("rights.daemon_horizon", "state.diskless", "off would keep the share of each diskless daemon that dies for ever: "+
+			"want 5s to 1h, the same at all daemons of the region")
 	}
 	if r.RegionHorizon != 0 {
 		v.fault("rights.region_horizon", "%s: only off is supported: an unreachable region keeps its share, "+

@@ -20,8 +20,12 @@ func TestNoRights(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	lacking.State.Diskless = true
-	if got := lacking.NoRights(); !strings.Contains(got, "is diskless (state.diskless): give state.dir") {
+	if got := lacking.NoRights(); !strings.Contains(got, "give strict.replicas as the durable daemons of the region do") {
 		t.Errorf("got %q", got)
+	}
+	lacking.Strict.Replicas = c.Strict.Replicas
+	if got := lacking.NoRights(); got != "" {
+		t.Errorf("diskless: got %q", got)
 	}
 }
 

@@ -10,33 +10,29 @@ import (
 type State struct {
 	// Dir is the folder of rights.rld, strict.rld and control.rld: the promises
 	// about rights, the watermarks of strict keys, and the control log. It must
-	// outlive restarts and belong to one daemon. With "" the daemon holds no
-	// rights, rules that need them are rejected, and it has no vote in the
-	// control log. With a
-	// folder Strict.Replicas is mandatory.
+	// outlive restarts and belong to one daemon. With "" the daemon has no vote
+	// in the control log, and unless it is Diskless it holds no rights, and
+	// rules that need them are rejected. With a folder Strict.Replicas is
+	// mandatory.
 	Dir string
-	// Diskless declares that the daemon has no Dir on purpose. From a flag or a
-	// variable it also drops the settings of durable daemons that the file
-	// gives, so that all daemons of a region share the file.
+	// Diskless declares that the daemon has no Dir on purpose: it holds rights
+	// that the durable daemons of its region extend. From a flag or a variable
+	// it also drops the Dir that the file gives, so that all daemons of a
+	// region share the file.
 	Diskless bool
 }
 
-// diskless drops the settings of durable daemons that the file gives, where a
-// stronger source declares the daemon diskless.
+// diskless drops the folder that the file gives, where a stronger source
+// declares the daemon diskless.
 func (l *loader) diskless() {
 	if _, inFile := l.nodes["state.diskless"]; inFile || !l.cfg.State.Diskless {
 		return
 	}
-	c := &l.cfg
-	for name, drop := range map[string]func(){
-		"state.dir":       func() { c.State.Dir = "" },
-		"strict.replicas": func() { c.Strict.Replicas = nil },
-	} {
-		if _, inFile := l.nodes[name]; inFile {
-			drop()
-			delete(l.origins, name)
-			delete(l.nodes, name)
-		}
+	const name = "state.dir"
+	if _, inFile := l.nodes[name]; inFile {
+		l.cfg.State.Dir = ""
+		delete(l.origins, name)
+		delete(l.nodes, name)
 	}
 }
 

@@ -66,7 +66,7 @@ func defaultHotKey() HotKey { return HotKey{Threshold: 10_000} }
 // StrictReplicas returns the names of the own region's strict voters, sorted;
 // nil for a daemon without rights.
 func (c *Config) StrictReplicas() []string {
-	if c.Region == "" || c.State.Dir == "" {
+	if c.Region == "" || c.NoRights() != "" {
 		return nil
 	}
 	return slices.Sorted(slices.Values(c.Strict.Replicas))
@@ -83,8 +83,11 @@ func (v *validator) replicas(c *Config) {
 		return
 	case n == 0:
 		return
-	case c.State.Dir == "":
-		v.fault(field, "has no effect without state.dir, the folder that strict voters need")
+	case c.State.Dir == "" && !c.State.Diskless:
+		v.fault(field, "has no effect without state.dir, the folder that strict voters need, or state.diskless")
+		return
+	case c.State.Dir == "" && c.Name != "" && slices.Contains(list, c.Name):
+		v.faultFor(field, "state.diskless", "names this daemon, %s, which is diskless: only daemons with state.dir vote", c.Name)
 		return
 	case n > route.MaxReplicas:
 		v.fault(field, "%d names: at most %d", n, route.MaxReplicas)

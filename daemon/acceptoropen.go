@@ -129,9 +129,9 @@ func (d *daemon) openAcceptor() error {
 func (d *daemon) storage(purpose string) replica.Storage {
 	c, sum := &d.Config, d.derive(purpose)
 	return replica.Storage{
-		Folder: osdir.Dir(c.State.Dir),
-		Owner:  journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
-		Fence:  d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
+		Folder: osdir.Dir(c.State.Dir), Diskless: c.State.Diskless,
+		Owner: journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
+		Fence: d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
 	}
 }
 

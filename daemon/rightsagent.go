@@ -23,11 +23,11 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// rightsLoop runs a replica.RightsLoop with a file on disk, and answers the
-// shards. It is safe for concurrent use. Shards call it while they are locked,
-// so it never locks one while it is locked, and it is not locked while it
-// writes. It has an agent for as long as the record of the control log has the
-// region of the daemon: see follow.
+// rightsLoop runs a replica.RightsLoop with a file on disk, or without one at a
+// diskless daemon, and answers the shards. It is safe for concurrent use.
+// Shards call it while they are locked, so it never locks one while it is
+// locked, and it is not locked while it writes. It has an agent for as long as
+// the record of the control log has the region of the daemon: see follow.
 type rightsLoop struct {
 	log     *slog.Logger
 	storage replica.Storage
@@ -71,7 +71,7 @@ type rightsLoop struct {
 // rights, and locks its folder.
 func (d *daemon) openAgent() error {
 	c := &d.Config
-	if c.Region == "" || c.State.Dir == "" {
+	if c.Region == "" || c.NoRights() != "" {
 		return nil
 	}
 	f := &rightsLoop{
@@ -80,6 +80,7 @@ func (d *daemon) openAgent() error {
 		known: func() { d.strict.acceptor.with((*replica.AcceptorLoop).ReopenNow); d.strict.acceptor.expedite() },
 		config: agent.Config{
 			Region: c.Region, Name: c.Name, DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
+			Diskless: c.State.Diskless,
 		},
 	}
 	if c.Rights.DaemonHorizon == 0 {
@@ -98,8 +99,11 @@ func (d *daemon) openAgent() error {
 }
 
 // lockFolder locks the folder. Two processes that went on from one record would
-// use every right twice.
+// use every right twice. A diskless daemon has none.
 func (f *rightsLoop) lockFolder() error {
+	if f.storage.Diskless {
+		return nil
+	}
 	lock, err := f.storage.Folder.Lock("lock")
 	if err == nil {
 		f.lock = lock
@@ -251,6 +255,21 @@ func (f *rightsLoop) Status() agent.Status {
 		return agent.Status{Reason: f.why, Failing: f.fault}
 	}
 	return f.loop.Agent.Status()
+}
+
+// WhyNot returns a reason of Allotment or Status as half a sentence, with the
+// remedy where this daemon knows it.
+func (f *rightsLoop) WhyNot(why epoch.Reason) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.loop.Agent == nil && why == f.why && f.waits != "":
+		return f.waits
+	case why == epoch.ReasonAlone && f.config.Diskless:
+		return "too few daemons with a disk of region " + f.config.Region + " extend the rights of this diskless daemon: " +
+			"start those that are down, or let this one reach them (rld daemon list)"
+	}
+	return why.String()
 }
 
 // horizon returns the end of the windows in which this daemon may use its

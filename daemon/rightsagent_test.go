@@ -40,10 +40,10 @@ func newRightsWorld(t *testing.T, daemons int, regions ...string) *rightsWorld {
 	w.mend = func(r *resident, cc *clusterConfig) {
 		log(r, cc)
 		storage := cc.control.storage
-		storage.RefuseDamage = false
+		storage.RefuseDamage, storage.Diskless = false, slices.Contains(w.diskless, r.name)
 		cc.agent = &rightsLoop{
 			log: cc.log, storage: storage, control: cc.control, news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
-			config: agent.Config{Region: r.region, Name: r.name, DaemonHorizon: agent.DefaultDaemonHorizon},
+			config: agent.Config{Region: r.region, Name: r.name, DaemonHorizon: agent.DefaultDaemonHorizon, Diskless: storage.Diskless},
 		}
 		w.agents[r.name], cc.control.written = cc.agent, cc.agent.news
 	}

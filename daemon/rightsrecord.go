@@ -65,7 +65,7 @@ func (f *rightsLoop) follow(at node.Instant) time.Duration {
 		f.end(epoch.ReasonNoCluster, "the cluster has no region "+f.config.Region+": rld region add adds it")
 	case len(g.Founders) == 0:
 		f.end(epoch.ReasonNoCluster, "no daemon with a disk was there when region "+f.config.Region+
-			" began: rld region remove it, and add it again")
+			" began: start one with state.dir, then remove the region and add it again (rld region)")
 	case f.of != participant{v.self, g.Generation}:
 		if at.Mono < f.retry {
 			return again
@@ -97,9 +97,10 @@ func (f *rightsLoop) end(why epoch.Reason, text string) {
 // begin makes the agent of this daemon in a generation of its region. A file of
 // another participant, and a damaged one, is moved aside. A daemon that held
 // rights, and whose file is missing then, gets a new id: rights that it had
-// used would be used again, and a former file is as bad as none.
+// used would be used again, and a former file is as bad as none. A diskless
+// daemon has no file: it joins its region under the id of its process.
 func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
-	if f.lock == nil {
+	if f.lock == nil && !f.storage.Diskless {
 		if err := f.lockLate(); err != nil {
 			f.failed(at, err)
 			return
@@ -141,7 +142,7 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 	}
 	if start.Record == nil {
 		if v.holds.Generation == g.Generation {
-			why = cmp.Or(why, found.File+" is missing")
+			why = cmp.Or(why, cmp.Or(found.File, "that of a diskless daemon")+" is missing")
 			f.control.Do(func(n *control.Node) { control.RightsOf(n).Renew("its record of rights is lost: " + why) })
 			return
 		}

@@ -139,6 +139,9 @@ func (d *daemon) build() error {
 		o.Budgets, rc.WorstRule = d.monitor.BudgetStats, d.monitor.WorstRule
 		rc.Regions = firstRegions(&d.Config)
 	}
+	if d.agent != nil {
+		rc.Rights = d.agent
+	}
 	if d.strict != nil {
 		o.Strict, rc.Strict = d.strict.StrictStats, d.strict
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // AcceptorLog is the journal of the acceptor of a process, without a file while
-// the disk fails. One goroutine owns it.
+// the disk fails. One goroutine owns it. A nil AcceptorLog is that of a
+// diskless daemon, which stores nothing.
 type AcceptorLog struct {
 	journal  *journal.Journal
 	rewrites uint64
@@ -31,6 +32,14 @@ type State interface {
 // see AcceptorLoop.ReopenDue. On an error nothing is open: the journal is of
 // another daemon, another process uses it, or c is not valid.
 func (s *Storage) OpenAcceptor(c quorum.Config) (*AcceptorLoop, *AcceptorLog, Recovery, error) {
+	if s.Diskless {
+		c.Diskless = true
+		a, err := quorum.NewAcceptor(c, quorum.Start{Generation: uint64(s.Fence)})
+		if err != nil {
+			return nil, nil, Recovery{}, err
+		}
+		return &AcceptorLoop{Acceptor: a}, nil, Recovery{}, nil
+	}
 	r := Recovery{File: s.Folder.Path(JournalFile)}
 	file, start, err := s.readJournal(&r)
 	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok {
@@ -117,6 +126,9 @@ func (s *Storage) beginJournal(c quorum.Config) (*journal.Journal, quorum.Start,
 // error they are on disk. It rewrites a journal that is full: the state holds
 // the entries, too.
 func (g *AcceptorLog) Append(entries []quorum.Entry, s State) error {
+	if g == nil {
+		return nil
+	}
 	err := g.journal.Append(Records(entries))
 	if errors.Is(err, journal.ErrFull) {
 		return g.Rewrite(s)
@@ -148,8 +160,13 @@ func (g *AcceptorLog) Rewrite(s State) error {
 	return nil
 }
 
-// Size returns the bytes of the journal.
-func (g *AcceptorLog) Size() int64 { return g.journal.Size() }
+// Size returns the bytes of the journal, 0 for a nil log.
+func (g *AcceptorLog) Size() int64 {
+	if g == nil {
+		return 0
+	}
+	return g.journal.Size()
+}
 
 // Rewrites returns how often the journal was rewritten since it was opened, 0
 // for a nil log.

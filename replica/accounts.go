@@ -49,6 +49,9 @@ func (s *Storage) StoreAccounts(l *Leftover) error {
 // so is one that cannot be removed durably: two runs would use the rights then.
 // The error is for the log: the daemon starts without accounts.
 func (s *Storage) TakeAccounts() (*Leftover, error) {
+	if s.Diskless {
+		return nil, nil
+	}
 	data, err := s.Folder.ReadFile(AccountsFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -35,6 +35,10 @@ type Storage struct {
 	// RefuseDamage makes OpenControl return a damaged journal as an error
 	// instead of moving it aside.
 	RefuseDamage bool
+	// Diskless is set for a daemon without a folder: its parts find nothing and
+	// store nothing. Its agent of rights and its acceptor begin anew with each
+	// process, which has another id.
+	Diskless bool
 	// MaxBytes and CompactBytes are those of the journal of the acceptor, 0 for
 	// its defaults.
 	MaxBytes, CompactBytes int64
@@ -73,6 +77,9 @@ const (
 // or release. If the disk fails, Recovery has the Fault, and the agent cannot
 // start: the driver calls it again later.
 func (s *Storage) OpenRights() (*agent.Stored, Recovery, error) {
+	if s.Diskless {
+		return nil, Recovery{Found: Missing}, nil
+	}
 	r := Recovery{File: s.Folder.Path(RightsFile)}
 	data, err := s.Folder.ReadFile(RightsFile)
 	switch {
@@ -95,7 +102,11 @@ func (s *Storage) OpenRights() (*agent.Stored, Recovery, error) {
 }
 
 // StoreRights replaces the record of the rights agent. When it returns without
-// an error the record is on disk.
+// an error the record is on disk. Without a folder there is nothing to do: no
+// other process goes on with the record.
 func (s *Storage) StoreRights(record *agent.Stored) error {
+	if s.Diskless {
+		return nil
+	}
 	return disk.ReplaceFile(s.Folder, RightsFile, wire.EncodeStored(s.Owner.Cluster, s.Owner.Name, record))
 }

@@ -8,6 +8,9 @@ type BudgetStats struct {
 	// Rules are the rules that several daemons count together. Their number is
 	// bounded, and no two have the same names.
 	Rules []RuleBudget
+	// Usable reports whether the daemon has an allotment in windows that start
+	// now, nil for a daemon without rights.
+	Usable *bool
 	// Epochs counts the epochs of each table by state. Empty for a daemon
 	// without rights.
 	Epochs []EpochCount
@@ -67,6 +70,13 @@ func newBudgetCollector(read func() BudgetStats, e Engine) *collector {
 			for _, x := range r.Weights {
 				w.float("weight_ratio", x.Weight, r.Domain, r.Rule, labelText(x.Region))
 			}
+		}
+		if s.Usable != nil {
+			usable := 0
+			if *s.Usable {
+				usable = 1
+			}
+			put(w, "rights_usable", usable)
 		}
 		for _, e := range s.Epochs {
 			put(w, "epochs", e.Count, e.Table, e.State)

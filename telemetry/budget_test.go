@@ -35,6 +35,7 @@ func fullBudgets() budgets {
 				Weights: []RegionWeight{{"eu-west", 0.25}, {"us-\xff", 0.75}},
 			},
 		},
+		Usable: new(true),
 		Epochs: []EpochCount{{"regions", "settled", 1}, {"daemons", "pending", 2}},
 	}
 }
@@ -64,6 +65,7 @@ rld_overage_ratio{domain="edge",rule="user"} 0.5
 rld_rights_given_hits_total 40
 rld_rights_held_hits{domain="edge",rule="org"} 17
 rld_rights_received_hits_total 50
+rld_rights_usable 1
 rld_weight_ratio{domain="edge",region="eu-west",rule="org"} 0.25
 rld_weight_ratio{domain="edge",region="us-?",rule="org"} 0.75
 `

@@ -76,6 +76,7 @@ var budgetFamilies = []Family{
 	{"rld_overage_bound_ratio", Gauge, []string{"domain", "rule"}, "Worst-case overage of the rule, as a fraction of the limit."},
 	{"rld_overage_budget_ratio", Gauge, []string{"domain", "rule"}, "The overage_budget of a rule with rights, as a fraction of the limit; 0 for consistency partition."},
 	{"rld_rights_held_hits", Gauge, []string{"domain", "rule"}, "Allotment of this daemon for a key of the rule in the current window, in hits."},
+	{"rld_rights_usable", Gauge, nil, "1 while this daemon may use rights in windows that start now, else 0. Daemons without rights do not export it."},
 	{"rld_weight_ratio", Gauge, []string{"domain", "rule", "region"}, "Share of the region in the rights of the rule, as a fraction."},
 	{"rld_gate_denials_total", Counter, []string{"gate"}, "Denied descriptors, by gate: estimate, rights, or both; owner, or failure if the owner was unreachable."},
 	{"rld_rights_given_hits_total", Counter, nil, "Rights that this daemon transferred to others, in hits."},

@@ -199,7 +199,7 @@ func (m *Monitor) shares(f *ruleLog, out *api.RuleBudget, now int64) {
 		total, x, carry = f.total(now)
 		held, why := m.Agent.Allotment(f.id, total, x, carry, f.regional)
 		if out.Held = held; held == 0 {
-			out.WhyNot = why.String()
+			out.WhyNot = m.Agent.WhyNot(why)
 		}
 	}
 	for i, name := range f.regions {
@@ -329,7 +329,7 @@ func (m *Monitor) rights() *api.RightsState {
 	s := m.Agent.Status()
 	out := &api.RightsState{Holds: s.Holds, StoreFault: s.Failing, Regions: EpochStates(s.Regions), Daemons: EpochStates(s.Daemons)}
 	if !s.Holds {
-		out.WhyNot = s.Reason.String()
+		out.WhyNot = m.Agent.WhyNot(s.Reason)
 	}
 	return out
 }

@@ -40,6 +40,8 @@ type Engine interface {
 // concurrent use.
 type Agent interface {
 	Status() agent.Status
+	// WhyNot returns a reason for no allotment as half a sentence.
+	WhyNot(epoch.Reason) string
 	// Weights returns the weights of the regions for a rule.
 	Weights(rule uint64) []agent.MemberStatus
 	// Allotment and RegionPart are as in node.Allotments.

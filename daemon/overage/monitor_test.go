@@ -16,6 +16,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
@@ -107,8 +108,13 @@ func newFixture(t testing.TB, set *rules.Set) (*Monitor, *engine) {
 	e := newEngine(t, set, a)
 	a.Rules(replica.RightsRules(set))
 	a.Peers(0, e.Incarnation(), []gossip.Peer{{ID: e.Incarnation(), Name: "us-0", Region: "us"}})
-	return New(Config{Engine: e, Agent: a, Region: "us", Regions: []string{"eu", "us"}}), e
+	return New(Config{Engine: e, Agent: plainAgent{a}, Region: "us", Regions: []string{"eu", "us"}}), e
 }
+
+// plainAgent gives reasons as they are.
+type plainAgent struct{ *agent.Agent }
+
+func (plainAgent) WhyNot(why epoch.Reason) string { return why.String() }
 
 // alone returns a monitor without an agent.
 func alone(e Engine) *Monitor {

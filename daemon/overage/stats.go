@@ -33,6 +33,7 @@ func (m *Monitor) BudgetStats() telemetry.BudgetStats {
 	}
 	if m.Agent != nil {
 		s := m.Agent.Status()
+		out.Usable = &s.Holds
 		out.Epochs = append(epochCounts("regions", s.Regions), epochCounts("daemons", s.Daemons)...)
 	}
 	return out

@@ -375,7 +375,20 @@ func (r *Report) Checks() []api.Check {
 	default:
 		record.Text = fmt.Sprintf("version %v, format %d, hash %s", s.Status.Version, s.Record.Format, s.Status.Hash)
 	}
-	return []api.Check{serving, cluster, record, rulesCheck(r, &s)}
+	checks := []api.Check{serving, cluster, record, rulesCheck(r, &s)}
+	if r.Rights != nil {
+		checks = append(checks, rightsCheck(r.Rights))
+	}
+	return checks
+}
+
+// rightsCheck describes the rights of the daemon.
+func rightsCheck(x Rights) api.Check {
+	out := api.Check{Name: "rights", State: api.CheckOK, Text: "it holds rights"}
+	if s := x.Status(); !s.Holds {
+		out.State, out.Text = api.CheckWaiting, "it holds none: "+x.WhyNot(s.Reason)
+	}
+	return out
 }
 
 // ForeignToAll reports whether all peers belong to another cluster.

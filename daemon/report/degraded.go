@@ -31,7 +31,7 @@ func (r *Report) sampleDegraded() node.Stats {
 		switch {
 		case n != d.counted && d.since.IsZero():
 			d.since, d.before, d.grew = r.Wall().UTC(), d.counted, at
-			r.Log.Warn(degradation(reason, stats), "reason", reason.String())
+			r.Log.Warn(r.degradation(reason, stats), "reason", reason.String())
 		case n != d.counted:
 			d.grew = at
 		case !d.since.IsZero() && at-d.grew >= degradedQuiet:
@@ -52,11 +52,24 @@ func (r *Report) degradations() []api.DegradedState {
 	for _, reason := range node.DegradedReasons() {
 		if d := &r.degraded[reason]; !d.since.IsZero() {
 			out = append(out, api.DegradedState{
-				Reason: reason.String(), Since: new(d.since), Answers: d.counted - d.before, Text: degradation(reason, stats),
+				Reason: reason.String(), Since: new(d.since), Answers: d.counted - d.before, Text: r.degradation(reason, stats),
 			})
 		}
 	}
 	return out
+}
+
+// degradation describes a reason and the remedy, as far as this daemon knows.
+func (r *Report) degradation(reason node.Degraded, s node.Stats) string {
+	if r.Rights == nil || reason != node.NoRights && reason != node.NoCluster {
+		return degradation(reason, s)
+	}
+	is := r.Rights.Status()
+	why := r.Rights.WhyNot(is.Reason)
+	if is.Holds || reason == node.NoCluster && why == is.Reason.String() {
+		return degradation(reason, s)
+	}
+	return "this daemon has no allotment, and for limits with a budget it admits only transferred rights: " + why
 }
 
 // degradation describes a reason and the remedy.

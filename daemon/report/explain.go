@@ -120,7 +120,7 @@ func (x *explainer) descriptor(c *node.Call, hits []node.Hit, set *rules.Set, i 
 			Counted: e.Used, Extrapolated: e.Elsewhere, Capacity: e.Capacity, Passes: !deniedBy(st, node.EstimateGate),
 		}
 	}
-	out.Rights = rightsGate(e.Rights, st)
+	out.Rights = x.r.rightsGate(e.Rights, st)
 	out.StrictKey, out.Reserve = x.strictKey(e.Ledger, st, now, false), x.strictKey(e.Reserve, st, now, true)
 	if c.Decision.Allowed {
 		charge(st, hitsUpTo(hits, i), e.Window, now)
@@ -187,16 +187,20 @@ func verdictOf(st *node.Status) *api.Verdict {
 
 // rightsGate describes the rights account of this daemon, nil for a limit
 // without rights.
-func rightsGate(r *node.ExplainedRights, st *node.Status) *api.RightsGate {
-	if r == nil {
+func (r *Report) rightsGate(e *node.ExplainedRights, st *node.Status) *api.RightsGate {
+	if e == nil {
 		return nil
 	}
 	out := &api.RightsGate{
-		Window: overage.UnixMs(r.Window), Allotment: r.Allotment, Received: r.Received, Given: r.Given, Used: r.Used, Left: r.Left,
+		Window: overage.UnixMs(e.Window), Allotment: e.Allotment, Received: e.Received, Given: e.Given, Used: e.Used, Left: e.Left,
 		Passes: !deniedBy(st, node.RightsGate),
 	}
-	if r.Allotment == 0 {
-		out.WhyNot = r.Why.String()
+	switch {
+	case e.Allotment > 0:
+	case r.Rights != nil:
+		out.WhyNot = r.Rights.WhyNot(e.Why)
+	default:
+		out.WhyNot = e.Why.String()
 	}
 	return out
 }

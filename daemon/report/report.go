@@ -19,6 +19,8 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/agent"
+	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server"
@@ -84,6 +86,15 @@ type Strict interface {
 	Journal() (bytes int64, fault string)
 }
 
+// Rights is the rights agent of a daemon. Implementations are safe for
+// concurrent use.
+type Rights interface {
+	Status() agent.Status
+	// WhyNot returns a reason for no allotment as half a sentence, with the
+	// remedy where it is known.
+	WhyNot(epoch.Reason) string
+}
+
 // Config is the configuration of a Report.
 type Config struct {
 	Engine Engine
@@ -92,6 +103,8 @@ type Config struct {
 	Cluster Cluster
 	// Strict is nil for a daemon that does not serve strict keys.
 	Strict Strict
+	// Rights is nil for a daemon without rights.
+	Rights Rights
 	// Control is nil for a daemon alone. It may be set as Cluster is. Regions
 	// are those of the settings, by name, for the founding.
 	Control Control

@@ -109,7 +109,9 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 		r.meta.Generations = route.Generations(nil).With(route.NameHash(cfg.Name), start.Generation)
 		r.putMeta() // first: without it the rest would pass for a first start
 		r.putLayout()
-		r.events.Add(LostDisk, "", "copies the state of the other voters before it votes")
+		if !cfg.Diskless {
+			r.events.Add(LostDisk, "", "copies the state of the other voters before it votes")
+		}
 	}
 	if start.Failed != nil {
 		r.Failed(start.Failed)
@@ -151,9 +153,10 @@ func (r *Acceptor) newest() *route.Layout {
 	return &r.layout
 }
 
-// isVoter reports whether l names this daemon a strict voter.
+// isVoter reports whether l names this daemon a strict voter. A diskless daemon
+// is none.
 func (r *Acceptor) isVoter(l *route.Layout) bool {
-	return slices.Contains(l.VotersOf(r.cfg.Region), r.cfg.Name)
+	return !r.cfg.Diskless && slices.Contains(l.VotersOf(r.cfg.Region), r.cfg.Name)
 }
 
 // voting reports whether the acceptor votes, or the reason why not.
@@ -161,6 +164,8 @@ func (r *Acceptor) voting() (bool, string) {
 	switch {
 	case r.failed != nil:
 		return false, "its log failed: " + r.failed.Error()
+	case r.cfg.Diskless:
+		return false, "it is diskless"
 	case !r.isVoter(r.newest()):
 		return false, "the layout does not name it"
 	case r.next != nil:

@@ -16,6 +16,9 @@ type Config struct {
 	// left out. It must be the same at all daemons. A stored layout takes
 	// precedence.
 	Genesis route.Layout
+	// Diskless daemons lose their state when they stop. They never vote, also
+	// if a layout names them.
+	Diskless bool
 	// MaxKeys bounds the keys, default 1,000,000, at about 200 bytes each in
 	// memory. Those beyond it share 1,024 records, and may be denied falsely.
 	MaxKeys int
