@@ -34,10 +34,16 @@ func (c *Config) Founders() []string {
 func (c *Config) controlOf(d *Daemon) control.Config {
 	out := *c.Control
 	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
-	out.Durable = len(c.Diskless) == 0 || !d.in(c.Diskless)
+	out.Durable = !c.diskless(d)
 	out.DaemonHorizon, out.MaxOffset = max(c.Rights.DaemonHorizon, 0), c.maxOffset()
 	out.Language = replica.Language(d.Region, limits.Options{MergeDomains: true})
 	return out
+}
+
+// diskless reports whether a daemon has no state folder: nothing of a process
+// outlives it.
+func (c *Config) diskless(d *Daemon) bool {
+	return c.Control != nil && len(c.Diskless) > 0 && d.in(c.Diskless)
 }
 
 // validateControl returns an error for a bad configuration of the control log.

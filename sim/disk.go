@@ -66,7 +66,7 @@ func (d *Daemon) openStorage(w *World) {
 		First:  d.ran != d.Name,
 		Fence:  d.clock.read(w.now)/int64(time.Millisecond) + ahead.Milliseconds(),
 
-		CompactBytes: compactBytes,
+		CompactBytes: compactBytes, Diskless: w.cfg.diskless(d),
 	}
 	d.ran = d.Name
 }
@@ -80,24 +80,32 @@ func (w *World) opened(d *Daemon, file string, damage error) {
 	w.storage.check(damage == nil || d.damaged, "at %v: %s finds %s damaged, and no fault did it: %v", w.now, d.Name, file, damage)
 }
 
-// writeRecord replaces the record of a rights agent, which takes a while.
+// writeRecord replaces the record of a rights agent, which takes a while on a
+// disk.
 func (d *Daemon) writeRecord(w *World, s *agent.Stored) {
 	of := d.agent.Agent
-	d.write(w, maxSync, rightsFile, ackSync,
-		func() error { return d.storage.StoreRights(s) },
-		func(mono time.Duration, err error) {
-			switch f := &d.follows; {
-			case d.agent == nil || d.agent.Agent != of: // it has ended
-			case err == nil && !holdsRights(d, s.Number): // until the statement is on disk, too
-				f.stored, f.number = of, s.Number
-			default:
-				d.serveAgent(w, d.agent.Stored(mono, err))
-			}
-		})
+	stored := func(mono time.Duration, err error) {
+		switch f := &d.follows; {
+		case d.agent == nil || d.agent.Agent != of: // it has ended
+		case err == nil && !holdsRights(d, s.Number): // until the statement is on disk, too
+			f.stored, f.number = of, s.Number
+		default:
+			d.serveAgent(w, d.agent.Stored(mono, err))
+		}
+	}
+	if d.storage.Diskless {
+		stored(d.Instant(w.now).Mono, d.storage.StoreRights(s))
+		return
+	}
+	d.write(w, maxSync, rightsFile, ackSync, func() error { return d.storage.StoreRights(s) }, stored)
 }
 
-// writeLog appends to the log of an acceptor, which takes a while.
+// writeLog appends to the log of an acceptor, which takes a while on a disk.
 func (d *Daemon) writeLog(w *World, entries []quorum.Entry) {
+	if d.storage.Diskless {
+		d.serveAcceptor(w, d.acceptor.Stored(d.Instant(w.now).Mono, d.time(w.now), nil))
+		return
+	}
 	w.strict.out.Syncs++
 	d.write(w, w.cfg.Strict.Sync, journalFile, 0,
 		func() error { return d.log.Append(entries, d.acceptor) },

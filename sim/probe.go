@@ -264,25 +264,29 @@ func (r *recovery) complete(owners bool) bool {
 		case WrongClock:
 			return false
 		}
-		return f.Rename || f.Kind.Known()
+		return f.Rename && !w.onlyForgets(f.From) || f.Kind.Known()
 	})
 	missing := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return !d.Up })
 	return !lost && !missing && len(w.cfg.Outside) == 0 && (owners || reclaims(w))
 }
 
 // reclaims reports whether every region can reclaim the rights that its daemons
-// held in records that they lost, or had not stored when they ended: those of
-// at most a third of it, and each of them once.
+// with a disk held in records that they lost, or had not stored when they
+// ended: those of at most a third of them, and each of them once. With a
+// horizon these reclaim the rights of all diskless ones.
 func reclaims(w *World) bool {
 	return !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
 		lost := 0
+		forgetful := func(d *Daemon) bool { return forgets(d, w) }
+		pods := slices.DeleteFunc(slices.Clone(local), func(d *Daemon) bool { return !forgetful(d) })
+		local = slices.DeleteFunc(slices.Clone(local), forgetful)
 		for _, d := range local {
 			if lost += d.unrecorded; d.damaged {
 				lost++
 			}
 		}
 		lost = max(lost, absent(local))
-		return lost > 0 && (lost > holders(local)/3 || w.cfg.Rights.DaemonHorizon <= 0)
+		return lost > 0 && (lost > holders(local, pods)/3 || w.cfg.Rights.DaemonHorizon <= 0)
 	})
 }
 
@@ -305,16 +309,23 @@ func absent(local []*Daemon) (n int) {
 	return n
 }
 
-// holders returns how many of the daemons of a region share out its rights: a
-// generation begins with those that were heard then.
-func holders(local []*Daemon) int {
+// holders returns how many of the daemons of a region share out its rights,
+// without those that forget: a generation begins with those that were heard
+// then.
+func holders(local, pods []*Daemon) int {
 	n := len(local)
 	for _, d := range local {
 		if d.control == nil || d.agent == nil {
 			continue
 		}
 		if all := d.agent.Agent.Status().Daemons; len(all) > 0 {
-			n = min(n, len(all[0].Members))
+			durable := 0
+			for _, m := range all[0].Members {
+				if !slices.ContainsFunc(pods, func(p *Daemon) bool { return m.Name == p.Name || strings.HasPrefix(m.Name, p.Name+",") }) {
+					durable++
+				}
+			}
+			n = min(n, durable)
 		}
 	}
 	return n

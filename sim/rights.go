@@ -208,6 +208,15 @@ func followRecord(d *Daemon, w *World) {
 	}
 }
 
+// forgets reports whether a daemon has no disk, and those of its region with
+// one take over the rights of its former processes.
+func forgets(d *Daemon, w *World) bool { return d.storage.Diskless && w.cfg.Rights.DaemonHorizon > 0 }
+
+// onlyForgets reports whether places are such daemons alone.
+func (w *World) onlyForgets(places []string) bool {
+	return len(places) > 0 && !slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.in(places) && !forgets(d, w) })
+}
+
 // endAgent drops the agent: its id or its generation ended.
 func endAgent(d *Daemon) {
 	f := &d.follows
@@ -224,7 +233,7 @@ func endAgent(d *Daemon) {
 func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of holder) bool {
 	cfg := w.cfg.agentOf(d.RegionIndex, d.Name)
 	cfg.Self, cfg.Generation, cfg.Cluster = of.self.Member(), g.ID(), uint64(r.Cluster.ID)
-	cfg.Horizon, cfg.From = g.Horizon, g.From
+	cfg.Horizon, cfg.From, cfg.Diskless = g.Horizon, g.From, d.storage.Diskless
 	cfg.Founders, cfg.Genesis = nil, nil
 	for _, id := range g.Founders {
 		cfg.Founders = append(cfg.Founders, id.Member())
@@ -264,7 +273,7 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 		return false
 	}
 	f := &d.follows
-	if f.was.generation == of.generation && f.was != of && r.DeadID(f.was.self) == nil {
+	if f.was.generation == of.generation && f.was != of && r.DeadID(f.was.self) == nil && !forgets(d, w) {
 		d.unrecorded++
 	}
 	f.of, f.was = of, of
@@ -354,7 +363,7 @@ func (d *Daemon) turnAgent(w *World) {
 
 // serveAgent carries out the work that a rights agent returned.
 func (d *Daemon) serveAgent(w *World, r agent.Ready) {
-	if r.Store != nil {
+	if r.Store != nil && !d.storage.Diskless {
 		w.steps.writeRecord(d, r.Store)
 	}
 	if r.Proposal != nil && d.control != nil {
@@ -375,6 +384,9 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	}
 	d.wakes[len(d.Nodes)+agentWake] = r.Wake
 	w.sleep(d)
+	if r.Store != nil && d.storage.Diskless { // which is done at once
+		w.steps.writeRecord(d, r.Store)
+	}
 }
 
 // proposeRights hands an epoch of regions to the control log.

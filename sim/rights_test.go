@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/replica"
 )
 
@@ -224,5 +225,39 @@ func TestAccountsGoOn(t *testing.T) {
 	t.Logf("%d and %d admitted of 2,000", clean, crash)
 	if clean < 1_900 || clean > 2_000 || crash > 1_000 {
 		t.Errorf("%d admitted of 2,000 with a clean stop, %d with a crash", clean, crash)
+	}
+}
+
+// All diskless daemons of a region end at once, and others of other names
+// start. The shares are back from the first window that starts a horizon and a
+// few seconds after their end.
+func TestDisklessSharesComeBack(t *testing.T) {
+	needsMinutes(t)
+	const crash = 30 * time.Second
+	cfg := hard(t, fixed)
+	cfg.Regions = []Region{{"eu", 1}, {"us", 6}}
+	cfg.Control, cfg.Diskless = &control.Config{}, []string{"us-3", "us-4", "us-5"}
+	cfg.Duration, cfg.Rights.DaemonHorizon = 90*time.Second, 10*time.Second
+	cfg.Faults = []Fault{{Kind: Crash, At: crash, For: time.Second, From: cfg.Diskless, Rename: true}}
+	held := make(allotmentSums)
+	r, err := Run(cfg, Options{Auditors: held.beside})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Code() != ExitFine {
+		t.Errorf("%+v", violated(r))
+	}
+	for window := crash - 10*time.Second; window < cfg.Duration-time.Second; window += 5 * time.Second {
+		row := held[ruleWindow{cfg.Rules.Rules()[0].Shared(), (epoch + int64(window)) / int64(time.Millisecond)}]
+		if row == nil || row.total != 220 || row.sum() > 220 {
+			t.Errorf("of the window at %v is held: %+v", window, row)
+			continue
+		}
+		switch whole := row.sum() >= 220-7 && len(row.amounts) == 7; {
+		case window < crash && !whole, window >= crash+cfg.Rights.DaemonHorizon+5*time.Second && !whole:
+			t.Errorf("of the window at %v %d of 220 is held by %d daemons, want 7", window, row.sum(), len(row.amounts))
+		case window > crash && window < crash+cfg.Rights.DaemonHorizon && row.sum() >= 220-7:
+			t.Errorf("of the window at %v all is held, although the end of three daemons is not proven", window)
+		}
 	}
 }

@@ -72,11 +72,14 @@ func (c *Config) FirstLayout() route.Layout {
 	l := route.Layout{Number: 1}
 	for i := range c.Regions {
 		r := &c.Regions[i]
-		weight := uint64(1)
+		weight, voters := uint64(1), c.firstReplicas(r)
 		if i < len(c.Rights.Weights) {
 			weight = max(1, c.Rights.Weights[i]) // as a daemon reads them
 		}
-		l.Regions = append(l.Regions, route.Region{Name: r.Name, Weight: uint32(weight), Replicas: c.firstReplicas(r)})
+		if len(voters) == 0 { // a region without a disk owns no keys
+			weight = 0
+		}
+		l.Regions = append(l.Regions, route.Region{Name: r.Name, Weight: uint32(weight), Replicas: voters})
 	}
 	slices.SortFunc(l.Regions, func(a, b route.Region) int { return cmp.Compare(a.Name, b.Name) })
 	for _, r := range c.Rules.Rules() {
@@ -88,12 +91,16 @@ func (c *Config) FirstLayout() route.Layout {
 	return l
 }
 
-// firstReplicas returns the daemons of a region that hold watermarks at first.
+// firstReplicas returns the daemons of a region that hold watermarks at first:
+// some of those with a disk.
 func (c *Config) firstReplicas(r *Region) []string {
 	var names []string
-	for i := range votersOf(min(c.Strict.Replicas, r.Daemons)) {
-		names = append(names, r.Daemon(i))
+	for i := range r.Daemons {
+		if name := r.Daemon(i); !c.diskless(&Daemon{Name: name, Region: r.Name, owner: name}) {
+			names = append(names, name)
+		}
 	}
+	names = names[:votersOf(min(c.Strict.Replicas, len(names)))]
 	slices.Sort(names)
 	return names
 }

@@ -61,6 +61,46 @@ func (d *draw) control(seed uint64) {
 	drawCopies(d)
 	drawMisuses(d)
 	drawGenerations(d)
+	drawPods(d)
+}
+
+// drawPods draws what becomes of diskless daemons in Kubernetes: all of them,
+// or those of a region, are replaced at once or one after the other, some under
+// other names. They need a horizon.
+func drawPods(d *draw) {
+	c := &d.cfg
+	if len(c.Diskless) == 0 {
+		return
+	}
+	if d.rights && c.Rights.DaemonHorizon <= 0 {
+		c.Rights.DaemonHorizon = d.wild(time.Second, 30*time.Second)
+	}
+	if !d.chance(0.6) {
+		return
+	}
+	pods := slices.Clone(c.Diskless)
+	if region := c.Regions[d.IntN(len(c.Regions))]; d.chance(0.5) {
+		all := make([]string, region.Daemons)
+		for i := range all {
+			all[i] = region.Daemon(i)
+		}
+		pods = slices.DeleteFunc(pods, func(p string) bool { return !slices.Contains(all, p) })
+	}
+	f := sim.Fault{Kind: sim.Crash, At: d.time(0, c.Duration-1), For: d.wild(time.Millisecond, 5*time.Second), Rename: d.chance(0.5)}
+	if len(pods) == 0 {
+		return
+	}
+	if d.chance(0.6) {
+		f.From = pods
+		c.Faults = append(c.Faults, f)
+		return
+	}
+	f.Kind = sim.Leave
+	for i := range pods {
+		f.From = pods[i : i+1]
+		c.Faults = append(c.Faults, f)
+		f.At = min(f.At+d.wild(time.Millisecond, 3*time.Second), c.Duration-1)
+	}
 }
 
 // drawGenerations draws a region that is removed and added again, where a
