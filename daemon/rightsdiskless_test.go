@@ -2,11 +2,16 @@ package daemon
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/georld/rld/config"
 	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // newDisklessWorld returns a region of three durable daemons and so many
@@ -126,6 +131,32 @@ func TestDisklessScaledDown(t *testing.T) {
 	})
 }
 
+// TestDisklessParts: the parts of a diskless daemon have no folder, and what
+// they make of rights is that of a member without a disk.
+func TestDisklessParts(t *testing.T) {
+	c := config.Default()
+	c.Region, c.Name, c.State.Diskless, c.Strict.Replicas = "us", "us-7", true, []string{"us-0"}
+	d := &daemon{Options: Options{Config: c, Log: (&world{}).discard()}}
+	if err := d.openAgent(); err != nil {
+		t.Fatal(err)
+	}
+	if s := d.storage("rights"); !s.Diskless || !d.agent.storage.Diskless || !d.agent.config.Diskless || d.agent.lock != nil {
+		t.Errorf("storage %+v, agent %+v: want a diskless one", s, d.agent.config)
+	}
+	loop, log, found, err := new(replica.Storage{Diskless: true, Fence: 7}).OpenAcceptor(quorum.Config{
+		Region: c.Region, Name: "us-0", Genesis: route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: c.Strict.Replicas}}},
+	})
+	if err != nil || log != nil || found.Fault != nil || found.Damage != nil {
+		t.Fatalf("acceptor: log %v, found %+v, %v", log, found, err)
+	}
+	if s := loop.Acceptor.Status(); s.Voting || !strings.Contains(s.Reason, "diskless") {
+		t.Errorf("an acceptor that the layout names: voting %v, %q; want that it is diskless", s.Voting, s.Reason)
+	}
+	if err := log.Append(nil, loop); err != nil || log.ShouldCompact() || log.Size() != 0 || log.Close() != nil {
+		t.Errorf("a log without a file: %v, %d bytes", err, log.Size())
+	}
+}
+
 // TestDisklessWithoutDurable: a diskless daemon holds nothing a while after all
 // daemons with a disk are gone, and says why. It holds rights again when they
 // are back.
@@ -137,8 +168,8 @@ func TestDisklessWithoutDurable(t *testing.T) {
 		}
 		f := w.agents[pod(0)]
 		w.within(31*time.Second, "it holds nothing", func() bool { return !f.Status().Holds })
-		if why := f.Status().Reason; why != epoch.ReasonAlone {
-			t.Errorf("it holds nothing: %v; want that it is partitioned", why)
+		if why := f.Status().Reason; why != epoch.ReasonAlone || !strings.Contains(f.WhyNot(why), "start those that are down") {
+			t.Errorf("it holds nothing: %v, %s; want that too few extend its rights, and the remedy", why, f.WhyNot(why))
 		}
 		for _, r := range w.residents[:3] {
 			w.restart(r, false)
