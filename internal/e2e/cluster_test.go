@@ -35,6 +35,9 @@ type plan struct {
 	// daemons are their numbers, by region. later are those of them that the
 	// test itself starts, the last ones of each region.
 	daemons, later []int
+	// diskless are the numbers of those without a folder, the last ones of each
+	// region; nil for none.
+	diskless []int
 	// founding is the number of regions that found the cluster, the first ones.
 	founding int
 	// secured reports mutual TLS between the daemons.
@@ -103,6 +106,15 @@ func (c *cluster) first(regions ...string) []*daemon {
 		out = append(out, all[:len(all)-c.plan.later[slices.Index(c.regions, region)]]...)
 	}
 	return out
+}
+
+// durable returns the daemons of a region with a folder.
+func (c *cluster) durable(region string) []*daemon {
+	all := c.in(region)
+	if c.plan.diskless == nil {
+		return all
+	}
+	return all[:len(all)-c.plan.diskless[slices.Index(c.regions, region)]]
 }
 
 // end ends all daemons. After a failure it prints the ends of their logs and

@@ -114,11 +114,18 @@ func (c *cluster) settings(d *daemon) string {
 	}
 	fmt.Fprintf(&b, "peer: {addr: %q%s}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, secured, d.at.swim)
 	var mates []string
+	durable := c.durable(d.region)
 	for _, mate := range c.seeds(d.region) {
 		fmt.Fprintf(&b, "    - %q\n", mate.at.swim)
-		mates = append(mates, mate.name)
+		if slices.Contains(durable, mate) {
+			mates = append(mates, mate.name)
+		}
 	}
-	fmt.Fprintf(&b, "state: {dir: %s}\n", c.file(d.name+"-state"))
+	if slices.Contains(durable, d) {
+		fmt.Fprintf(&b, "state: {dir: %s}\n", c.file(d.name+"-state"))
+	} else {
+		b.WriteString("state: {diskless: true}\n")
+	}
 	fmt.Fprintf(&b, "strict: {replicas: [%s], breaker: {open: %v}}\n", strings.Join(mates[:min(len(mates), 3)], ", "), circuitOpen)
 	b.WriteString("regions:\n")
 	for i, region := range c.regions {

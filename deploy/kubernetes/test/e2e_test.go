@@ -197,6 +197,25 @@ func (c *cluster) begun() {
 	}
 }
 
+// holdRights waits until each daemon holds rights, also diskless ones.
+func (c *cluster) holdRights() {
+	c.t.Helper()
+	for _, p := range c.pods {
+		p.await(c.t, time.Minute, func() error {
+			r, err := http.Get("http://" + p.ip + ":6070/readyz?verbose")
+			if err != nil {
+				return err
+			}
+			defer r.Body.Close()
+			data, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+			if err == nil && !strings.Contains(string(data), "it holds rights") {
+				err = fmt.Errorf("holds no rights:\n%s", data)
+			}
+			return err
+		})
+	}
+}
+
 // check asks a daemon over HTTP, as a gateway does, and returns the remaining
 // hits of the limit of base/limits.yaml.
 func (p *process) check(query string) (remaining int, err error) {
@@ -247,6 +266,7 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the Jobs print %q and %q, want the same beginning", began, again)
 	}
 	c.begun()
+	c.holdRights()
 
 	if got, err := edge.check("user_id=ann&hits=100"); err != nil || got != 500 {
 		t.Fatalf("%d hits left, %v; want 500", got, err)
@@ -260,6 +280,7 @@ func TestCluster(t *testing.T) {
 	c.remove(edge, c.pods[slices.IndexFunc(c.pods, func(p *process) bool { return p.pod == "us-east-1-1" })])
 	c.add("us-east-1", true, "us-east-1-1")
 	c.whole()
+	c.holdRights()
 	c.left("ann", 500)
 
 	// Limits change in the ConfigMap, without a restart.
