@@ -83,7 +83,7 @@ func (c *Config) FirstLayout() route.Layout {
 	}
 	slices.SortFunc(l.Regions, func(a, b route.Region) int { return cmp.Compare(a.Name, b.Name) })
 	for _, r := range c.Rules.Rules() {
-		if r.Limit != nil && r.Limit.Homed() && r.Limit.Home != "" {
+		if r.Limit != nil && r.Limit.Homed() && r.Limit.Home != "" && !l.Region(r.Limit.Home).Retired() {
 			l.Pins = append(l.Pins, route.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
 		}
 	}

@@ -69,6 +69,9 @@ func TestSettings(t *testing.T) {
 		o := load(t, region, "")
 		for i, p := range o.daemons() {
 			name := fmt.Sprintf("%s-%d", region, i)
+			if len(p.claims) == 0 {
+				name = region + "-edge-a1b2c"
+			}
 			c := n.container(o, p, name, fmt.Sprintf("127.0.0.%d", 2+i))
 			if c.args[1] != "serve" {
 				t.Fatalf("%s: the arguments are %q, want serve", p.owner, c.args)
