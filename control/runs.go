@@ -116,13 +116,17 @@ func (r *runs) note(p *peer, s *Sender) bool {
 	return true
 }
 
-// forget drops the runs of daemons that are neither live nor voters.
+// forget drops the runs of daemons that are neither live nor voters, at first
+// only of those that have written nothing: no other run of a diskless daemon
+// follows, and many of them come and go.
 func (r *runs) forget() {
 	n := r.node
-	for id := range r.latest {
-		if n.byID(id) == nil && (n.record == nil || n.record.VoterOf(id) == nil) {
-			delete(r.latest, id)
-		}
+	gone := func(id ID, _ countedRun) bool {
+		return n.byID(id) == nil && (n.record == nil || n.record.VoterOf(id) == nil)
+	}
+	maps.DeleteFunc(r.latest, func(id ID, c countedRun) bool { return c.Store == 0 && gone(id, c) })
+	if len(r.latest) >= maxWritten {
+		maps.DeleteFunc(r.latest, gone)
 	}
 }
 

@@ -355,3 +355,30 @@ func TestDeadIDsAreBounded(t *testing.T) {
 		t.Error("an id is dead twice")
 	}
 }
+
+// TestDisklessRunsAreForgottenFirst: many diskless daemons come and go, and the
+// write of a durable one that is down meanwhile is remembered.
+func TestDisklessRunsAreForgottenFirst(t *testing.T) {
+	w := newWitness(t)
+	r, p := &w.node.runs, &peer{Peer: Peer{Address: 9, Name: "b-9", Region: "b"}}
+	sender := func(i int, store uint64) *Sender {
+		return &Sender{ID: ID{byte(i >> 8), byte(i), 1}, Run: Run{1}, Store: store}
+	}
+	durable := sender(0, 5)
+	if !r.note(p, durable) {
+		t.Fatal("a durable daemon is not noted")
+	}
+	for i := range 3 * maxWritten {
+		if !r.note(p, sender(i+1, 0)) || len(r.latest) > maxWritten {
+			t.Fatalf("diskless daemon %d: %d runs are remembered, want at most %d", i, len(r.latest), maxWritten)
+		}
+	}
+	if r.latest[durable.ID].Store != 5 {
+		t.Error("the write of a durable daemon is forgotten")
+	}
+	for i := range 3 * maxWritten { // too many durable ones: all that are gone are forgotten
+		if !r.note(p, sender(i+1, 1)) || len(r.latest) > maxWritten {
+			t.Fatalf("durable daemon %d: %d runs are remembered, want at most %d", i, len(r.latest), maxWritten)
+		}
+	}
+}
