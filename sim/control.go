@@ -40,12 +40,6 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	return out
 }
 
-// diskless reports whether a daemon has no state folder: nothing of a process
-// outlives it.
-func (c *Config) diskless(d *Daemon) bool {
-	return c.Control != nil && len(c.Diskless) > 0 && d.in(c.Diskless)
-}
-
 // validateControl returns an error for a bad configuration of the control log.
 func (c *Config) validateControl() error {
 	places := c.Places()

@@ -208,6 +208,12 @@ func followRecord(d *Daemon, w *World) {
 	}
 }
 
+// diskless reports whether a daemon has no state folder: nothing of a process
+// outlives it.
+func (c *Config) diskless(d *Daemon) bool {
+	return c.Control != nil && len(c.Diskless) > 0 && d.in(c.Diskless)
+}
+
 // forgets reports whether a daemon has no disk, and those of its region with
 // one take over the rights of its former processes.
 func forgets(d *Daemon, w *World) bool { return d.storage.Diskless && w.cfg.Rights.DaemonHorizon > 0 }
