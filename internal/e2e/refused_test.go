@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"crypto/sha512"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -67,6 +68,35 @@ func TestRefusals(t *testing.T) {
 	}
 	refuses("none", filepath.Join(c.file("none"), "state"), "state.dir")
 	ap.start(t)
+	mate.start(t)
+	c.whole(patience)
+
+	// A daemon with another secret counts for nobody.
+	mate.terminate(t)
+	secret, err := os.ReadFile(c.file("secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The others have read theirs.
+	if err := os.WriteFile(c.file("secret"), []byte("another secret of a cluster\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refuses("secret", c.file("us-1-state"), "it is from another cluster")
+	state, kept := c.file("us-1-state"), c.file("us-1-state-kept")
+	if err := os.Rename(state, kept); err != nil {
+		t.Fatal(err)
+	}
+	mate.start(t)
+	c.within(patience, "the daemon with another secret is not ready", func() string {
+		if wrong := mate.ready(); !strings.Contains(wrong, "all peers refuse this daemon") || !strings.Contains(wrong, "cluster.secret_file") {
+			return "ready: " + wrong
+		}
+		return ""
+	})
+	mate.terminate(t)
+	if err := errors.Join(os.RemoveAll(state), os.Rename(kept, state), os.WriteFile(c.file("secret"), secret, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	mate.start(t)
 	c.whole(patience)
 
