@@ -342,6 +342,12 @@ func (r *Record) endRegion(c *RegionChange) error {
 	}
 	r.Ended = append(slices.Clone(r.Ended), EndedRegion{Name: c.Name, End: c.End, Until: c.Until})
 	slices.SortFunc(r.Ended, func(a, b EndedRegion) int { return cmp.Compare(a.Name, b.Name) })
+	r.Voters = slices.Clone(r.Voters)
+	for i := range r.Voters {
+		if o := &r.Voters[i]; o.Region == c.Name {
+			o.Former = true
+		}
+	}
 	return nil
 }
 

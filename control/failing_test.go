@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -145,5 +146,40 @@ func TestQuestionsAreBounded(t *testing.T) {
 	})
 	if sent > 4*maxAsks {
 		t.Errorf("%d messages of raft after %d questions", sent, 3*maxAsks)
+	}
+}
+
+// What waits for a disk that fails is done when the disk works, also what came
+// while it failed.
+func TestFailedStoreForgetsNothing(t *testing.T) {
+	w := begin(t)
+	n := w.find("a-0").node
+	n.queue(stored{Self: &n.self})
+	if r := n.Ready(n.at); len(r.Store) == 0 {
+		t.Fatal("nothing to store")
+	}
+	done := false
+	n.queue(stored{Self: &n.self})
+	n.afterStore(func() { done = true })
+	n.Failed(n.at, errors.New("no space"))
+	n.at += retryStore
+	if r := n.Ready(n.at); len(r.Store) == 0 {
+		t.Fatal("nothing is stored again")
+	}
+	if n.Stored(n.at); !done {
+		t.Error("what waited for the disk was not done")
+	}
+}
+
+// A node that receives messages all the time runs its timers nevertheless.
+func TestMessagesDoNotDelayTicks(t *testing.T) {
+	w := begin(t)
+	n := w.find("a-0").node
+	n.Tick(n.at, n.wall)
+	wake := n.Ready(n.at).Wake
+	for range 10 {
+		if is := n.Ready(n.at + n.cfg.Heartbeat/2).Wake; is != wake {
+			t.Fatalf("the next tick is due at %v, and after more calls at %v", wake, is)
+		}
 	}
 }

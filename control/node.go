@@ -15,9 +15,10 @@ import (
 // Node is the part of one daemon in the control log. It is a state machine
 // without I/O, and not safe for concurrent use.
 type Node struct {
-	cfg Config
-	rng *rand.Rand
-	at  time.Duration // of the current call, monotonic
+	cfg    Config
+	rng    *rand.Rand
+	at     time.Duration // of the current call, monotonic
+	ticked time.Duration // the latest Tick
 	// wall is the clock in Unix milliseconds.
 	wall int64
 
@@ -216,7 +217,7 @@ func (n *Node) Leave() {
 // Tick runs the timers. wall is the clock in Unix milliseconds.
 func (n *Node) Tick(at time.Duration, wall int64) {
 	n.clock(at)
-	n.wall = wall
+	n.wall, n.ticked = wall, at
 	n.found()
 	n.turnRaft()
 	n.dropped.turn()
@@ -307,7 +308,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 	r.Results, n.requests.results = n.requests.results, nil
 	r.Events = n.events.Take()
 	r.Former, n.former = n.former, ID{}
-	r.Wake = at + n.cfg.Heartbeat
+	r.Wake = n.ticked + n.cfg.Heartbeat
 	return r
 }
 

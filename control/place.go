@@ -105,15 +105,15 @@ func (c *Config) patience(peers int) time.Duration {
 	return min(c.Compare*time.Duration(8+4*peers), max(c.ReplaceAfter, 12*c.Compare))
 }
 
-// away reports whether the daemon of a voter is away for too long, leaves, or
-// has given its id up.
+// away reports whether the daemon of a voter is away for too long, leaves, has
+// given its id up, or is of a former generation of its region.
 func (p *placement) away(o Voter) bool {
 	n := p.node
+	if o.Former || n.Dead(o.Daemon) { // at once
+		return true
+	}
 	if o.Daemon == n.self.id() {
 		return n.leaving
-	}
-	if n.Dead(o.Daemon) { // at once
-		return true
 	}
 	d := n.byID(o.Daemon)
 	if d != nil && n.at-d.heardAt < n.cfg.ReplaceAfter {

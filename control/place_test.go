@@ -252,6 +252,37 @@ func TestNewRegionsVote(t *testing.T) {
 	}
 }
 
+// A region that was removed and added again with empty disks gets its vote
+// back, long before a voter that is away is replaced.
+func TestVoterOfFormerGeneration(t *testing.T) {
+	w := begin(t)
+	w.replaceAfter = time.Hour
+	for _, m := range w.machines { // with the new setting
+		w.crash(m)
+		w.start(m)
+	}
+	w.until("a leader", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
+	gone := w.others(w.leader())[0]
+	former := gone.node.ID()
+	w.crash(gone)
+	w.run(time.Minute + time.Second)
+	change := func(c RegionChange) {
+		t.Helper()
+		if r := w.submit(w.leader(), Change{Region: &c}); r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	change(RegionChange{Op: RemoveRegion, Name: gone.region, Stopped: true})
+	gone.disk = nil
+	w.start(gone)
+	w.run(time.Second)
+	change(RegionChange{Op: AddRegion, Name: gone.region, Weight: 200_000})
+	w.until("another voter", 30*time.Second, func() bool {
+		r := w.leader().node.Record()
+		return r.VoterOf(former) == nil && w.votes(gone.name) && r.Voting() == 3
+	})
+}
+
 // Without a majority no voter has a leader soon, and none has it again from
 // another one that is as wrong.
 func TestLostLeaderIsForgotten(t *testing.T) {

@@ -140,6 +140,9 @@ type Voter struct {
 	Daemon  ID     `json:"daemon"`
 	Region  string `json:"region"`
 	Learner bool   `json:"learner,omitempty"`
+	// Former reports that the region was removed since the daemon became a
+	// voter. The region may be there again, with another daemon in its place.
+	Former bool `json:"former,omitempty"`
 }
 
 // Command is an entry that an operator or the cluster itself asked for.

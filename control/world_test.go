@@ -14,19 +14,19 @@ import (
 // world is a cluster of nodes in virtual time, with a network that delays and
 // loses messages, and disks that lose what was not synced.
 type world struct {
-	t         testing.TB
-	rng       *rand.Rand
-	now       time.Duration
-	machines  []*machine
-	flights   []flight
-	loss      float64
-	delay     time.Duration                         // the longest
-	between   func(from, to *machine) time.Duration // the delay, nil for a random one
-	cut       func(from, to *machine) bool
-	founders  []string
-	heartbeat time.Duration // Config.Heartbeat
-	last      crdt.Incarnation
-	events    []string
+	t                       testing.TB
+	rng                     *rand.Rand
+	now                     time.Duration
+	machines                []*machine
+	flights                 []flight
+	loss                    float64
+	delay                   time.Duration                         // the longest
+	between                 func(from, to *machine) time.Duration // the delay, nil for a random one
+	cut                     func(from, to *machine) bool
+	founders                []string
+	heartbeat, replaceAfter time.Duration // Config.Heartbeat and ReplaceAfter
+	last                    crdt.Incarnation
+	events                  []string
 	// committed is the history by recovery and index, as the first daemon that
 	// applied an entry has it.
 	committed map[Recovery]map[uint64]string
@@ -81,7 +81,7 @@ const tick = 20 * time.Millisecond
 
 func newWorld(t testing.TB, seed uint64, founders ...string) *world {
 	return &world{
-		t: t, rng: rand.New(rand.NewPCG(seed, 1)), founders: founders, delay: 60 * time.Millisecond,
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), founders: founders, delay: 60 * time.Millisecond, replaceAfter: 10 * time.Second,
 		cut: func(_, _ *machine) bool { return false }, committed: map[Recovery]map[uint64]string{}, ledger: newLedger(),
 	}
 }
@@ -105,7 +105,7 @@ func (w *world) config(m *machine) Config {
 	return Config{
 		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
 		Language: language(), Horizon: 3 * time.Second,
-		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: 10 * time.Second, Longest: 20 * time.Second, Entries: 16,
+		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: w.replaceAfter, Longest: 20 * time.Second, Entries: 16,
 	}
 }
 

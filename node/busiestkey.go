@@ -63,7 +63,7 @@ func (b *busiestKeys) fit(set *rules.Set) {
 	}
 	b.set, b.rules = set, make([]leaders, len(set.Rules()))
 	for i, r := range set.Rules() {
-		if l := r.Limit; l != nil && !l.Unlimited && l.Scope != rules.NodeLocal && l.Window() > 0 {
+		if l := r.Limit; l != nil && !l.Unlimited && replicated(l) && l.Window() > 0 {
 			b.rules[i].length = quota.Of(l).ReportLength()
 		}
 	}

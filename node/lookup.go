@@ -19,7 +19,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		if n.keys.touch(n.keys.live.At(at), hit, now) {
 			st.Degraded = KeysFull
 		}
-		if n.replica != nil {
+		if n.replica != nil && replicated(hit.Limit) {
 			n.replica.follow(&n.keys, n.keys.live.At(at), hit, now)
 		}
 		return
@@ -33,7 +33,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	switch {
 	case !n.keys.roomFor(now):
 		st.probed.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
-	case n.replica != nil && n.replica.engine.Has(hit.Key):
+	case n.replica != nil && replicated(hit.Limit) && n.replica.engine.Has(hit.Key):
 		st.probed.ref = n.learn(hit, now)
 		if n.keys.live.At(st.probed.ref.index).Inherited() {
 			st.Degraded = KeysFull

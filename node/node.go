@@ -112,7 +112,7 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		cell, log := n.keys.cell(st.probed.ref)
 		if n.replica != nil {
 			st.probed.elsewhere = n.elsewhere(&h[i], cell, st.probed.ref)
-			if n.replica.clocks.Outlier() && st.Degraded == NotDegraded && h[i].Limit.Scope != rules.NodeLocal {
+			if n.replica.clocks.Outlier() && st.Degraded == NotDegraded && replicated(h[i].Limit) {
 				st.Degraded = ClockOff
 			}
 		}

@@ -33,10 +33,11 @@ func (r *replica) follow(k *keys, e *keytable.Entry, h *Hit, now int64) {
 	e.KeepUntil(f.Expires(&e.Cell))
 }
 
-// refold raises an entry to the hits that arrived while its rule was not in
-// force here.
+// refold sets an entry to the replicated hits, some of which may have arrived
+// while its rule was not in force here. Hits of a limit of this daemon alone
+// are not among them, though others may replicate the key under other rules.
 func (r *replica) refold(k *keys, e *keytable.Entry, l *rules.Limit, now int64) {
-	if f := quota.Of(l); !e.Inherited() && r.engine.Has(e.Key) {
+	if f := quota.Of(l); replicated(l) && !e.Inherited() && r.engine.Has(e.Key) {
 		f.Relearn(&e.Cell, k.logOf(e, f), now, r.known(e.Key))
 	}
 }

@@ -61,7 +61,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 		}
 		f := quota.Of(h[i].Limit)
 		n.issued++
-		r := Receipt{Number: n.issued, Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || f.Scope == rules.NodeLocal}
+		r := Receipt{Number: n.issued, Key: h[i].Key, Hits: h[i].N, Alone: n.replica == nil || !replicated(h[i].Limit)}
 		r.Reserve = st.probed.homed && st.probed.lease.Reserve()
 		r.Window, r.Length, _ = f.Shared(&e.Cell, now)
 		r.Until = f.RefundEnd(r.Window)
@@ -123,7 +123,7 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 // eng is nil if the node replicates nothing.
 func (s *keys) withdraw(eng *gossip.Engine, e *keytable.Entry, l *rules.Limit, window int64, hits uint64, now int64) {
 	f := quota.Of(l)
-	if f.Windowed() && eng != nil && l.Scope != rules.NodeLocal {
+	if f.Windowed() && eng != nil && replicated(l) {
 		held, known := f.Held(&e.Cell, window), eng.Total(e.Key, window)
 		hits = min(hits, held-min(held, known))
 	}

@@ -274,3 +274,33 @@ func TestOverridesOfASlidingRuleLast(t *testing.T) {
 		t.Errorf("20 hits of the window before are forgotten: %+v", st)
 	}
 }
+
+// A limit of each daemon alone counts no hits of a daemon whose rules count the
+// key together still, and rules that are read again do not make it forget.
+func TestLimitOfDaemonAloneBesideSharedOne(t *testing.T) {
+	for i, algorithm := range rules.Algorithms() {
+		others := []int{7, 1}[i%2]
+		t.Run(algorithm, func(t *testing.T) {
+			limit := "{unit: hour, requests_per_unit: 10, algorithm: " + algorithm
+			c := newCluster(t, limit+"}", "a1", "a2")
+			shared, front := c.set, c.front
+			a2 := c.find(t, "a2")
+			c.put(t, "domain: d\ndescriptors:\n  - key: user\n    rate_limit: "+limit+", scope: node}\n")
+			a1 := c.find(t, "a1")
+			a1.node.SetRules(a1.instant(c.now), shared)
+			if got := c.admit(t, "a2", 6); got != 6 {
+				t.Fatalf("a2 admits %d of 6", got)
+			}
+			front, c.front = c.front, front
+			if got := c.admit(t, "a1", others); got != others {
+				t.Fatalf("a1 admits %d of %d", got, others)
+			}
+			c.pass(2 * time.Second)
+			c.front = front
+			a2.node.SetRules(a2.instant(c.now), c.set)
+			if got := c.admit(t, "a2", 20); got != 4 {
+				t.Errorf("a2 admits %d more, want 4 of its 10", got)
+			}
+		})
+	}
+}

@@ -140,7 +140,7 @@ func withdrawAll(n *Node, changes []gossip.Change, now int64) {
 // elsewhere estimates the hits on a key that other daemons admitted since their
 // latest messages.
 func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
-	if n.cfg.Naive || at.where != inLive || h.Limit.Scope == rules.NodeLocal ||
+	if n.cfg.Naive || at.where != inLive || !replicated(h.Limit) ||
 		h.Limit.Consistency == rules.Partition && n.bounded(h) { // rights never exceed the limit
 		return 0
 	}
@@ -153,7 +153,7 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 
 // share replicates a charged hit.
 func (n *Node) share(h *Hit, now int64, st *Status) {
-	if n.replica == nil || h.Limit.Scope == rules.NodeLocal || st.probed.ref.where != inLive {
+	if n.replica == nil || !replicated(h.Limit) || st.probed.ref.where != inLive {
 		return
 	}
 	e := n.keys.live.At(st.probed.ref.index)

@@ -63,13 +63,13 @@ func lasting(h *Hit) quota.Fold {
 
 // limitOf returns the limit that a change is folded by: that of its rule, or
 // one with the window of an override. It returns nil if the rule is not in
-// force here or counts on another grid now. The result is valid until the next
-// call.
+// force here, counts on another grid now, or is of each daemon alone now. The
+// result is valid until the next call.
 func (s *ruleset) limitOf(c *gossip.Change) *rules.Limit {
 	if c.Span.Rule == 0 {
 		return overrideLimit(&s.override, c.Span.WindowLength)
 	}
-	if r := s.shares(c.Span.Rule); r != nil {
+	if r := s.shares(c.Span.Rule); r != nil && replicated(r.Limit) {
 		return r.Limit
 	}
 	return nil
@@ -98,6 +98,9 @@ func overrideLimit(l *rules.Limit, length int64) *rules.Limit {
 	*l = rules.Limit{Unit: rules.Second, Multiplier: uint32(length / 1_000)}
 	return l
 }
+
+// replicated reports whether daemons count the hits of a limit together.
+func replicated(l *rules.Limit) bool { return l.Scope != rules.NodeLocal }
 
 // sameGrid reports whether two limits share a key's counters.
 func sameGrid(a, b *rules.Limit) bool {

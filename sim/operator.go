@@ -163,7 +163,7 @@ func (r *removal) submit(w *World) {
 	if slices.ContainsFunc(r.targets, func(o *Daemon) bool { return o.Up }) {
 		return
 	}
-	d := operated(w, func(o *Daemon) bool { return !slices.Contains(r.targets, o) })
+	d := operated(w, func(o *Daemon) bool { return !slices.Contains(r.targets, o) && led(w, o) })
 	if d == nil {
 		return
 	}
@@ -171,6 +171,13 @@ func (r *removal) submit(w *World) {
 		r.id, r.sent = id, w.now
 	}
 	d.turnControl(w)
+}
+
+// led reports whether the leader that a daemon follows runs: a command without
+// a leader would wait for one for ever.
+func led(w *World, d *Daemon) bool {
+	leader := d.control.Status().Leader
+	return slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.Up && o.control != nil && o.control.ID() == leader })
 }
 
 // operated draws a daemon that takes commands, nil for none.

@@ -168,11 +168,19 @@ func (o *operations) block() {
 func (o *operations) recoverLog() {
 	voters := o.us.clusterOf(o.t).Voters
 	var lost []*daemon
+	left := map[string]int{} // by region, which keeps a daemon: one without any would have to be removed
+	for _, d := range o.living() {
+		left[d.region]++
+	}
 	for _, d := range o.living() {
 		votes := slices.ContainsFunc(voters, func(v api.ClusterDaemon) bool { return v.Name == d.name })
-		if votes && d != o.us && len(lost) <= len(voters)/2 {
+		if votes && d != o.us && len(lost) <= len(voters)/2 && left[d.region] > 1 {
 			lost = append(lost, d)
+			left[d.region]--
 		}
+	}
+	if len(lost) <= len(voters)/2 {
+		o.t.Fatalf("%d of the voters %+v can be lost: want a majority", len(lost), voters)
 	}
 	for _, d := range lost {
 		o.loseDisk(d)
