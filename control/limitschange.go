@@ -355,7 +355,7 @@ func find(set *rules.Set, t *Target) (*rules.Rule, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		hint := ": want the path of a rule of rld limits apply, such as \"tier=free > user\"; rld budget lists them"
+		hint := ": rld budget lists all"
 		if near := suggest.Closest(t.Rule, known); near != "" {
 			hint = fmt.Sprintf(": do you mean %q?", near)
 		}

@@ -251,7 +251,7 @@ func (l *Limits) override(c *OverrideChange, author, reason string, v Version, a
 	case o.For <= 0 || o.For > maxFor:
 		return fmt.Errorf("an override of %v for %s: want a length of 1 ms to %s", &o.Target, length(o.For), length(maxFor))
 	case o.From != 0 && o.From < at:
-		return fmt.Errorf("an override of %v from %s, which is in the past: it is %s now; want a later time, or none to begin at once", &o.Target, when(o.From), when(at))
+		return fmt.Errorf("the beginning %s is in the past, it is %s now: want a later one, or none, for %v", when(o.From), when(at), &o.Target)
 	case o.From > at+maxFor:
 		return fmt.Errorf("an override of %v from %s: want a beginning before %s", &o.Target, when(o.From), when(at+maxFor))
 	case o.Key == "" && o.RuleID == 0:

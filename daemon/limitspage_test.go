@@ -144,7 +144,7 @@ func TestLimitsRefuses(t *testing.T) {
 			{"other version", api.ApplyRules, api.LimitsRequest{Files: one, IfVersion: "77"}, "use --if-version 3"},
 			{"version that never was", api.RollBackRules, api.LimitsRequest{Version: "99"}, "version 99 is none of the rules"},
 			{"unknown rule", api.SetOverride, api.LimitsRequest{Rule: "users", Requests: new(uint32(7)), ForSeconds: 60}, `do you mean "user"?`},
-			{"in the past", api.SetOverride, api.LimitsRequest{Rule: "user", Requests: new(uint32(7)), ForSeconds: 60, From: &past}, "which is in the past"},
+			{"in the past", api.SetOverride, api.LimitsRequest{Rule: "user", Requests: new(uint32(7)), ForSeconds: 60, From: &past}, "is in the past"},
 			{"for too long", api.SetOverride, api.LimitsRequest{Rule: "user", Requests: new(uint32(7)), ForSeconds: 1e12}, "want a length of 1 ms to 8784h0m0s"},
 			{"no budget", api.SetOverride, api.LimitsRequest{Rule: "user", OverageBudget: new(0.02), ForSeconds: 60}, "has no overage_budget"},
 			{"bad budget", api.SetOverride, api.LimitsRequest{Rule: "user", OverageBudget: new(-1.0), ForSeconds: 60}, "want 0 to 10"},

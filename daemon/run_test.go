@@ -22,6 +22,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/internal/await"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/quota"
@@ -431,6 +432,34 @@ func TestTakenPorts(t *testing.T) {
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %q", err, want)
+		}
+	}
+}
+
+// A daemon that all peers refuse for good is not ready: it would count alone.
+func TestRefusedByAll(t *testing.T) {
+	refused := func(reason string) link.Stream {
+		return link.Stream{State: link.StateWaiting, Err: &link.Refused{Reason: reason, Text: "its " + reason + " differs"}}
+	}
+	gone := link.Stream{State: link.StateWaiting, Err: io.EOF}
+	accepted := link.Stream{Incoming: true, State: link.StateUp}
+	for name, tc := range map[string]struct {
+		streams []link.Stream
+		want    bool
+	}{
+		"no peers":          {nil, false},
+		"another secret":    {[]link.Stream{refused(link.ReasonSecret), refused(link.ReasonSecret)}, true},
+		"another version":   {[]link.Stream{refused(link.ReasonVersion)}, true},
+		"other shards":      {[]link.Stream{refused(link.ReasonShards)}, true},
+		"one peer is up":    {[]link.Stream{refused(link.ReasonSecret), {State: link.StateUp}}, false},
+		"one dials it":      {[]link.Stream{refused(link.ReasonSecret), accepted}, false},
+		"one is down":       {[]link.Stream{refused(link.ReasonSecret), gone}, false},
+		"for a while":       {[]link.Stream{refused(link.ReasonPenalty)}, false},
+		"before the result": {[]link.Stream{{State: link.StateConnecting}}, false},
+	} {
+		err := refusedByAll(tc.streams)
+		if got := err != nil; got != tc.want || got && !strings.Contains(err.Error(), "differs") {
+			t.Errorf("%s: %v, want an error: %v", name, err, tc.want)
 		}
 	}
 }

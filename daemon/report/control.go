@@ -263,6 +263,9 @@ func (r *Report) problems(s *ControlState) []string {
 	if st.Abstains != "" {
 		say("the voter of this daemon stopped: %s; restart the daemon, and report this", st.Abstains)
 	}
+	if s.Record != nil && s.Record.Region(r.Region) == nil {
+		say("region %s is not in the cluster, so its daemons hold no rights; run rld region add %s, or stop them", r.Region, r.Region)
+	}
 	if st.Cut && st.Version.Index > 0 {
 		say("the daemons of region %s restarted while they are cut off: nobody confirms that it was not removed, so they hold no rights; "+
 			"reach the leader, or if nobody removed the region run rld region resume", r.Region)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -36,6 +37,28 @@ func TestStateOfSilentPeer(t *testing.T) {
 	} {
 		if got := peerState(&p); got != want {
 			t.Errorf("%+v: %q, want %q", p, got, want)
+		}
+	}
+}
+
+// fixed is a control log whose state does not change.
+type fixed struct {
+	Control
+	state ControlState
+}
+
+func (f fixed) State() ControlState { return f.state }
+
+// TestRegionIsNotThere: a daemon of a region that was removed, or that was not
+// added yet, states it.
+func TestRegionIsNotThere(t *testing.T) {
+	s := ControlState{Record: &control.Record{Regions: []control.Region{{Name: "us"}}}}
+	s.Status.Leader = control.ID{1}
+	for region, want := range map[string]int{"us": 0, "ap": 1} {
+		r := New(Config{Region: region, Control: fixed{state: s}})
+		got := r.ClusterPage().Cluster.Problems
+		if len(got) != want || want == 1 && !strings.Contains(got[0], "rld region add ap") {
+			t.Errorf("region %s: %q, want %d", region, got, want)
 		}
 	}
 }
