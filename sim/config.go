@@ -64,6 +64,9 @@ type Config struct {
 	// the cluster depends on it yet. Its founders are by default the first
 	// daemons of the first five regions; the fields of a daemon are filled in.
 	Control *control.Config
+	// Begin is when the operator asks to begin the cluster, 0 for before the
+	// load.
+	Begin time.Duration
 	// Diskless are the regions and daemons without a state folder.
 	Diskless []string
 	// Grid, when it is not nil, plays many runs in place of one: see package

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -48,6 +47,9 @@ func (c *Config) validateControl() error {
 			return fmt.Errorf("sim: control: no region or daemon %q", name)
 		}
 	}
+	if c.Begin < 0 || c.Begin > c.Duration {
+		return fmt.Errorf("sim: the cluster begins at %v: want 0 to %v, the duration", c.Begin, c.Duration)
+	}
 	if c.Control == nil {
 		return nil
 	}
@@ -80,6 +82,7 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 	d.control, d.controlLog, d.early = n, log, map[crdt.Incarnation]*control.Message{}
 	if log != nil {
 		w.opened(d, found.File, found.Damage)
+		w.met.opened(w, d, &found)
 	}
 	return nil
 }
@@ -119,8 +122,11 @@ func (d *Daemon) serveControl(w *World) {
 	}
 	d.control.Limits().InUse(d.control.Record()) // no calls depend on these limits here
 	r := d.control.Ready(d.Instant(w.now).Mono)
+	w.met.concluded(w, d, r.Results)
+	w.met.follows(w, d)
 	for i := range r.Events {
 		e := &r.Events[i]
+		w.met.happened(w, d, e)
 		w.controls[e.Kind]++
 		d.sawKind(w, ofControl, e.Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(e.Kind))
@@ -231,6 +237,7 @@ func initControl(w *World, without bool) {
 	if len(able) > 0 {
 		d := able[w.faults.rng.IntN(len(able))]
 		w.acting = d
+		w.met.asked(w, d)
 		_ = d.control.Init(firstRegions(w, without)) // the next attempt comes anyway
 		d.turnControl(w)
 	}
@@ -257,7 +264,9 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 	w.acting = d
 	defer d.turnControl(w)
 	if a.rng.IntN(100*int(rules.Percent)) < int(f.Share) {
-		_ = d.control.Recover(control.RecoverRequest{Author: "operator", Behind: true, Stopped: true}) // not by a diskless daemon
+		if err := d.control.Recover(control.RecoverRequest{Author: "operator", Behind: true, Stopped: true}); err == nil { // not by a diskless daemon
+			w.met.recovers(w, d)
+		}
 		return
 	}
 	if a.rng.IntN(2) == 0 {
@@ -271,82 +280,8 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 	}
 	if id, err := d.control.Submit(a.latest); err == nil { // before the founding it is refused
 		a.latest.ID = id
+		w.met.ordered(w, d, id, a.latest.Change)
 	}
-}
-
-// changeRegion draws a note or a change of a region.
-func (a *faults) changeRegion(w *World) control.Change {
-	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", a.rng.IntN(100))}}
-	if a.rng.IntN(2) == 0 {
-		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
-		names := append(slices.Clone(w.regions), "new-1", "new-2")
-		change = control.Change{Region: &control.RegionChange{
-			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
-			Force: a.rng.IntN(2) == 0,
-		}}
-	}
-	return change
-}
-
-// change draws a change of the limits for a daemon: rules, a version before, or
-// an override. Half of the changes are of nothing here.
-func (a *faults) change(d *Daemon) control.Change {
-	c := &control.LimitsChange{}
-	switch a.rng.IntN(8) {
-	case 0, 1:
-		set, err := control.NewRuleSet(a.ruleFiles())
-		if err != nil {
-			return control.Change{}
-		}
-		c.Rules = &control.RulesChange{Set: set}
-	case 2:
-		v := control.Version{Index: uint64(a.rng.IntN(50))}
-		if r := d.control.Record(); r != nil && len(r.Limits.Applied) > 0 && a.rng.IntN(4) > 0 {
-			v = r.Limits.Applied[a.rng.IntN(len(r.Limits.Applied))].Version
-		}
-		c.Rules = &control.RulesChange{Rollback: &v}
-	case 3:
-		o := &control.OverrideChange{Unset: a.rng.IntN(3) == 0}
-		o.Target, o.Setting = a.target()
-		o.For = int64(a.rng.IntN(30_000))
-		if a.rng.IntN(4) == 0 && o.Key == "" && !o.Unset {
-			o.Setting = control.Setting{Mode: []control.Mode{control.ModeShadow, control.ModeEnforce}[a.rng.IntN(2)]}
-		}
-		c.Override = o
-	default:
-		return control.Change{}
-	}
-	return control.Change{Limits: c}
-}
-
-// target draws a rule or a key, and what an override sets.
-func (a *faults) target() (control.Target, control.Setting) {
-	if a.rng.IntN(4) == 0 {
-		return control.Target{Key: fmt.Sprintf("%032x", a.rng.IntN(3))}, control.Setting{Block: true}
-	}
-	return control.Target{Domain: "log", Rule: []string{"user", "path"}[a.rng.IntN(2)]}, control.Setting{Requests: new(uint32(a.rng.IntN(200)))}
-}
-
-// emergency draws an emergency override.
-func (a *faults) emergency(wall int64) control.Emergency {
-	e := control.Emergency{Author: "operator", Until: wall/int64(time.Millisecond) + int64(a.rng.IntN(60_000))}
-	e.Target, e.Setting = a.target()
-	return e
-}
-
-// ruleFiles draws small rules, one of them with a fault now and then.
-func (a *faults) ruleFiles() []control.RuleFile {
-	var b strings.Builder
-	b.WriteString("domain: log\ndescriptors:\n")
-	for _, key := range []string{"user", "path"} {
-		if a.rng.IntN(4) == 0 {
-			continue
-		}
-		unit := []string{"second", "minute", "furlong"}[min(2, a.rng.IntN(20)/9)]
-		fmt.Fprintf(&b, "  - key: %s\n    rate_limit: {unit: %s, requests_per_unit: %d", key, unit, a.rng.IntN(200))
-		b.WriteString([]string{"", "", ", algorithm: token_bucket", ", overage_budget: 5%", ", consistency: strict"}[a.rng.IntN(5)] + "}\n")
-	}
-	return []control.RuleFile{{Name: "log.yaml", Text: b.String()}}
 }
 
 // recoverAgain is the time after which the operator recovers the control log

@@ -240,6 +240,9 @@ func (w *World) start(d *Daemon) error {
 	if w.traced(d) {
 		w.lines.add(d, "start", "process=%d disk=%d incarnation=%v", len(w.membership.all), d.disks, d.incarnations[0])
 	}
+	w.met.starts(w, d)
+	w.met.scaled(w, d)
+	w.met.adopted(w, d, w.sets[d.Set].set.Hash())
 	w.membership.join(w, d)
 	d.saw(w, started)
 	return nil
@@ -284,6 +287,7 @@ func (w *World) crash(d *Daemon) {
 		return
 	}
 	w.auditors.down(d)
+	w.met.ends(w, d)
 	if w.traced(d) {
 		w.lines.add(d, "crash", "process=%d", d.member)
 	}
@@ -301,6 +305,7 @@ func (w *World) crash(d *Daemon) {
 	w.undefer(d)
 	d.tear(w)
 	d.agent, d.process, d.acceptor, d.control = nil, nil, nil, nil
+	w.met.scaled(w, d)
 	w.membership.leave(w, d)
 }
 
@@ -326,6 +331,7 @@ func (w *World) resume(d *Daemon) {
 		return
 	}
 	d.Paused, w.acting = false, d
+	w.met.resumed(w, d)
 	if w.traced(d) {
 		w.lines.add(d, "resume", "frames=%d", len(d.inbox))
 	}

@@ -269,6 +269,7 @@ func (a *faults) restoreDisk(w *World, _ *Fault, d *Daemon) {
 		return
 	}
 	w.crash(d)
+	w.met.copied(d, d, false)
 	d.backup.disk.Faults = d.disk.Faults
 	d.disk, d.backup, d.damaged = d.backup.disk, backup{}, true
 	w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
@@ -288,7 +289,7 @@ func (a *faults) copyControl(w *World, f *Fault, _ int) {
 		} else if !d.in(f.From) {
 			continue
 		}
-		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged}
+		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged, of.Index, of.starts}
 	}
 }
 
@@ -301,6 +302,8 @@ func (a *faults) putControl(w *World, f *Fault, _ int) {
 		}
 		w.crash(d)
 		d.disk.Copy(b.disk, replica.ControlFile)
+		of := w.daemons[b.daemon]
+		w.met.copied(d, of, of.Up && of.starts == b.starts)
 		d.stale, d.journalOf, d.damaged, d.backup = true, b.of, d.damaged || b.damaged, backup{}
 		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 	}
@@ -312,6 +315,8 @@ type backup struct {
 	disk    *simdisk.Disk
 	of      string
 	damaged bool
+	daemon  int // index
+	starts  int // of its processes, when the copy was made
 }
 
 // identity is what a machine starts processes with.
@@ -331,6 +336,7 @@ func (a *faults) clone(w *World, f *Fault, _ int) {
 		}
 		of := w.local[d.RegionIndex][i]
 		of.copied = true
+		w.met.copied(d, of, of.Up)
 		copied := of.disk.Clone()
 		copied.Remove(replica.AccountsFile) // before the log knows, two processes would take them up
 		a.startAs(w, f, d, identity{of.Name, copied, of.damaged})

@@ -180,6 +180,7 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 // the process rejects the frame; the parts count rejected frames.
 func (w *World) receive(d *Daemon, f flight) error {
 	w.acting = d
+	w.met.received(w, &f)
 	w.trace.bytes(f.frame)
 	if w.traced(d) {
 		w.lines.frame(d, "receive", "from="+w.membership.all[f.sender].name, f.frame, "")

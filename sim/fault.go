@@ -323,8 +323,9 @@ func (a *faults) restart(w *World, f *Fault, d *Daemon) {
 	}
 }
 
-func (a *faults) pause(_ *World, _ *Fault, d *Daemon) {
+func (a *faults) pause(w *World, _ *Fault, d *Daemon) {
 	d.pauses++
+	w.met.paused(w, d)
 	d.Paused = true
 }
 

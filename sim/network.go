@@ -29,6 +29,8 @@ type flight struct {
 	name     string // of the process it is addressed to
 	origin   replica.Origin
 	frame    []byte
+	sent     time.Duration
+	again    bool // it is the second of two
 	mangled  bool // or forged: it must be rejected
 }
 
@@ -181,7 +183,7 @@ func (n *network) send(w *World, from, to int, name string, frame []byte) {
 	n.traffic.Frames++
 	n.traffic.Bytes += uint64(len(frame))
 	l := n.link(from, to)
-	f := flight{int32(from), int32(to), w.daemons[from].member, name, originOf(w.daemons[from]), frame, n.forged}
+	f := flight{int32(from), int32(to), w.daemons[from].member, name, originOf(w.daemons[from]), frame, w.now, false, n.forged}
 	lost := l.cutSince != notCut || n.happens(l.Loss)
 	if d := w.daemons[from]; w.traced(d) {
 		fate := ""
@@ -192,6 +194,7 @@ func (n *network) send(w *World, from, to int, name string, frame []byte) {
 	}
 	if lost {
 		n.traffic.Lost++
+		w.met.lost(w, from, to, frame)
 		n.drop(f)
 		return
 	}
@@ -209,6 +212,7 @@ func (n *network) send(w *World, from, to int, name string, frame []byte) {
 	if n.happens(l.Duplicate) {
 		n.traffic.Duplicated++
 		again := f
+		again.again = true
 		again.frame = append(n.buffer(), frame...)
 		n.fly(w, sent+n.latency(l), again)
 	}
@@ -288,6 +292,9 @@ func (n *network) arrive(w *World, i int32) {
 			w.lines.add(d, "lost", "from=%s bytes=%d", w.membership.all[f.sender].name, len(f.frame))
 		}
 		n.traffic.Lost++
+		if d.Up {
+			w.met.lost(w, int(f.from), int(f.to), f.frame)
+		}
 		n.drop(n.flights.take(i))
 	case d.Paused && len(d.inbox) >= maxInbox:
 		n.traffic.Overflowed++

@@ -171,7 +171,7 @@ func (w *World) result() *Result {
 		VirtualSeconds: w.now.Seconds(), Events: w.count,
 		Decisions: t.decisions, Admitted: t.admitted, Denied: t.denied, Refunded: w.load.refunded,
 		Degraded: t.degraded, Unanswered: w.load.Unanswered,
-		Staleness: w.views.staleness(), Seen: make(map[string]uint64),
+		Staleness: w.views.staleness(), Seen: make(map[string]uint64), Situations: w.met.result(w.cfg),
 	}
 	for i := range t.rules {
 		rt := &t.rules[i]

@@ -76,6 +76,7 @@ type World struct {
 	agents      [256]uint64 // events of the rights agents by kind
 	acceptors   [256]uint64 // events of the acceptors by kind
 	controls    [256]uint64 // events of the control log by kind
+	met         situations
 	breakers    [3]uint64   // transitions of breakers by the state that they went to
 	ended       node.Stats  // of processes that are gone
 	endedStrict lease.Stats // likewise
@@ -129,6 +130,7 @@ func newWorld(cfg *Config) *World {
 			w.local[r] = append(w.local[r], d)
 		}
 	}
+	w.met = newSituations(cfg, w.daemons)
 	w.network.daemons = len(w.daemons)
 	w.network.links = slices.Repeat([]link{{cutSince: notCut}}, len(w.daemons)*len(w.daemons))
 	w.network.relink(w)
@@ -206,7 +208,11 @@ func (w *World) prepare() {
 		w.events.push(f.At, evFault, int32(i))
 	}
 	if w.cfg.Control != nil {
-		w.events.push(w.now+warmUp/2, evInit, 0)
+		at := w.cfg.Begin
+		if at == 0 {
+			at = w.now + warmUp/2
+		}
+		w.events.push(at, evInit, 0)
 	}
 	w.load.prepare(w)
 	w.views.prepare(w)
@@ -280,6 +286,7 @@ func (w *World) adopt(a adoption) {
 	}
 	if d.Set != a.set {
 		w.adopted, w.adoptedAt = true, w.now
+		w.met.adopted(w, d, w.sets[a.set].set.Hash())
 	}
 	d.setRules(w, a.set)
 	d.saw(w, adopted)

@@ -193,3 +193,23 @@ func TestRefill(t *testing.T) {
 		}
 	}
 }
+
+// TestSituationsAreCounted adds up in how many seeds situations took effect,
+// and the lowest of these seeds.
+func TestSituationsAreCounted(t *testing.T) {
+	var sums tally
+	for _, seed := range []uint64{9, 2, 5} {
+		r := &sim.Result{Seed: seed}
+		r.Situations = append(r.Situations, struct {
+			Name  string `json:"name"`
+			Times uint64 `json:"times"`
+		}{"a disk lost", seed % 2 * 3})
+		sums.add(r)
+	}
+	sums.add(&sim.Result{Seed: 1}) // without a control log
+	var b strings.Builder
+	sums.writeSituations(&b)
+	if got := strings.Join(strings.Fields(b.String()), " "); got != "SITUATION SEEDS ONE OF THEM a disk lost 2 5" {
+		t.Error(got)
+	}
+}

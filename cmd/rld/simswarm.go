@@ -27,15 +27,16 @@ import (
 
 // swarmOptions holds the flags of `rld sim swarm`.
 type swarmOptions struct {
-	runs  uint64
-	seed  uint64
-	jobs  int
-	limit time.Duration // 0 for none
-	naive bool
-	known bool
-	all   bool       // go on after a finding
-	hash  string     // draw of the first seed, "" for any
-	out   simOutputs // of a swarm of one
+	runs       uint64
+	seed       uint64
+	jobs       int
+	limit      time.Duration // 0 for none
+	naive      bool
+	known      bool
+	all        bool       // go on after a finding
+	situations bool       // print in how many seeds each took effect
+	hash       string     // draw of the first seed, "" for any
+	out        simOutputs // of a swarm of one
 
 	policy string // likewise
 
@@ -88,6 +89,7 @@ func newSimSwarm(p process) *cobra.Command {
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
 	f.BoolVar(&o.known, "known", false, "draw faults that break promises in ways that are known")
 	f.BoolVar(&o.all, "keep-going", false, "go on after a seed with a finding, and list all of them")
+	f.BoolVar(&o.situations, "situations", false, "print in how many seeds each situation took effect that a cluster must survive")
 	f.StringVar(&o.corpus, "corpus", "", "play the seeds of this `folder` first, and add those that reach something new")
 	o.hashFlag(f)
 	f.StringVar(&o.policy, "policy", "", "with --runs 1: another policy for limits with rights ("+policyNames()+")")

@@ -16,6 +16,7 @@ import (
 // tally adds up the runs of a swarm.
 type tally struct {
 	seeds uint64
+	met   []met // all situations
 	sum   sim.Result
 	walls []float32 // seconds of each run, for the median
 
@@ -24,6 +25,39 @@ type tally struct {
 	naive, exceeded uint64
 	worst           float64 // as a ratio of all rights
 	worstSeed       uint64
+}
+
+// met is a situation that took effect: in how many seeds, and the lowest of
+// them.
+type met struct {
+	name         string
+	seeds, first uint64
+}
+
+// addSituations takes the situations that took effect in a seed.
+func (t *tally) addSituations(r *sim.Result) {
+	for i, s := range r.Situations {
+		if i == len(t.met) {
+			t.met = append(t.met, met{name: s.Name})
+		}
+		if m := &t.met[i]; s.Times > 0 {
+			if m.seeds++; m.seeds == 1 || r.Seed < m.first {
+				m.first = r.Seed
+			}
+		}
+	}
+}
+
+// writeSituations prints a table of all situations.
+func (t *tally) writeSituations(b *strings.Builder) {
+	fmt.Fprintf(b, "\n%-40s %7s   %s\n", "SITUATION", "SEEDS", "ONE OF THEM")
+	for _, m := range t.met {
+		first := "-"
+		if m.seeds > 0 {
+			first = fmt.Sprint(m.first)
+		}
+		fmt.Fprintf(b, "%-40s %7s   %s\n", m.name, report.Count(m.seeds), first)
+	}
 }
 
 // maxWalls bounds the durations kept for the median; they are the first ones.
@@ -36,6 +70,7 @@ func (t *tally) add(r *sim.Result) {
 		return
 	}
 	t.sum.Include(r)
+	t.addSituations(r)
 	if len(t.walls) < maxWalls {
 		t.walls = append(t.walls, float32(r.WallSeconds))
 	}
@@ -88,6 +123,9 @@ func (t *tally) write(b *strings.Builder, o *swarmOptions, wall time.Duration) {
 	}
 	if t.naive > 0 {
 		t.writeNaive(b, o)
+	}
+	if o.situations {
+		t.writeSituations(b)
 	}
 	var missed []string
 	for _, k := range gossip.EventKinds() {

@@ -15,6 +15,7 @@ func (s *scenario) control(n *yamlpos.Node, name string) bool {
 	return s.fields(
 		n, name,
 		field{"founders", s.placeList(&c.Founders)},
+		field{"begin", s.Duration(&s.cfg.Begin, 0, sim.MaxDuration)},
 		field{"diskless", s.placeList(&s.cfg.Diskless)},
 		field{"heartbeat", s.Duration(&c.Heartbeat, time.Millisecond, time.Minute)},
 		field{"stable", s.Duration(&c.Stable, time.Millisecond, time.Hour)},
@@ -32,6 +33,7 @@ func controlNode(c *sim.Config) *yamlpos.Node {
 	}
 	f := fieldsOf{}
 	f.places("founders", x.Founders)
+	f.time("begin", c.Begin, 0)
 	f.places("diskless", c.Diskless)
 	f.time("heartbeat", x.Heartbeat, 0)
 	f.time("stable", x.Stable, 0)

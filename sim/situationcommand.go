@@ -1,0 +1,97 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/georld/rld/control"
+)
+
+// asked notes that a daemon was asked to begin the cluster.
+func (s *situations) asked(w *World, d *Daemon) {
+	if anyRecord(w) || slices.Contains(s.askers, d.Index) {
+		return
+	}
+	if s.askers = append(s.askers, d.Index); len(s.askers) == 2 {
+		s.took(w, twoInits)
+	}
+}
+
+// recovers counts a recovery that begins at a daemon that is behind all others.
+func (s *situations) recovers(w *World, d *Daemon) {
+	is := d.control.Record().Version
+	ahead := false
+	for _, o := range w.daemons {
+		if o.control == nil || o.control.Record() == nil || o == d {
+			continue
+		}
+		switch c := o.control.Record().Version.Compare(is); {
+		case c < 0:
+			return
+		case c > 0:
+			ahead = true
+		}
+	}
+	if ahead {
+		s.took(w, recoveredBehind)
+	}
+}
+
+// ordered notes a command that an operator gave to a daemon.
+func (s *situations) ordered(w *World, d *Daemon, id control.Number, c control.Change) {
+	if slices.ContainsFunc(s.open, func(o order) bool { return o.id == id && o.daemon == d.Index }) || len(s.open) >= maxOpen {
+		return
+	}
+	if slices.ContainsFunc(s.open, func(o order) bool { return o.id != id && o.daemon != d.Index }) {
+		s.took(w, twoOperators)
+	}
+	living := c.Region != nil && c.Region.Op == control.RemoveRegion && c.Region.Stopped &&
+		slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.Region == c.Region.Name && o.Up })
+	s.open = append(s.open, order{id, d.Index, c, living})
+}
+
+// maxOpen bounds the commands without a result that are remembered.
+const maxOpen = 64
+
+// concluded counts commands by their results.
+func (s *situations) concluded(w *World, d *Daemon, results []control.Result) {
+	for _, r := range results {
+		i := slices.IndexFunc(s.open, func(o order) bool { return o.id == r.ID && o.daemon == d.Index })
+		if i < 0 {
+			continue
+		}
+		o := s.open[i]
+		s.open = slices.Delete(s.open, i, i+1)
+		switch {
+		case r.Err == nil:
+			if x, ok := commandOf(&o.change); ok {
+				s.took(w, x)
+			}
+		case o.living:
+			s.took(w, removalRefused)
+		}
+	}
+}
+
+// commandOf returns the command that makes a change.
+func commandOf(c *control.Change) (situation, bool) {
+	switch l := c.Limits; {
+	case c.Region != nil:
+		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
+		return regionAdded + situation(slices.Index(ops, c.Region.Op)), true
+	case c.Dead != nil:
+		return daemonRemoved, true
+	case l == nil:
+		return 0, false
+	case l.Rules != nil && l.Rules.Rollback != nil:
+		return rolledBack, true
+	case l.Rules != nil:
+		return limitsApplied, true
+	case l.Override != nil && l.Override.Unset:
+		return overrideUnset, true
+	case l.Override != nil && l.Override.Key != "":
+		return keyBlocked, true
+	case l.Override != nil:
+		return overrideSet, true
+	}
+	return 0, false
+}
