@@ -209,7 +209,7 @@ func strictFields(c *Config) []field {
 	s := &c.Strict
 	return []field{
 		set("strict.replicas", names(&s.Replicas),
-			"strict voters of the region, which store the consumption of strict keys: 1, 2, 3, 5, 7 or 9 names, the same at all of it"),
+			"durable daemons of the region, by whose number rules in files are placed: 1, 2, 3, 5, 7 or 9 names, the same at all of it"),
 		set("strict.headroom", number(&s.Headroom, 1, 10_000),
 			"hits of a key that the voters store in advance, 1 to 10000; a failover may lose as many"),
 		set("strict.prefetch", number(&s.Prefetch, 0, 1_000),

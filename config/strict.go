@@ -11,10 +11,10 @@ import (
 // Strict holds the settings of limits whose keys have owners: strict ones, and
 // those with too few rights to spread.
 type Strict struct {
-	// Replicas are the names of the region's strict voters, of which a majority
-	// stores the consumption of each key: 1, 2, 3, 5, 7 or 9. They are
-	// mandatory with State.Dir. They count at the first start; later changes
-	// are made by command.
+	// Replicas are the names of durable daemons of the region: 1, 2, 3, 5, 7 or
+	// 9. Their number decides where the rights of rules in files are placed.
+	// They are mandatory with State.Dir. The control log chooses the strict
+	// voters.
 	Replicas []string
 	// Headroom is the number of hits of a key that the voters store in advance,
 	// 1 to 10,000. A window in which the owner fails may admit as many fewer;
@@ -63,7 +63,7 @@ func defaultStrict() Strict {
 
 func defaultHotKey() HotKey { return HotKey{Threshold: 10_000} }
 
-// StrictReplicas returns the names of the own region's strict voters, sorted;
+// StrictReplicas returns the names in Strict.Replicas, sorted;
 // nil for a daemon without rights.
 func (c *Config) StrictReplicas() []string {
 	if c.Region == "" || c.NoRights() != "" {

@@ -40,6 +40,9 @@ type Config struct {
 	// Holders: the daemon calls LimitsAgent.Holders. Before it does, it states
 	// nothing for a region whose daemons hold rights.
 	Holders bool
+	// Layouts: the daemons have acceptors and call LayoutAgent.Report, so the
+	// leader chooses strict voters.
+	Layouts bool
 	// InForce is the time from the acknowledgement of all regions until limits
 	// are in force, so that daemons know that before a window starts, default
 	// 1 s.

@@ -152,6 +152,11 @@ func (r *Record) change(e *Entry) error {
 			return err
 		}
 	}
+	if e.Layouts != nil {
+		if err := r.changeLayouts(e.Layouts); err != nil {
+			return err
+		}
+	}
 	if err := r.Limits.change(e, r.Version); err != nil {
 		return err
 	}
@@ -167,7 +172,7 @@ func (r *Record) change(e *Entry) error {
 	switch {
 	case e.Change.Epoch != nil:
 		r.rememberRebalanced(c)
-	case e.Limits == nil || e.Limits.InForce == nil: // which no person asked for
+	case e.Layouts == nil && (e.Limits == nil || e.Limits.InForce == nil): // which no person asked for
 		r.remember(c)
 	}
 	return r.validate()
@@ -176,7 +181,7 @@ func (r *Record) change(e *Entry) error {
 // changes returns how many fields are set.
 func (c *Change) changes() int {
 	n := 0
-	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil} {
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil, c.Layouts != nil} {
 		if set {
 			n++
 		}
@@ -193,6 +198,8 @@ func (c *Change) describe() string {
 		return shorten(c.Limits.describe(), maxText)
 	case c.Dead != nil:
 		return c.Dead.describe()
+	case c.Layouts != nil:
+		return c.Layouts.describe()
 	case c.Epoch != nil:
 		return fmt.Sprintf("epoch %s: shares of %d rules", c.Epoch.ID, len(c.Epoch.Rules))
 	case c.Dropped != nil:

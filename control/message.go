@@ -50,6 +50,8 @@ type Sender struct {
 	Files Number `json:"files,omitzero"`
 	// Emergencies is a hash of the emergency overrides that it has, 0 for none.
 	Emergencies Number `json:"emergencies,omitzero"`
+	// Acceptor is the state of its acceptor, nil for a daemon without one.
+	Acceptor *AcceptorReport `json:"acceptor,omitempty"`
 }
 
 // Message is a message between the nodes of two daemons. Each one carries the
@@ -123,6 +125,8 @@ type Change struct {
 	Dead *DeadID `json:"dead,omitempty"`
 	// Epoch has other shares of rules than the newest epoch of regions.
 	Epoch *epoch.Epoch `json:"epoch,omitempty"`
+	// Layouts changes the layouts of strict keys. The leader submits it.
+	Layouts *LayoutChange `json:"layouts,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

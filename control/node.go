@@ -46,6 +46,7 @@ type Node struct {
 	runs       runs
 	dropped    dropped
 	limits     LimitsAgent
+	layouts    LayoutAgent
 
 	emergencies emergencies
 	notices     notices
@@ -112,6 +113,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)
+	n.layouts.node = n
 	n.emergencies = emergencies{node: n, all: start.emergencies, digest: digestOf(start.emergencies), sent: map[*peer]time.Duration{}}
 	n.runs = runs{node: n, latest: map[ID]countedRun{}, doubts: map[ID]*doubt{}, dead: map[ID]string{}}
 	for _, h := range start.written {
@@ -228,6 +230,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.compare()
 	n.confirmation.turn()
 	n.place()
+	n.layouts.turn()
 	n.notices.turn()
 }
 
@@ -331,7 +334,7 @@ func (n *Node) sender() Sender {
 	if n.record != nil && len(n.record.Limits.Local) > 0 {
 		s.Files = n.limits.proposals.own
 	}
-	s.Emergencies = n.emergencies.digest
+	s.Emergencies, s.Acceptor = n.emergencies.digest, n.layouts.own
 	return s
 }
 

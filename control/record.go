@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -83,6 +84,8 @@ type Record struct {
 
 	// Limits are the limits of the cluster.
 	Limits Limits `json:"limits,omitzero"`
+	// Layouts are the layouts of strict keys.
+	Layouts Layouts `json:"layouts,omitzero"`
 
 	hash string // of Hash, empty before its first call
 }
@@ -410,5 +413,5 @@ func (r *Record) validate() error {
 	if err := r.validateEpochs(); err != nil {
 		return err
 	}
-	return r.Limits.validate()
+	return errors.Join(r.Layouts.validate(), r.Limits.validate())
 }

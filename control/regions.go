@@ -288,6 +288,9 @@ func (r *Record) changeRegion(c *RegionChange) error {
 	if c.Op == RemoveRegion && !c.Stopped && !g.Draining {
 		return fmt.Errorf("region %q takes calls: drain it first, or state that all its daemons are stopped", c.Name)
 	}
+	if l := r.Layouts.Newest(); c.Op == RemoveRegion && !c.Stopped && l != nil && l.Region(c.Name) != nil {
+		return fmt.Errorf("region %q still has strict voters: wait until the others have its strict keys", c.Name)
+	}
 	if c.Op == RemoveRegion {
 		if err := r.endRegion(c); err != nil {
 			return err

@@ -31,6 +31,10 @@ type world struct {
 	// applied an entry has it.
 	committed map[Recovery]map[uint64]string
 	ledger    ledger
+	// layouts reports that daemons have acceptors, and spent counts what their
+	// owners consumed.
+	layouts bool
+	spent   int
 }
 
 // machine is a daemon with its disk.
@@ -49,6 +53,7 @@ type machine struct {
 	corrupt      bool          // a test changed its record
 	keeps        bool          // it decides calls by former limits
 	skew         time.Duration // of its clock
+	acceptor     acceptorModel
 	files        []RuleFile
 }
 
@@ -104,7 +109,7 @@ func (w *world) find(name string) *machine {
 func (w *world) config(m *machine) Config {
 	return Config{
 		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
-		Language: language(), Horizon: 3 * time.Second,
+		Language: language(), Horizon: 3 * time.Second, Layouts: w.layouts,
 		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: w.replaceAfter, Longest: 20 * time.Second, Entries: 16,
 	}
 }
@@ -209,6 +214,9 @@ func (w *world) addressed(a crdt.Incarnation) *machine {
 func (w *world) serve(m *machine) {
 	if !m.keeps {
 		m.node.Limits().InUse(m.node.Record())
+	}
+	if w.layouts {
+		m.acceptor.follow(w, m)
 	}
 	for {
 		r := m.node.Ready(w.now)

@@ -32,13 +32,16 @@ type acceptorLoop struct {
 	rejected uint64 // messages
 	fault    string // why nothing can be stored any more, "" when it can
 
+	// layouts returns those of the control log, and report tells it the state
+	// of the acceptor. They are set before run.
+	layouts func() (active, announced *route.Layout)
+	report  func(quorum.Report)
+
 	// Of the goroutine of run alone, once that runs.
 	disk     *replica.AcceptorLog
 	config   quorum.Config
 	storage  func() replica.Storage
-	opened   bool        // the journal was opened once
-	has      atomic.Bool // the same, for others
-	rewrites uint64      // before it was opened last
+	rewrites uint64 // before it was opened last
 }
 
 func newAcceptorLoop(log *slog.Logger) *acceptorLoop {
@@ -106,7 +109,14 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 	step := func(next func(*replica.AcceptorLoop, time.Duration, hlc.Timestamp) quorum.Ready) {
 		at := s.engine.Now()
 		now := s.engine.Time(at)
-		n.with(func(l *replica.AcceptorLoop) { ready = next(l, at.Mono, now) })
+		active, announced := n.layouts()
+		var report quorum.Report
+		n.with(func(l *replica.AcceptorLoop) {
+			l.Follow(at.Mono, active, announced)
+			ready = next(l, at.Mono, now)
+			report = l.Acceptor.Report()
+		})
+		n.report(report)
 		replica.Route(ready.Messages, s)
 		n.logEvents(ready.Events)
 	}
@@ -178,7 +188,7 @@ func (n *acceptorLoop) logEvents(events []quorum.Event) {
 		ev := &events[i]
 		level := slog.LevelInfo
 		switch ev.Kind {
-		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.Disagreed, quorum.ClockOff, quorum.EndedAhead:
+		case quorum.Rejected, quorum.StoreFailed, quorum.LostDisk, quorum.ClockOff, quorum.EndedAhead:
 			level = slog.LevelWarn
 		}
 		logState(n.log.With("event", "strict"), level, "strict keys: "+ev.Kind.String(), ev.Text, ev.Peer)

@@ -21,17 +21,18 @@ func TestLostJournalEndsVote(t *testing.T) {
 	for calls := range 20 {
 		mount := simdisk.New(rand.New(rand.NewPCG(1, 1))).Mount()
 		n := newAcceptorLoop(slog.New(slog.DiscardHandler))
-		err := n.open(quorum.Config{
-			Region: "eu", Name: "eu-0",
-			Genesis: route.Layout{Number: 1, Regions: []route.Region{{Name: "eu", Weight: 1, Replicas: []string{"eu-0"}}}},
-		}, func() replica.Storage {
+		err := n.open(quorum.Config{Region: "eu", Name: "eu-0"}, func() replica.Storage {
 			return replica.Storage{
-				Folder: mount, Owner: journal.Owner{Cluster: 1, Name: "eu/eu-0"}, First: true, Fence: 1, CompactBytes: 1,
+				Folder: mount, Owner: journal.Owner{Cluster: 1, Name: "eu/eu-0"}, Fence: 1, CompactBytes: 1,
 			}
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+		n.loop.Follow(0, &route.Layout{Number: 1, Regions: []route.Region{{
+			Name: "eu", Weight: 1, Replicas: []string{"eu-0"},
+			Generations: route.Generations{{Voter: route.NameHash("eu-0"), Generation: 1}},
+		}}}, nil)
 		now := hlc.New(1_767_225_600_000, 0)
 		for r := n.loop.Turn(0, now); len(r.Store) > 0; r = n.loop.Stored(0, now, nil) {
 			if err := n.store(r.Store); err != nil {

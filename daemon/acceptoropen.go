@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -25,17 +23,12 @@ func (n *acceptorLoop) open(c quorum.Config, s func() replica.Storage) error {
 	if err != nil {
 		return fmt.Errorf("state.dir: %w", err)
 	}
-	n.disk, n.opened = disk, found.Fault == nil
-	n.has.Store(n.opened)
+	n.disk = disk
 	n.mu.Lock()
 	n.counts.Bytes = disk.Size()
 	n.loop = loop
 	n.view.Store(loop.Acceptor.Routing())
 	n.mu.Unlock()
-	if errors.Is(found.Fault, errNoRecord) {
-		n.failed(found.Fault)
-		return nil
-	}
 	if found.Fault != nil {
 		n.failed(found.Fault)
 		n.log.Error("the journal of strict keys cannot be opened: this daemon does not vote, and tries again every "+
@@ -65,7 +58,6 @@ func (n *acceptorLoop) reopen(at time.Duration) {
 	n.close()
 	n.rewrites += n.disk.Rewrites()
 	storage := n.storage()
-	storage.First = storage.First && !n.opened
 	loop, disk, found, err := storage.OpenAcceptor(n.config)
 	if err == nil {
 		err = found.Fault
@@ -74,8 +66,6 @@ func (n *acceptorLoop) reopen(at time.Duration) {
 		n.failed(err)
 		return
 	}
-	n.opened = true
-	n.has.Store(true)
 	n.logRecovery(&found)
 	n.log.Info("the journal of strict keys is open", "event", "journal_reopened", "file", found.File)
 	n.with(func(l *replica.AcceptorLoop) {
@@ -98,30 +88,54 @@ func (n *acceptorLoop) logRecovery(r *replica.Recovery) {
 			"restored, limits of strict keys may be exceeded until their windows are over",
 			"file", r.File, "offset", r.Cut.Offset, "bytes", r.Cut.Bytes)
 	}
-	switch former := r.File + journal.Former; r.Found {
-	case replica.Former:
-		n.log.Warn("a damaged journal of strict keys is kept: this daemon does not vote before it has a snapshot of all other "+
-			"strict voters of the region", "file", former)
-	case replica.Missing:
-		n.log.Warn("there is no journal of strict keys, and this daemon does not found its region: "+
-			"it does not vote before it has a snapshot of all other strict voters of the region", "file", r.File)
-	case replica.Damaged:
+	if r.Found == replica.Damaged {
 		n.log.Error("the journal of strict keys is damaged: this daemon does not vote before it has a snapshot of all other "+
 			"strict voters of the region; check the disk", "event", "journal_damaged",
-			"kept", former, "error", r.Damage)
+			"kept", r.File+journal.Former, "error", r.Damage)
 	}
 }
 
-// openAcceptor opens the acceptor of a daemon that has one. The rules must be
-// known: a rule that names a home region pins it in the first layout.
+// openAcceptor opens the acceptor of a daemon that has one. It follows the
+// layouts of the control log, and reports to that.
 func (d *daemon) openAcceptor() error {
 	if d.strict == nil {
 		return nil
 	}
+	n := d.strict.acceptor
+	n.layouts, n.report = d.control.layouts, d.reportAcceptor()
+	d.control.acceptor = n.news
 	c := &d.Config
-	return d.strict.acceptor.open(quorum.Config{
-		Region: c.Region, Name: c.Name, Genesis: d.genesis(d.engine.Rules()), MaxOffset: c.Clock.MaxOffset,
-	}, d.strictStorage)
+	return n.open(quorum.Config{Region: c.Region, Name: c.Name, MaxOffset: c.Clock.MaxOffset}, func() replica.Storage {
+		return d.storage("strict keys of a cluster")
+	})
+}
+
+// reportAcceptor returns the function that tells the control log what changed
+// in the acceptor, and in the home regions of the rules in force.
+func (d *daemon) reportAcceptor() func(quorum.Report) {
+	var last control.AcceptorReport
+	var set *rules.Set
+	return func(r quorum.Report) {
+		is, now := replica.ReportOf(r), d.engine.Rules()
+		if is == last && now == set {
+			return
+		}
+		pins := replica.Pins(now)
+		if d.control.Do(func(n *control.Node) { n.Layouts().Report(is, pins) }) {
+			last, set = is, now
+		}
+	}
+}
+
+// layouts returns the layouts of the record, nil for none.
+func (c *controlLoop) layouts() (active, announced *route.Layout) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node != nil && c.node.Record() != nil {
+		l := &c.node.Record().Layouts
+		active, announced = l.Active, l.Announced
+	}
+	return active, announced
 }
 
 // storage returns the folder of rights. Its files name the cluster by a hash of
@@ -135,40 +149,5 @@ func (d *daemon) storage(purpose string) replica.Storage {
 	}
 }
 
-// errNoRecord is why it is not known whether a daemon founds its region.
-var errNoRecord = errors.New("the cluster has not begun, or its record is not confirmed yet")
-
-// strictStorage returns the folder of the acceptor. A founder of the region
-// that holds no rights yet has never stored a watermark.
-func (d *daemon) strictStorage() replica.Storage {
-	s, v := d.storage("strict keys of a cluster"), d.control.rights()
-	var g *control.Region
-	if v.record != nil && v.current {
-		g = v.record.Region(d.Config.Region)
-	}
-	if g == nil {
-		s.Unknown = errNoRecord
-		return s
-	}
-	s.First = slices.Contains(g.Founders, v.self) && v.holds.Generation != g.Generation
-	return s
-}
-
-// begun reports whether the journal was opened.
-func (n *acceptorLoop) begun() bool { return n.has.Load() }
-
-// genesis returns the first layout: the regions of the settings, and the strict
-// voters of the own one.
-func (d *daemon) genesis(set *rules.Set) route.Layout {
-	c := &d.Config
-	l := route.Layout{Number: 1}
-	for _, name := range c.RegionNames() {
-		r := route.Region{Name: name, Weight: 1}
-		if name == c.Region {
-			r.Replicas = c.StrictReplicas()
-		}
-		l.Regions = append(l.Regions, r)
-	}
-	l.Pins = pinsOf(set)
-	return l
-}
+// begun reports whether a layout is active.
+func (n *acceptorLoop) begun() bool { return n.status().Active > 0 }

@@ -31,7 +31,11 @@ type controlLoop struct {
 	news    chan struct{} // holds a token when a turn is due
 	limits  chan struct{} // the news of those who use limits, nil for nobody
 	written chan struct{} // the news of the rights agent, nil for nobody
-	faulty  loglimit.Limiter
+	// acceptor is the news of the acceptor, nil for nobody, and seen are the
+	// layouts when they were sent last.
+	acceptor chan struct{}
+	seen     control.Layouts
+	faulty   loglimit.Limiter
 
 	// identity is what streams prove, not nil after open.
 	identity atomic.Pointer[control.Identity]
@@ -129,6 +133,10 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 	if is := c.node.Limits().Revision(); is != c.revision {
 		c.revision = is
 		notify(c.limits)
+	}
+	if r := c.node.Record(); r != nil && r.Layouts != c.seen {
+		c.seen = r.Layouts
+		notify(c.acceptor)
 	}
 	renewed := c.renewed
 	c.renewed = false

@@ -167,9 +167,6 @@ func (d *daemon) makeServers(e *edges) {
 		o.Limits, o.LimitsHistory = d.report.LimitsPage, d.report.LimitsHistory
 		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
-	if d.strict != nil {
-		o.Layout = d.report.Layout
-	}
 	e.admin = admin.NewServer(admin.New(o))
 	errorLog := slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog

@@ -304,9 +304,8 @@ func (x *processScript) disk(how string) {
 	case "damaged":
 		x.driver.log(func(all [][]byte) [][]byte { return append(all, []byte{1, 2, 3}) })
 	case "old":
-		layout := x.layout()
 		x.driver.log(func(all [][]byte) [][]byte {
-			return append(all, wire.EncodeEntry(nil, &quorum.Entry{Next: &layout}))
+			return append(all, wire.EncodeEntry(nil, &quorum.Entry{Next: x.layout()}))
 		})
 	case "headless":
 		x.driver.log(func(all [][]byte) [][]byte { return all[1:] })
@@ -320,7 +319,7 @@ func (x *processScript) state() {
 	x.driver.acceptor(func(a *quorum.Acceptor) {
 		s := a.Status()
 		why, _, _ := strings.Cut(s.Reason, ":")
-		x.printf("layout %d, voting %v %s, %d keys, generation %v", s.Layout.Number, s.Voting, why, s.Keys, s.Generation != 0)
+		x.printf("layout %d, voting %v %s, %d keys", s.Layout.Number, s.Voting, why, s.Keys)
 	})
 	x.driver.agent(func(a *agent.Agent) {
 		s := a.Status()

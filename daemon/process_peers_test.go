@@ -89,16 +89,11 @@ func (x *processScript) sentStrict(name string, m *sticky.Message) {
 	for _, c := range m.SnapshotChunks {
 		add("snapshot of %d records %v", len(c.Records), c.Reason)
 	}
-	if x.watch["layouts"] {
-		for _, l := range m.Layouts {
-			add("layout %d, voting %v", l.Number, m.Voting)
-		}
-	}
 	if counts := countItems(m); len(parts) > 12 {
 		parts = []string{counts}
 	}
-	if m.Number != 1 || m.Generation != 0 && len(parts) > 0 {
-		add("number %d, generation %d", m.Number, min(m.Generation, 3)) // of a lost disk it depends on the driver
+	if m.Number != 1 && len(parts) > 0 {
+		add("number %d", m.Number)
 	}
 	if off := m.Stamp.Millis() - x.driver.wall().UnixMilli(); (off < -100 || off > 100) && len(parts) > 0 {
 		add("stamp off by %d ms", off)
@@ -156,9 +151,7 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 		}}
 	case "copy":
 		m.SnapshotRequests = []sticky.SnapshotRequest{{Voter: route.NameHash(p.Name), Number: 1, Begin: true}}
-		m.Layouts = []route.Layout{x.layout()}
-	case "layout":
-		m.Layouts, m.Voting = []route.Layout{x.layout()}, true
+		m.Layouts = []route.Layout{*x.layout()}
 	case "chunk":
 		_, hits := x.resolve(args[:1])
 		for _, q := range x.copies[p.Name] {

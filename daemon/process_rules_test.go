@@ -1,14 +1,14 @@
 package daemon
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 )
 
@@ -68,9 +68,10 @@ func (x *processScript) daemons() []string {
 	return []string{"us-0", "us-1", "us-2"}
 }
 
-// layout returns the first layout.
-func (x *processScript) layout() route.Layout {
-	l := route.Layout{Number: 1}
+// layout returns the layout, in which the process has the store number that it
+// had when it began.
+func (x *processScript) layout() *route.Layout {
+	l := &route.Layout{Number: 1, Reserves: []route.Reserves{{Regions: len(processRegions)}}}
 	for _, name := range processRegions {
 		voters := []string{name + "-0"}
 		if name == "us" {
@@ -78,13 +79,17 @@ func (x *processScript) layout() route.Layout {
 		}
 		l.Regions = append(l.Regions, route.Region{Name: name, Weight: 1, Replicas: voters})
 	}
-	for _, r := range processRules().Rules() {
-		if r.Limit != nil && r.Limit.Home != "" {
-			l.Pins = append(l.Pins, route.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
-		}
-	}
-	slices.SortFunc(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	l.Region("us").Generations = route.Generations(nil).With(route.NameHash("us-0"), x.store())
+	l.Pins = replica.Pins(processRules())
 	return l
+}
+
+// store returns the store number that the process began with.
+func (x *processScript) store() uint64 {
+	if x.stores == 0 {
+		x.driver.acceptor(func(a *quorum.Acceptor) { x.stores = a.Status().Generation })
+	}
+	return x.stores
 }
 
 // processPeers are the peers that scripts name.

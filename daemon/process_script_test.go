@@ -51,7 +51,7 @@ import (
 //	accept NAME               it accepts all watermarks that it was sent
 //	ask NAME KEY=VALUE...     it requests leases
 //	propose NAME KEY=VALUE N  it proposes a watermark
-//	copy NAME, layout NAME    it requests a snapshot, or sends its layout
+//	copy NAME                 it requests a snapshot
 //	chunk NAME KEY=VALUE      it sends the snapshot that it was asked for
 //	counts NAME SHARD...      it sends counts of shards, in one frame
 //	rights NAME               it sends a message about rights
@@ -66,7 +66,7 @@ import (
 //	disk lost|damaged|headless|old
 //	                          the log is lost, ends or begins wrongly, or names
 //	                          a layout before its own
-//	watch KIND... | none      prints frames of counts, rights or layouts, too
+//	watch KIND... | none      prints frames of counts or rights, too
 //	many N NAME...            the live peers, and N other daemons
 //	show                      prints the calls and the owners that were asked
 //	frames                    prints how many frames about strict keys were sent
@@ -171,6 +171,7 @@ type processScript struct {
 	totals  map[string]uint64 // granted, by peer and key
 	seen    map[string]bool   // accepts that were printed
 	number  uint64            // of the latest message of a peer
+	stores  uint64            // the store number that the process began with
 }
 
 // processLine is what happened at an instant.
@@ -415,10 +416,6 @@ func (x *processScript) send(args []string) {
 		switch name {
 		case "number":
 			m.Number = uint64(n)
-		case "generation":
-			m.Generation = uint64(n)
-		case "voting":
-			m.Voting = n != 0
 		case "late": // milliseconds
 			m.Stamp = hlc.New(x.driver.wall().UnixMilli()-int64(n), 0)
 		case "requests":
@@ -434,7 +431,7 @@ func (x *processScript) send(args []string) {
 		case "chunks":
 			m.SnapshotChunks = slices.Repeat([]sticky.SnapshotChunk{{Voter: 1, Number: 1, Begin: true, Last: true}}, n)
 		case "layouts":
-			m.Layouts = slices.Repeat([]route.Layout{x.layout()}, n)
+			m.Layouts = slices.Repeat([]route.Layout{*x.layout()}, n)
 		default:
 			x.t.Fatalf("no kind %s", name)
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 var processOwner = journal.Owner{Cluster: 1, Name: "us/us-0"}
@@ -127,7 +128,6 @@ func (p *localProcess) frames(to crdt.Incarnation, frame []byte) bool {
 }
 
 func (p *localProcess) start() {
-	first := p.cluster == nil
 	p.stop()
 	p.starts++
 	p.mu.Lock()
@@ -137,7 +137,7 @@ func (p *localProcess) start() {
 	s := newStrict(replica.Config{
 		Region: "us", ForwardTimeout: processForward, ForwardMargin: processMargin, Breaker: processBreaker,
 	}, newAcceptorLoop(log), log)
-	storage := replica.Storage{Folder: p.folder, Owner: processOwner, First: first, Fence: p.wall().UnixMilli()}
+	storage := replica.Storage{Folder: p.folder, Owner: processOwner, Fence: p.wall().UnixMilli()}
 	loop := &rightsLoop{log: log, storage: storage, news: make(chan struct{}, 1)}
 	record, found, err := storage.OpenRights()
 	p.script.must(errors.Join(err, found.Fault))
@@ -153,7 +153,9 @@ func (p *localProcess) start() {
 		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
 	p.script.must(err)
-	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0", Genesis: p.script.layout()}, func() replica.Storage { return storage }))
+	s.acceptor.layouts = func() (active, announced *route.Layout) { return p.script.layout(), nil }
+	s.acceptor.report = func(quorum.Report) {}
+	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0"}, func() replica.Storage { return storage }))
 	e.SetRules(processRules(), node.MatcherOptions{})
 	loop.rules(processRules())
 	p.cluster = &cluster{clusterConfig: clusterConfig{

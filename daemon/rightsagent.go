@@ -33,10 +33,6 @@ type rightsLoop struct {
 	storage replica.Storage
 	config  agent.Config // but for what the record has
 	control *controlLoop // nil in tests with an agent of their own
-	// held reports whether this daemon may state that it holds rights.
-	held func() bool
-	// known is called once when the record is confirmed.
-	known func()
 
 	// hash is a fingerprint of how keys are hashed. left is what the former run
 	// left, until the agent begins; nil for none.
@@ -76,8 +72,6 @@ func (d *daemon) openAgent() error {
 	}
 	f := &rightsLoop{
 		log: d.Log, storage: d.storage("rights of a cluster"), news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
-		held:  func() bool { return d.strict == nil || d.strict.acceptor.begun() },
-		known: func() { d.strict.acceptor.with((*replica.AcceptorLoop).ReopenNow); d.strict.acceptor.expedite() },
 		config: agent.Config{
 			Region: c.Region, Name: c.Name, DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
 			Diskless: c.State.Diskless,

@@ -11,7 +11,6 @@ import (
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky/quorum"
-	"github.com/georld/rld/sticky/route"
 )
 
 // newDisklessWorld returns a region of three durable daemons and so many
@@ -144,13 +143,13 @@ func TestDisklessParts(t *testing.T) {
 		t.Errorf("storage %+v, agent %+v: want a diskless one", s, d.agent.config)
 	}
 	loop, log, found, err := new(replica.Storage{Diskless: true, Fence: 7}).OpenAcceptor(quorum.Config{
-		Region: c.Region, Name: "us-0", Genesis: route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: c.Strict.Replicas}}},
+		Region: c.Region, Name: "us-0",
 	})
 	if err != nil || log != nil || found.Fault != nil || found.Damage != nil {
 		t.Fatalf("acceptor: log %v, found %+v, %v", log, found, err)
 	}
 	if s := loop.Acceptor.Status(); s.Voting || !strings.Contains(s.Reason, "diskless") {
-		t.Errorf("an acceptor that the layout names: voting %v, %q; want that it is diskless", s.Voting, s.Reason)
+		t.Errorf("an acceptor: voting %v, %q; want that it is diskless", s.Voting, s.Reason)
 	}
 	if err := log.Append(nil, loop); err != nil || log.ShouldCompact() || log.Size() != 0 || log.Close() != nil {
 		t.Errorf("a log without a file: %v, %d bytes", err, log.Size())

@@ -269,10 +269,6 @@ func (f *rightsLoop) settle(v *rightsView) {
 		f.confirmed = true
 		f.with(func(l *replica.RightsLoop) { l.Agent.Confirm() })
 	}
-	if v.current && f.known != nil {
-		f.known()
-		f.known = nil
-	}
 	f.resolve(v.record)
 	id, holders := read(f, (*agent.Agent).Settled), read(f, agent.Holders)
 	f.control.mu.Lock()
@@ -290,9 +286,6 @@ func (f *rightsLoop) settle(v *rightsView) {
 func (f *rightsLoop) holds() bool {
 	if f.control == nil {
 		return true
-	}
-	if f.held != nil && !f.held() {
-		return false
 	}
 	is := false
 	f.control.Do(func(n *control.Node) {

@@ -197,8 +197,8 @@ func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 	d.engine.SetRules(set, node.MatcherOptions{
 		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: keys.blocked, Resets: keys.resets,
 	})
-	if others {
-		d.report.WarnPins(set)
+	if others && d.strict != nil {
+		d.strict.acceptor.expedite() // it reports the home regions
 	}
 }
 

@@ -49,9 +49,6 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 	r.page(t, "/v1/explain?domain=edge", http.StatusBadRequest, nil)
 	r.page(t, "/v1/explain?d=user:a", http.StatusBadRequest, nil)
 
-	if said, status := r.command(t, "/v1/strict/unpin", `{"rule":"user"}`); status != http.StatusConflict {
-		t.Errorf("a layout of a daemon alone: %d: %s", status, said)
-	}
 	var s api.StatusAnswer
 	r.page(t, "/v1/status", http.StatusOK, &s)
 	if !s.Alone || !s.Daemon.Ready || s.Daemon.Version != "test" || s.Daemon.RuleCount != 1 || s.Daemon.MaxKeys != c.MaxKeys ||

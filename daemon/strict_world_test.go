@@ -31,6 +31,77 @@ type strictWorld struct {
 	voters  int
 	breaker breaker.Config
 	engines engineSet
+	layouts layoutLog
+}
+
+// layoutLog takes the place of the control log.
+type layoutLog struct {
+	mu      sync.Mutex
+	log     quorum.Layouts
+	first   route.Layout
+	reports map[[2]string]quorum.Report
+	news    map[string]chan struct{} // of the acceptors, by daemon
+}
+
+// of returns the layouts.
+func (x *layoutLog) of() (active, announced *route.Layout) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.log.Active, x.log.Announced
+}
+
+// join makes an acceptor learn of changes, and returns the function that takes
+// its reports.
+func (x *layoutLog) join(region, name string, news chan struct{}) func(quorum.Report) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.news[name] = news
+	return func(r quorum.Report) {
+		x.change(func(report quorum.Reports) {
+			x.reports[[2]string{region, name}] = r
+			if x.log.Active == nil && x.known() {
+				x.log.Begin(x.first, report)
+			}
+		})
+	}
+}
+
+// known reports whether the store numbers of all first voters are.
+func (x *layoutLog) known() bool {
+	for _, g := range x.first.Regions {
+		for _, name := range g.Replicas {
+			if _, ok := x.reports[[2]string{g.Name, name}]; !ok {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// change changes the log, and tells all acceptors if it did.
+func (x *layoutLog) change(do func(quorum.Reports)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	was := x.log
+	report := func(region, name string) (quorum.Report, bool) {
+		r, ok := x.reports[[2]string{region, name}]
+		return r, ok
+	}
+	do(report)
+	x.log.Turn(time.Now().Add(time.Second).UnixMilli(), report)
+	if x.log != was {
+		for _, news := range x.news {
+			notify(news)
+		}
+	}
+}
+
+// leave forgets a daemon that is down.
+func (x *layoutLog) leave(region, name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.reports, [2]string{region, name})
+	delete(x.news, name)
 }
 
 // engineSet holds the engines that run, by daemon, for callers in other
@@ -82,6 +153,15 @@ func newStrictWorld(t *testing.T, daemons int, set *rules.Set, regions ...string
 	}
 	w.rules = set
 	w.engine = w.serveStrict
+	w.layouts.reports, w.layouts.news = map[[2]string]quorum.Report{}, map[string]chan struct{}{}
+	for _, name := range w.regions {
+		region := route.Region{Name: name, Weight: 1}
+		for i := range w.voters {
+			region.Replicas = append(region.Replicas, fmt.Sprintf("%s-%d", name, i))
+		}
+		w.layouts.first.Regions = append(w.layouts.first.Regions, region)
+	}
+	w.layouts.first.Pins = replica.Pins(set)
 	for _, r := range w.residents {
 		w.disks[r.name] = t.TempDir()
 	}
@@ -101,22 +181,11 @@ func (w *strictWorld) serveStrict(r *resident, ec *EngineConfig, log *slog.Logge
 	ec.Node.Strict = lease.Config{Headroom: 2, Prefetch: 16}
 	return func(cc *clusterConfig) {
 		w.t.Helper()
-		genesis := route.Layout{Number: 1}
-		for _, name := range w.regions {
-			region := route.Region{Name: name, Weight: 1}
-			if name == r.region {
-				for i := range w.voters {
-					region.Replicas = append(region.Replicas, fmt.Sprintf("%s-%d", name, i))
-				}
-			}
-			genesis.Regions = append(genesis.Regions, region)
-		}
-		genesis.Pins = pinsOf(w.rules)
-		first := w.stricts[r.name] == nil
-		err := s.acceptor.open(quorum.Config{Region: r.region, Name: r.name, Genesis: genesis}, func() replica.Storage {
+		s.acceptor.layouts, s.acceptor.report = w.layouts.of, w.layouts.join(r.region, r.name, s.acceptor.news)
+		err := s.acceptor.open(quorum.Config{Region: r.region, Name: r.name}, func() replica.Storage {
 			return replica.Storage{
 				Folder: osdir.Dir(w.disks[r.name]), Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name},
-				First: first, Fence: time.Now().UnixMilli(),
+				Fence: time.Now().UnixMilli(),
 			}
 		})
 		if err != nil {
@@ -174,6 +243,7 @@ func (r *resident) check(d ...rules.Descriptor) *node.Call {
 // kill ends a daemon as kill -9 would. Its disk stays.
 func (w *strictWorld) kill(r *resident) {
 	w.engines.set(r.name, nil)
+	w.layouts.leave(r.region, r.name)
 	r.kill()
 	w.stricts[r.name].acceptor.close()
 }

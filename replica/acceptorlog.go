@@ -2,7 +2,6 @@ package replica
 
 import (
 	"errors"
-	"io/fs"
 	"slices"
 
 	"github.com/georld/rld/disk"
@@ -26,11 +25,11 @@ type State interface {
 }
 
 // OpenAcceptor opens the journal and recovers the acceptor from it. An acceptor
-// with a damaged journal starts like one that lost its disk: it does not vote
-// before it has a snapshot of all other voters. One whose disk is full or fails
-// does not vote, and Recovery has the Fault: the driver opens it again later,
-// see AcceptorLoop.ReopenDue. On an error nothing is open: the journal is of
-// another daemon, another process uses it, or c is not valid.
+// with a damaged or an empty journal starts with another store number: as a
+// voter it copies the state of all other voters before it votes. One whose disk
+// is full or fails does not vote, and Recovery has the Fault: the driver opens
+// it again later, see AcceptorLoop.ReopenDue. On an error nothing is open: the
+// journal is of another daemon, another process uses it, or c is not valid.
 func (s *Storage) OpenAcceptor(c quorum.Config) (*AcceptorLoop, *AcceptorLog, Recovery, error) {
 	if s.Diskless {
 		c.Diskless = true
@@ -74,36 +73,14 @@ func (s *Storage) readJournal(r *Recovery) (*journal.Journal, quorum.Start, erro
 	}
 	r.Cut = kept.Cut
 	if len(kept.Records) == 0 {
-		if err != nil {
-			return nil, quorum.Start{}, err
-		}
-		start, err := s.startEmpty(r)
-		return file, start, err
+		r.Found = Missing
+		return file, quorum.Start{Generation: uint64(s.Fence)}, err
 	}
 	stored, bad := Recover(kept.Records)
 	if bad != nil { // the checksums are right, and the records are not
 		return nil, quorum.Start{}, errors.Join(&journal.DamagedError{File: r.File, What: bad.Error()}, file.Close())
 	}
 	return file, quorum.Start{Stored: stored}, err
-}
-
-// startEmpty returns how an acceptor starts with an empty journal.
-func (s *Storage) startEmpty(r *Recovery) (quorum.Start, error) {
-	_, err := s.Folder.Size(JournalFile + journal.Former)
-	switch kept := err == nil; {
-	case !kept && !errors.Is(err, fs.ErrNotExist):
-		return quorum.Start{}, err
-	case s.Unknown != nil:
-		return quorum.Start{}, s.Unknown
-	case s.First && !kept:
-		r.Found = NeverRan
-		return quorum.Start{First: true}, nil
-	case s.First:
-		r.Found = Former
-	default:
-		r.Found = Missing
-	}
-	return quorum.Start{Generation: uint64(s.Fence)}, nil
 }
 
 // beginJournal moves a damaged journal aside and begins that of a daemon that

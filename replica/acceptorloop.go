@@ -21,9 +21,11 @@ import (
 type AcceptorLoop struct {
 	Acceptor *quorum.Acceptor
 
-	self  crdt.Incarnation // of the latest Peers
-	live  []gossip.Peer
-	retry time.Duration // when to open a failed log again, 0: it works
+	self crdt.Incarnation // of the latest Peers
+	live []gossip.Peer
+	// active and announced are those of the latest Follow.
+	active, announced *route.Layout
+	retry             time.Duration // when to open a failed log again, 0: it works
 }
 
 // RetryAfter is how long a driver waits before it opens a log again that
@@ -43,6 +45,12 @@ func (l *AcceptorLoop) Peers(at time.Duration, self crdt.Incarnation, live []gos
 		all[i] = route.Peer{ID: p.ID, Name: p.Name, Region: p.Region, Ready: p.Ready}
 	}
 	l.Acceptor.Peers(at, self, all)
+}
+
+// Follow sets the layouts of the control log.
+func (l *AcceptorLoop) Follow(at time.Duration, active, announced *route.Layout) {
+	l.active, l.announced = active, announced
+	l.Acceptor.Follow(at, active, announced)
 }
 
 // Clocks sets the leads of the clocks of peers, as node.Node.Offsets returns
@@ -66,17 +74,11 @@ func (l *AcceptorLoop) ReopenDue(at time.Duration) bool {
 	return true
 }
 
-// ReopenNow makes a log that has failed due to be opened again.
-func (l *AcceptorLoop) ReopenNow() {
-	if l.Acceptor.Failing() {
-		l.retry = 1
-	}
-}
-
 // Reopened goes on with the acceptor that was recovered from the log: it has
 // what this one had stored when the log failed.
 func (l *AcceptorLoop) Reopened(at time.Duration, again *AcceptorLoop) {
 	l.Acceptor, l.retry = again.Acceptor, 0
+	l.Acceptor.Follow(at, l.active, l.announced)
 	if l.self != 0 {
 		l.Peers(at, l.self, l.live)
 	}

@@ -181,7 +181,7 @@ func itemsOf(m *sticky.Message) uint64 {
 // merge adds the items of m to another message of the process to the same
 // daemon. It reports whether both fit.
 func merge(to, m *sticky.Message) bool {
-	if to.Number != m.Number || to.Voting != m.Voting || to.Generation != m.Generation ||
+	if to.Number != m.Number ||
 		len(to.SnapshotChunks)+len(m.SnapshotChunks)+len(to.Layouts)+len(m.Layouts) > 0 {
 		return false
 	}

@@ -175,8 +175,6 @@ func TestMerge(t *testing.T) {
 	}
 	for name, change := range map[string]func(*sticky.Message){
 		"layout":            func(m *sticky.Message) { m.Number++ },
-		"voting":            func(m *sticky.Message) { m.Voting = true },
-		"store number":      func(m *sticky.Message) { m.Generation++ },
 		"snapshot":          func(m *sticky.Message) { m.SnapshotChunks = make([]sticky.SnapshotChunk, 1) },
 		"layouts":           func(m *sticky.Message) { m.Layouts = make([]route.Layout, 1) },
 		"requests":          func(m *sticky.Message) { m.Requests = make([]sticky.LeaseRequest, sticky.MaxItems) },
@@ -333,10 +331,7 @@ func TestFrameIsBounded(t *testing.T) {
 func acceptorOf(t *testing.T, start quorum.Start) (*AcceptorLoop, []gossip.Peer) {
 	t.Helper()
 	names := []string{"us-0", "us-1", "us-2"}
-	a, err := quorum.NewAcceptor(quorum.Config{
-		Region: "us", Name: "us-0",
-		Genesis: route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: names}}},
-	}, start)
+	a, err := quorum.NewAcceptor(quorum.Config{Region: "us", Name: "us-0"}, start)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,6 +340,7 @@ func acceptorOf(t *testing.T, start quorum.Start) (*AcceptorLoop, []gossip.Peer)
 		live = append(live, gossip.Peer{ID: crdt.Incarnation(i + 1), Name: name, Region: "us", Ready: true})
 	}
 	l := &AcceptorLoop{Acceptor: a}
+	l.Follow(0, threeVoters(0), nil)
 	l.Peers(0, 1, live)
 	return l, live
 }
@@ -374,11 +370,11 @@ func votes(t *testing.T, r *quorum.Ready) (n int) {
 // TestAcceptorStoresBeforeItSends answers an accept after the store that it
 // depends on, and never when that fails.
 func TestAcceptorStoresBeforeItSends(t *testing.T) {
-	l, _ := acceptorOf(t, quorum.Start{First: true})
+	l, _ := acceptorOf(t, quorum.Start{})
 	r := l.Turn(0, now)
 	log := Records(r.Store)
 	if len(log) == 0 {
-		t.Fatal("a first start stores nothing")
+		t.Fatal("a start without a journal stores nothing")
 	}
 	if err := l.Receive(0, now, acceptOf(5)); err != nil {
 		t.Fatal(err)

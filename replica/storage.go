@@ -23,11 +23,6 @@ const (
 type Storage struct {
 	Folder disk.Folder
 	Owner  journal.Owner
-	// First states that the daemon never stored anything here before. Unknown
-	// is why that is not known yet, nil if it is: an acceptor without its
-	// journal cannot start then.
-	First   bool
-	Unknown error
 	// Fence is an instant that the clock of the daemon has never shown yet, in
 	// Unix milliseconds: its clock plus the most that it may have been ahead.
 	// It is the new store number of a daemon without its files.
@@ -61,13 +56,8 @@ type Found uint8
 const (
 	// Intact files have the state of the former process.
 	Intact Found = iota
-	// NeverRan means a missing file and a call with First set.
-	NeverRan
-	// Missing is a file that a former process had.
+	// Missing is a file that is not there, or is empty.
 	Missing
-	// Former is a missing file for which First is wrong: there is a damaged one
-	// that was moved aside.
-	Former
 	// Damaged is a file that cannot be read. A journal was moved aside.
 	Damaged
 )

@@ -27,35 +27,44 @@ type storageRig struct {
 func newStorage(t *testing.T) *storageRig {
 	x := &storageRig{t: t, disk: simdisk.New(rand.New(rand.NewPCG(1, 1)))}
 	x.Storage = Storage{
-		Folder: x.disk.Mount(), Owner: journal.Owner{Cluster: 7, Name: "us/us-0"}, First: true, Fence: now.Millis(),
+		Folder: x.disk.Mount(), Owner: journal.Owner{Cluster: 7, Name: "us/us-0"}, Fence: firstStore,
 	}
 	return x
 }
 
-// end ends the process.
+// firstStore is the store number of the first process.
+const firstStore = 70_000
+
+// end ends the process. A later one without files has another store number.
 func (x *storageRig) end() {
 	x.disk.PowerLoss(0)
+	x.Fence++
 	x.Folder = x.disk.Mount()
 }
 
 // acceptor opens the acceptor, with its peers.
 func (x *storageRig) acceptor() (*AcceptorLoop, *AcceptorLog, Recovery) {
 	x.t.Helper()
-	loop, log, found, err := x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0", Genesis: threeVoters()})
+	loop, log, found, err := x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0"})
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	_, live := acceptorOf(x.t, quorum.Start{First: true})
+	_, live := acceptorOf(x.t, quorum.Start{})
+	loop.Follow(0, threeVoters(firstStore), nil)
 	loop.Peers(0, 1, live)
 	return loop, log, found
 }
 
-func threeVoters() route.Layout {
-	return route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: []string{"us-0", "us-1", "us-2"}}}}
+// threeVoters returns a layout of three voters, of which us-0 has a store
+// number.
+func threeVoters(store uint64) *route.Layout {
+	return layoutOf(1, store, "us-0", "us-1", "us-2")
 }
 
-func oneVoter() route.Layout {
-	return route.Layout{Number: 1, Regions: []route.Region{{Name: "us", Weight: 1, Replicas: []string{"us-0"}}}}
+func layoutOf(number, store uint64, voters ...string) *route.Layout {
+	return &route.Layout{Number: number, Regions: []route.Region{{
+		Name: "us", Weight: 1, Replicas: voters, Generations: route.Generations(nil).With(route.NameHash("us-0"), store),
+	}}}
 }
 
 // store stores all that a loop has to store.
@@ -68,8 +77,8 @@ func (x *storageRig) store(l *AcceptorLoop, log *AcceptorLog) {
 	}
 }
 
-// TestRecoveryOfAcceptor lets a voter vote only if it never ran before or has
-// all that it stored.
+// TestRecoveryOfAcceptor lets a voter vote only if it has all that it stored
+// since its layout was made.
 func TestRecoveryOfAcceptor(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -78,8 +87,7 @@ func TestRecoveryOfAcceptor(t *testing.T) {
 		votes bool
 	}{
 		{"intact", func(*storageRig) {}, Intact, true},
-		{"intact, and no first start", func(x *storageRig) { x.First = false }, Intact, true},
-		{"lost", func(x *storageRig) { x.disk.Remove(JournalFile); x.First = false }, Missing, false},
+		{"lost", func(x *storageRig) { x.disk.Remove(JournalFile) }, Missing, false},
 		{"damaged", func(x *storageRig) { x.disk.FlipBit(JournalFile) }, Damaged, false},
 		{"moved aside", func(x *storageRig) {
 			x.disk.FlipBit(JournalFile)
@@ -89,12 +97,12 @@ func TestRecoveryOfAcceptor(t *testing.T) {
 			}
 			x.end()
 			x.disk.Remove(JournalFile)
-		}, Former, false},
+		}, Missing, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			x := newStorage(t)
 			l, log, found := x.acceptor()
-			if found.Found != NeverRan || !l.Acceptor.Status().Voting {
+			if x.store(l, log); found.Found != Missing || !l.Acceptor.Status().Voting {
 				t.Fatalf("a first start: %+v", found)
 			}
 			if err := l.Receive(0, now, acceptOf(5)); err != nil {
@@ -176,12 +184,14 @@ func TestRewriteBesideALayoutChange(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			x := newStorage(t)
 			x.MaxBytes = 900
+			first := layoutOf(1, firstStore, "us-0")
 			open := func() (*AcceptorLoop, *AcceptorLog, Recovery) {
-				l, log, found, err := x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0", Genesis: oneVoter()})
+				l, log, found, err := x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0"})
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, live := acceptorOf(t, quorum.Start{First: true})
+				_, live := acceptorOf(t, quorum.Start{})
+				l.Follow(0, first, nil)
 				l.Peers(0, 1, live)
 				return l, log, found
 			}
@@ -192,9 +202,9 @@ func TestRewriteBesideALayoutChange(t *testing.T) {
 				}
 				x.store(l, log)
 			}
-			if err := l.Acceptor.Propose(oneVoter()); err != nil {
-				t.Fatal(err)
-			}
+			next := layoutOf(2, firstStore, "us-0")
+			next.Formers = []route.Former{first.Former()}
+			l.Follow(0, first, next)
 			l.Acceptor.Tick(0, now.Millis())
 			before := log.Rewrites()
 			tc.rewrite(t, x, l, log)
@@ -340,7 +350,7 @@ func TestOpenOnFailingDisk(t *testing.T) {
 				x.disk.Faults = simdisk.Faults{}
 				l, _, found := x.acceptor()
 				status := l.Acceptor.Status()
-				if want := map[string]Found{"new": NeverRan, "stored": Intact, "damaged": Damaged}[state]; found.Fault != nil || found.Found != want || status.Voting != (want != Damaged) {
+				if want := map[string]Found{"new": Missing, "stored": Intact, "damaged": Damaged}[state]; found.Fault != nil || found.Found != want || status.Voting != (want == Intact) {
 					t.Errorf("after that: found %v, fault %v, voting %v", found.Found, found.Fault, status.Voting)
 				}
 			})
@@ -352,6 +362,7 @@ func TestOpenOnFailingDisk(t *testing.T) {
 func (x *storageRig) keepOne() {
 	x.t.Helper()
 	l, log, _ := x.acceptor()
+	x.store(l, log)
 	if err := l.Receive(0, now, acceptOf(5)); err != nil {
 		x.t.Fatal(err)
 	}

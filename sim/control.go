@@ -14,6 +14,7 @@ import (
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
 )
 
@@ -35,6 +36,7 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	out.Name, out.Region, out.Founders = d.Name, d.Region, c.Founders()
 	out.Durable = !c.diskless(d)
 	out.DaemonHorizon, out.MaxOffset = max(c.Rights.DaemonHorizon, 0), c.maxOffset()
+	out.Layouts = c.HasOwners()
 	out.Language = replica.Language(d.Region, limits.Options{MergeDomains: true})
 	return out
 }
@@ -145,6 +147,10 @@ func (d *Daemon) serveControl(w *World) {
 		compactControl(d, w)
 	}
 	followRecord(d, w)
+	if active, announced := w.steps.layouts(d); d.acceptor != nil && (active != d.layouts[0] || announced != d.layouts[1]) {
+		d.layouts = [2]*route.Layout{active, announced}
+		d.turnAcceptor(w)
+	}
 	w.sleep(d)
 }
 

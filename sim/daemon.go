@@ -16,6 +16,7 @@ import (
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // Daemon is one daemon of the cluster: a machine with a clock, and the process
@@ -64,17 +65,19 @@ type Daemon struct {
 	logFailed  bool                    // and nothing can be stored in it before it is opened again
 	opened     bool                    // the log was opened since the process began
 	logConfig  quorum.Config
-	logDisk    int           // the disk on which the log has entries, by disks
-	lostLog    bool          // a process started without the entries of a former one
-	slow       time.Duration // the most by which a write is late
-	damaged    bool          // a fault damaged one of its files
-	refused    string        // the file that the process before could not read
-	backup     backup        // of OldDisk and CopiedControl
-	stale      bool          // its control log was older once, or that of another daemon
-	copied     bool          // another daemon got a copy of its control log
-	journalOf  string        // the daemon that its control log is of, "" for itself
-	ran        string        // the name of the process before
-	own        *identity     // of ClonedDisk, nil for none
+	logDisk    int              // the disk on which the log has entries, by disks
+	layouts    [2]*route.Layout // the active and the announced one that the acceptor has
+	first      bool             // the process is the first one of its name
+	lostLog    bool             // a process started without the entries of a former one
+	slow       time.Duration    // the most by which a write is late
+	damaged    bool             // a fault damaged one of its files
+	refused    string           // the file that the process before could not read
+	backup     backup           // of OldDisk and CopiedControl
+	stale      bool             // its control log was older once, or that of another daemon
+	copied     bool             // another daemon got a copy of its control log
+	journalOf  string           // the daemon that its control log is of, "" for itself
+	ran        string           // the name of the process before
+	own        *identity        // of ClonedDisk, nil for none
 
 	sealer replica.TokenSealer
 
@@ -245,6 +248,7 @@ func (w *World) start(d *Daemon) error {
 	w.met.adopted(w, d, w.sets[d.Set].set.Hash())
 	w.membership.join(w, d)
 	d.saw(w, started)
+	beginLayouts(w)
 	return nil
 }
 

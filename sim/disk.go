@@ -63,12 +63,11 @@ func (d *Daemon) openStorage(w *World) {
 	d.storage = replica.Storage{
 		Folder: d.mount,
 		Owner:  journal.Owner{Cluster: cluster, Name: d.Region + "/" + d.Name},
-		First:  d.ran != d.Name,
 		Fence:  d.clock.read(w.now)/int64(time.Millisecond) + ahead.Milliseconds(),
 
 		CompactBytes: compactBytes, Diskless: w.cfg.diskless(d),
 	}
-	d.ran = d.Name
+	d.first, d.ran = d.ran != d.Name, d.Name
 }
 
 // compactBytes makes journals small enough to be rewritten in most runs.
@@ -114,6 +113,8 @@ func (d *Daemon) writeLog(w *World, entries []quorum.Entry) {
 				d.logDisk = d.disks
 			}
 			d.serveAcceptor(w, d.acceptor.Stored(mono, d.time(w.now), err))
+			followLayouts(d, w)
+			turnLayouts(w)
 			d.compact(w)
 		})
 }

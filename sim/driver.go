@@ -31,8 +31,8 @@ const (
 // steps are the ways between a process and its machine: start values, and
 // messages and writes on their way. A rig may wrap them before a run starts.
 type steps struct {
-	// genesis returns the layout that a daemon is configured with.
-	genesis func(d *Daemon) route.Layout
+	// layouts returns the layouts that a daemon knows.
+	layouts func(d *Daemon) (active, announced *route.Layout)
 	// allotments returns the allotments that the nodes of a process see.
 	allotments func(d *Daemon, a node.Allotments) node.Allotments
 	agentRules func([]agent.Rule) []agent.Rule
@@ -53,7 +53,7 @@ type steps struct {
 // plainSteps returns the steps of a run without a rig.
 func (w *World) plainSteps() steps {
 	return steps{
-		genesis:     func(*Daemon) route.Layout { return w.cfg.FirstLayout() },
+		layouts:     func(d *Daemon) (active, announced *route.Layout) { return layoutsOf(w, d) },
 		allotments:  func(_ *Daemon, a node.Allotments) node.Allotments { return a },
 		agentRules:  func(list []agent.Rule) []agent.Rule { return list },
 		post:        w.post,

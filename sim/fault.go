@@ -52,8 +52,8 @@ const (
 	// the first half of its time. Then they go on, and are still taken for
 	// dead.
 	Zombie
-	// LayoutChange has a daemon of From propose another layout of owners, which
-	// is drawn.
+	// LayoutChange has another layout of owners announced, which is drawn. With
+	// a control log a daemon of From gives a region another weight instead.
 	LayoutChange
 	// PowerLoss is a crash in which the disks of From lose unsynced data,
 	// except for a Share of the sectors.
@@ -155,7 +155,7 @@ var faultKinds = [...]faultKind{
 	Amnesia:      {"amnesia", "{from} down, disks lost", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
 	Suspect:      {"suspect", "{from} consider {to} dead by turns", (*faults).suspect, ofEach((*faults).trust), drawn},
 	Zombie:       {"zombie", "{from} paused and considered dead", (*faults).bury, (*faults).reveal, drawn},
-	LayoutChange: {"layout_change", "{from} proposes a layout", (*faults).changeLayout, nil, drawn},
+	LayoutChange: {"layout_change", "a layout is announced", (*faults).changeLayout, nil, drawn},
 
 	PowerLoss:      {"power_loss", "{from} without power", ofEach((*faults).crash), ofEach((*faults).restart), drawn},
 	WriteErrors:    {"write_errors", "writes of {from} fail", ofEach((*faults).setDisk), ofEach((*faults).setDisk), drawn},
@@ -385,9 +385,9 @@ func (a *faults) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(a.rng.Int64N(int64(high-low)))
 }
 
-// changeLayout has a daemon propose another layout: other voters of a region,
-// other weights or another home region. The voters decide whether it takes
-// effect.
+// changeLayout has other voters of a region, other weights or another home
+// region announced. With a control log an operator gives a region another
+// weight instead, and the log chooses the voters.
 func (a *faults) changeLayout(w *World, f *Fault, _ int) {
 	var able []*Daemon
 	for _, d := range w.daemons {
@@ -399,7 +399,15 @@ func (a *faults) changeLayout(w *World, f *Fault, _ int) {
 		return
 	}
 	d := able[a.rng.IntN(len(able))]
-	next := d.acceptor.Acceptor.Layout()
+	if d.control != nil {
+		change := control.Change{Region: &control.RegionChange{
+			Op: control.WeighRegion, Name: w.regions[a.rng.IntN(len(w.regions))], Weight: uint32(1 + a.rng.IntN(control.Whole-1)), Force: true,
+		}}
+		_, _ = d.control.Submit(control.Request{Author: "operator", Change: change}) // refused where it cannot be
+		d.turnControl(w)
+		return
+	}
+	next := w.layouts.Active.Clone()
 	region := &next.Regions[a.rng.IntN(len(next.Regions))]
 	switch a.rng.IntN(4) {
 	case 0:
@@ -407,11 +415,11 @@ func (a *faults) changeLayout(w *World, f *Fault, _ int) {
 	case 1:
 		a.repin(w, &next, region.Name)
 	default:
-		change := route.Change{Region: region.Name, Replicas: a.drawReplicas(w, region.Name)}
-		next, _ = change.Of(next)
+		region.Replicas = slices.Sorted(slices.Values(a.drawReplicas(w, region.Name)))
 	}
-	_ = d.acceptor.Acceptor.Propose(next) // an impossible change is dropped
-	d.turnAcceptor(w)
+	if w.layouts.Announce(next, reportsOf(w)) == nil { // else it is impossible
+		spreadLayouts(w)
+	}
 }
 
 // drawReplicas draws some of a region's daemons, an odd number of them where it

@@ -11,7 +11,6 @@ import (
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
 	"github.com/georld/rld/sticky"
-	"github.com/georld/rld/sticky/route"
 )
 
 // homed is a cluster of two regions, one of which is owner to a limit that is
@@ -213,22 +212,15 @@ func TestStrictMutations(t *testing.T) {
 			bug: func(cfg *Config, m *mutation) { m.forgetful = true }, caught: "admitted",
 		},
 		{
-			name: "the replica set is changed by configuration",
+			name: "a layout is active before its voters have copied",
 			world: func(cfg *Config, m *mutation) {
 				cfg.Regions[0].Daemons = 6
 				cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 4, 900
-				for _, d := range []string{"eu-3", "eu-4", "eu-5", "us-1", "us-2"} { // the others go on as they were
-					cfg.Faults = append(cfg.Faults, Fault{
-						Kind: Crash, At: 2 * time.Second, For: 100 * time.Millisecond, From: []string{d},
-					})
-				}
-				m.genesis = func(d *Daemon, l *route.Layout) {
-					if d.starts > 0 {
-						l.Regions[0].Replicas = []string{"eu-3", "eu-4", "eu-5"}
-					}
+				for at := time.Second; at < cfg.Duration; at += 700 * time.Millisecond {
+					cfg.Faults = append(cfg.Faults, Fault{Kind: LayoutChange, At: at})
 				}
 			},
-			bug: func(cfg *Config, m *mutation) { m.reconfigured = true }, caught: "admitted",
+			bug: func(cfg *Config, m *mutation) { m.uncopied = true }, caught: "admitted",
 		},
 		{
 			name:  "who holds the floor of a region restarts",

@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"slices"
-
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
@@ -23,10 +20,7 @@ type mutation struct {
 	generous         bool // transfers are greater than the donor was charged
 	hasty            bool // weights follow the demand of the last periods
 	early            bool // acceptors state to have stored before they have
-	// genesis changes the layout that a daemon is configured with. reconfigured
-	// prefers it to the stored one.
-	genesis      func(d *Daemon, l *route.Layout)
-	reconfigured bool
+	uncopied         bool // a layout is active before its voters have copied
 	// strict returns the messages that a daemon gets in place of one.
 	strict func(w *World, d *Daemon, m *sticky.Message) []*sticky.Message
 	// rights returns other allotments than those of the agent.
@@ -36,18 +30,25 @@ type mutation struct {
 // rig puts the mutation into a world that has not started.
 func (m *mutation) rig(w *World) {
 	plain := w.steps
-	if m.genesis != nil {
-		w.steps.genesis = func(d *Daemon) route.Layout {
-			l := plain.genesis(d)
-			m.genesis(d, &l)
-			return l
+	if m.uncopied {
+		w.steps.layouts = func(d *Daemon) (active, announced *route.Layout) {
+			if active, announced = plain.layouts(d); announced == nil {
+				return active, nil
+			}
+			l := announced.Clone()
+			l.Formers = nil
+			return &l, nil
 		}
 	}
-	if genesis := w.steps.genesis; m.reconfigured {
-		w.steps.genesis = func(d *Daemon) route.Layout {
-			l := genesis(d)
-			reconfigure(d, l)
-			return l
+	if m.forgetful { // layouts have the store number of its new disk
+		w.steps.layouts = func(d *Daemon) (active, announced *route.Layout) {
+			if active, announced = plain.layouts(d); active == nil {
+				return nil, nil
+			}
+			l := active.Clone()
+			g := l.Region(d.Region)
+			g.Generations = g.Generations.With(route.NameHash(d.Name), d.acceptor.Acceptor.Report().Generation)
+			return &l, announced
 		}
 	}
 	if m.strict != nil {
@@ -99,29 +100,6 @@ func (m *mutation) rig(w *World) {
 		w.steps.handOn = func(l *replica.Leftover) { l.Accounts.Keys = nil }
 	}
 	w.auditors = watching(append(w.auditors.all, m.watch()))
-}
-
-// reconfigure puts a layout into the log of an acceptor that is about to start.
-func reconfigure(d *Daemon, l route.Layout) {
-	disk, found, err := journal.Open(journal.Config{
-		Folder: d.mount, Name: replica.JournalFile, Owner: d.storage.Owner,
-	})
-	if err != nil {
-		return
-	}
-	defer disk.Close()
-	if len(found.Records) == 0 {
-		return
-	}
-	stored, err := replica.Recover(found.Records)
-	if err != nil {
-		return
-	}
-	stored.Layout = l
-	a, err := quorum.NewAcceptor(quorum.Config{Region: d.Region, Name: d.Name, Genesis: l}, quorum.Start{Stored: stored})
-	if err == nil {
-		_ = disk.Rewrite(slices.Values((&replica.AcceptorLoop{Acceptor: a}).Snapshot()))
-	}
 }
 
 // watch returns an auditor that changes machines whose process has crashed.

@@ -51,7 +51,7 @@ func newVirtualProcess(x *processScript) *virtualProcess {
 	cfg.Shards, cfg.Rules, cfg.Duration = processShards, processRules(), MaxDuration
 	cfg.Network = Network{}
 	cfg.Node.Gossip.FrameCells = processCells
-	cfg.Strict = Strict{Replicas: 3, Headroom: 20, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
+	cfg.Strict = Strict{Headroom: 20, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
 	v := &virtualProcess{script: x, world: newWorld(&cfg), peer: map[crdt.Incarnation]int32{}}
 	w := v.world
 	w.now, v.daemon = 0, w.daemons[0]
@@ -60,7 +60,7 @@ func newVirtualProcess(x *processScript) *virtualProcess {
 			v.join(p, i)
 		}
 	}
-	w.steps.genesis = func(*Daemon) route.Layout { return x.layout() }
+	w.steps.layouts = func(*Daemon) (active, announced *route.Layout) { return x.layout(), nil }
 	w.steps.transition = func(_ *Daemon, c replica.PathChange) {
 		x.transition(c.Region+"/"+c.Name, c.To.String(), c.From.String(), uint64(c.Calls), uint64(c.Failures))
 	}

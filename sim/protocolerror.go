@@ -105,10 +105,14 @@ func badItems(m *agent.Message, rng *rand.Rand) {
 // keys.
 func (d *Daemon) sendBadStrict(w *World, m *sticky.Message, to *incarnation) {
 	rng := w.faults.rng
-	bad := sticky.Message{From: m.From, To: m.To, Stamp: m.Stamp, Number: m.Number, Generation: m.Generation, Voting: m.Voting}
+	bad := sticky.Message{From: m.From, To: m.To, Stamp: m.Stamp, Number: m.Number}
 	layout := d.acceptor.Acceptor.Layout()
 	layout = (&layout).Clone()
-	switch rng.IntN(5) {
+	which := rng.IntN(5)
+	if which == 1 && len(layout.Regions) == 0 { // the daemon knows none yet
+		which = 0
+	}
+	switch which {
 	case 0:
 		bad.Accepts = []sticky.Accept{badAccepts[rng.IntN(len(badAccepts))]}
 		if rng.IntN(2) == 0 {
@@ -158,7 +162,9 @@ var badLayouts = []func(l *route.Layout){
 	func(l *route.Layout) { l.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
 	func(l *route.Layout) { l.Regions[0].Replicas = []string{"b", "a"} },
 	func(l *route.Layout) { l.Regions[0].Replicas = []string{""} },
-	func(l *route.Layout) { l.Regions[0].Former = []string{"b", "a"} },
+	func(l *route.Layout) {
+		l.Formers = []route.Former{{Number: 1, Regions: []route.FormerRegion{{Name: "a", Replicas: []string{"b", "a"}}}}}
+	},
 	func(l *route.Layout) { l.Regions[0].Generations = route.Generations{{Voter: 2}, {Voter: 1}} },
 	func(l *route.Layout) { l.Pins = []route.Pin{{Rule: 1, Region: "nowhere"}} },
 	func(l *route.Layout) { l.Pins = []route.Pin{{Rule: 2, Region: l.Regions[0].Name}, {Rule: 1}} },

@@ -99,7 +99,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 	case record != nil:
 		cfg.Self = record.Local.Owner
 		start.Accounts = resumes(d, record)
-	case d.storage.First:
+	case d.first:
 		start.Found = slices.Contains(cfg.Founders, cfg.Self)
 	default: // another participant
 		d.unrecorded++

@@ -22,10 +22,6 @@ import (
 
 // Strict is how keys are counted at owners.
 type Strict struct {
-	// Replicas is how many daemons of each region hold what its owners may have
-	// consumed, odd, or both of a region of two: the first ones. A region with
-	// fewer daemons has as many as there can be.
-	Replicas int
 	// Headroom is how many hits owners have held ahead of need.
 	Headroom uint64
 	// Prefetch is how many rights to a key daemons keep that are asked for it
@@ -47,14 +43,12 @@ type Strict struct {
 
 // defaultStrict is the Strict of Default.
 var defaultStrict = Strict{
-	Replicas: 3, Headroom: 20, Prefetch: 16,
+	Headroom: 20, Prefetch: 16,
 	Forward: 50 * time.Millisecond, Margin: 100 * time.Millisecond, Sync: maxSync,
 }
 
 func (s *Strict) validate() error {
 	switch {
-	case s.Replicas < 1 || s.Replicas > route.MaxReplicas:
-		return fmt.Errorf("sim: %d replicas of a region: want 1 to %d", s.Replicas, route.MaxReplicas)
 	case s.Headroom < 1 || s.Headroom > 1_000_000:
 		return fmt.Errorf("sim: headroom of %d hits: want 1 to 1,000,000", s.Headroom)
 	case s.Prefetch > 1_000_000:
@@ -67,12 +61,12 @@ func (s *Strict) validate() error {
 	return nil
 }
 
-// FirstLayout returns the layout that all daemons start with.
+// FirstLayout returns the layout that a run without a control log begins with.
 func (c *Config) FirstLayout() route.Layout {
 	l := route.Layout{Number: 1}
 	for i := range c.Regions {
 		r := &c.Regions[i]
-		weight, voters := uint64(1), c.firstReplicas(r)
+		weight, voters := uint64(1), c.firstVoters(r)
 		if i < len(c.Rights.Weights) {
 			weight = max(1, c.Rights.Weights[i]) // as a daemon reads them
 		}
@@ -82,28 +76,27 @@ func (c *Config) FirstLayout() route.Layout {
 		l.Regions = append(l.Regions, route.Region{Name: r.Name, Weight: uint32(weight), Replicas: voters})
 	}
 	slices.SortFunc(l.Regions, func(a, b route.Region) int { return cmp.Compare(a.Name, b.Name) })
-	for _, r := range c.Rules.Rules() {
-		if r.Limit != nil && r.Limit.Homed() && r.Limit.Home != "" && !l.Region(r.Limit.Home).Retired() {
-			l.Pins = append(l.Pins, route.Pin{Rule: uint64(r.ID), Region: r.Limit.Home})
-		}
-	}
-	slices.SortFunc(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	l.Pins = slices.DeleteFunc(replica.Pins(c.Rules), func(p route.Pin) bool { return l.Region(p.Region).Retired() })
 	return l
 }
 
-// firstReplicas returns the daemons of a region that hold watermarks at first:
-// some of those with a disk.
-func (c *Config) firstReplicas(r *Region) []string {
+// firstVoters returns the strict voters of a region at first: some of its
+// daemons with a disk.
+func (c *Config) firstVoters(r *Region) []string {
 	var names []string
 	for i := range r.Daemons {
 		if name := r.Daemon(i); !c.diskless(&Daemon{Name: name, Region: r.Name, owner: name}) {
 			names = append(names, name)
 		}
 	}
-	names = names[:votersOf(min(c.Strict.Replicas, len(names)))]
+	names = names[:votersOf(min(mostVoters, len(names)))]
 	slices.Sort(names)
 	return names
 }
+
+// mostVoters is how many daemons of a region are strict voters at most, as the
+// control log chooses them.
+const mostVoters = 5
 
 // votersOf returns how many of n daemons can vote: an odd number, or two.
 func votersOf(n int) int {
@@ -200,7 +193,7 @@ func (d *Daemon) openAcceptor(w *World) error {
 	if !w.owners {
 		return nil
 	}
-	d.logConfig = quorum.Config{Region: d.Region, Name: d.Name, Genesis: w.steps.genesis(d), MaxKeys: w.cfg.Strict.VoterKeys}
+	d.logConfig = quorum.Config{Region: d.Region, Name: d.Name, MaxKeys: w.cfg.Strict.VoterKeys}
 	d.opened = false
 	loop, found, err := openLog(w, d)
 	if err != nil {
@@ -217,7 +210,6 @@ func (d *Daemon) openAcceptor(w *World) error {
 // openLog opens the log of the acceptor.
 func openLog(w *World, d *Daemon) (*replica.AcceptorLoop, replica.Recovery, error) {
 	s := d.storage
-	s.First = s.First && !d.opened
 	s.Fence = d.clock.read(w.now)/int64(time.Millisecond) + 2*w.cfg.maxOffset().Milliseconds()
 	loop, log, found, err := s.OpenAcceptor(d.logConfig)
 	if d.log = log; err != nil {
@@ -246,7 +238,7 @@ func reopenLog(w *World, d *Daemon) {
 func recovered(w *World, d *Daemon, found *replica.Recovery) {
 	d.logFailed, d.opened = false, true
 	w.opened(d, found.File, found.Damage)
-	if found.Found != replica.Intact && found.Found != replica.NeverRan {
+	if found.Found != replica.Intact && !d.first {
 		d.lostLog = true
 		w.storage.check(d.damaged || d.logDisk != d.disks, "at %v: %s does not find the entries of %s", w.now, d.Name, found.File)
 	}
@@ -293,6 +285,73 @@ func (d *Daemon) turnProcess(w *World) {
 	w.sleep(d)
 }
 
+// followLayouts gives an acceptor the layouts that the daemon knows, and the
+// control log the state of the acceptor.
+func followLayouts(d *Daemon, w *World) {
+	active, announced := w.steps.layouts(d)
+	d.acceptor.Follow(d.Instant(w.now).Mono, active, announced)
+	if d.control != nil {
+		d.control.Layouts().Report(replica.ReportOf(d.acceptor.Acceptor.Report()), replica.Pins(w.sets[d.Set].set))
+	}
+}
+
+// layoutsOf returns the layouts that a daemon knows.
+func layoutsOf(w *World, d *Daemon) (active, announced *route.Layout) {
+	if d.control == nil {
+		return w.layouts.Active, w.layouts.Announced
+	}
+	if r := d.control.Record(); r != nil {
+		return r.Layouts.Active, r.Layouts.Announced
+	}
+	return nil, nil
+}
+
+// reportsOf returns the state of the acceptors of daemons that run.
+func reportsOf(w *World) quorum.Reports {
+	return func(region, name string) (quorum.Report, bool) {
+		for _, d := range w.daemons {
+			if d.Region == region && d.Name == name && d.Up && !d.Paused && d.acceptor != nil {
+				return d.acceptor.Acceptor.Report(), true
+			}
+		}
+		return quorum.Report{}, false
+	}
+}
+
+// beginLayouts makes the first layout active in a run without a control log,
+// once all daemons have started.
+func beginLayouts(w *World) {
+	waits := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.starts == 0 })
+	if w.owners && w.cfg.Control == nil && w.layouts.Active == nil && !waits {
+		w.layouts.Begin(w.cfg.FirstLayout(), reportsOf(w))
+		spreadLayouts(w)
+	}
+}
+
+// turnLayouts makes an announced layout active in a run without a control log,
+// as soon as that can be. All daemons learn it at once.
+func turnLayouts(w *World) {
+	if w.layouts.Announced == nil {
+		return
+	}
+	from := int64(0)
+	for _, d := range w.daemons {
+		from = max(from, d.clock.read(w.now)/int64(time.Millisecond)+2*w.cfg.maxOffset().Milliseconds())
+	}
+	if w.layouts.Turn(from, reportsOf(w)) {
+		spreadLayouts(w)
+	}
+}
+
+// spreadLayouts lets all daemons that run learn the layouts.
+func spreadLayouts(w *World) {
+	for _, d := range w.daemons {
+		if d.Up && !d.Paused && d.acceptor != nil {
+			d.turnAcceptor(w)
+		}
+	}
+}
+
 // turnAcceptor does the work of an acceptor that is due.
 func (d *Daemon) turnAcceptor(w *World) {
 	if d.compacting {
@@ -300,6 +359,7 @@ func (d *Daemon) turnAcceptor(w *World) {
 	}
 	w.auditors.stepped(d, nil, nil) // it reads the clocks
 	reopenLog(w, d)
+	followLayouts(d, w)
 	d.serveAcceptor(w, d.acceptor.Turn(d.Instant(w.now).Mono, d.time(w.now)))
 }
 

@@ -42,7 +42,7 @@ const (
 // messageWords are the kinds of messages. A message may be of several kinds.
 var messageWords = []string{
 	"transfer", "resync", "repair", "epochs", "votes", "acknowledgements", "extension", "lease_requests",
-	"grants", "accepts", "accepted", "snapshot_request", "snapshot_chunk", "layout",
+	"grants", "accepts", "accepted", "snapshot_request", "snapshot_chunk",
 }
 
 // fileWords are the writes of a process.
@@ -151,8 +151,7 @@ func (d *Daemon) sawRights(w *World, prefix string, m *agent.Message) {
 func (d *Daemon) sawStrict(w *World, prefix string, m *sticky.Message) {
 	d.sawParts(w, prefix, part{"lease_requests", len(m.Requests) > 0}, part{"grants", len(m.Grants) > 0},
 		part{"accepts", len(m.Accepts) > 0}, part{"accepted", len(m.Accepted) > 0},
-		part{"snapshot_request", len(m.SnapshotRequests) > 0}, part{"snapshot_chunk", len(m.SnapshotChunks) > 0},
-		part{"layout", len(m.Layouts) > 0})
+		part{"snapshot_request", len(m.SnapshotRequests) > 0}, part{"snapshot_chunk", len(m.SnapshotChunks) > 0})
 }
 
 // part is a kind of messages, and whether a message is of it.

@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
+	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/wire"
 )
 
@@ -65,8 +66,9 @@ type World struct {
 	decided Decided
 
 	auditors    watchers
-	rights      bool // daemons take part in epochs
-	owners      bool // and some keys have owners
+	rights      bool           // daemons take part in epochs
+	owners      bool           // and some keys have owners
+	layouts     quorum.Layouts // of a run without a control log
 	strict      strictTally
 	trace       trace
 	tallies     tallies

@@ -13,19 +13,15 @@ type Message struct {
 	From, To crdt.Incarnation
 	Stamp    hlc.Timestamp
 	// Number is the number of the layout in force at the sender.
-	Number uint64
-	// Voting reports, in a message with a layout, that the sender is a strict
-	// voter of its region under Number.
-	Voting bool
-	// Generation is, in a message with a layout, the sender's store number.
-	Generation       uint64
+	Number           uint64
 	Requests         []LeaseRequest
 	Grants           []LeaseGrant
 	Accepts          []Accept
 	Accepted         []Accepted
 	SnapshotRequests []SnapshotRequest
 	SnapshotChunks   []SnapshotChunk
-	Layouts          []route.Layout
+	// Layouts is the layout that the snapshot requests are for.
+	Layouts []route.Layout
 }
 
 // The bounds of a message. A message beyond them is rejected.

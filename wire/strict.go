@@ -42,7 +42,7 @@ func DecodeStrict(frame []byte) (*sticky.Message, error) {
 	}
 	m := &sticky.Message{
 		From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To), Stamp: hlc.Timestamp(f.Stamp),
-		Number: f.Number, Voting: f.Voting, Generation: f.Generation,
+		Number:   f.Number,
 		Requests: fromList(f.Requests, requestOf), Grants: fromList(f.Grants, grantOf),
 		Accepts: fromList(f.Accepts, acceptOf), Accepted: fromList(f.Accepted, acceptedOf),
 		SnapshotRequests: fromList(f.SnapshotRequests, snapshotRequestOf),
@@ -58,7 +58,7 @@ func DecodeStrict(frame []byte) (*sticky.Message, error) {
 func strictFrame(m *sticky.Message) *rldv1.StrictFrame {
 	return &rldv1.StrictFrame{
 		From: uint64(m.From), To: uint64(m.To), Stamp: uint64(m.Stamp),
-		Number: m.Number, Voting: m.Voting, Generation: m.Generation,
+		Number:   m.Number,
 		Requests: listOf(m.Requests, strictRequest), Grants: listOf(m.Grants, strictGrant),
 		Accepts: listOf(m.Accepts, strictAccept), Accepted: listOf(m.Accepted, strictAccepted),
 		SnapshotRequests: listOf(m.SnapshotRequests, strictSnapshotRequest),

@@ -120,11 +120,19 @@ func (c *checker) layout(l *route.Layout) {
 		}
 		c.names(g.Name)
 		c.generations(g.Generations)
-		for _, names := range [...][]string{g.Replicas, g.Former} {
-			c.atMost("replicas of one region", len(names), route.MaxReplicas)
-			c.names(names...)
+		c.atMost("replicas of one region", len(g.Replicas), route.MaxReplicas)
+		c.names(g.Replicas...)
+	}
+	c.atMost("former layouts", len(l.Formers), route.MaxFormers)
+	for i := 0; i < len(l.Formers) && c.err == nil; i++ {
+		c.atMost("regions of a former layout", len(l.Formers[i].Regions), route.MaxRegions)
+		for _, g := range l.Formers[i].Regions {
+			c.names(g.Name)
+			c.atMost("replicas of one region", len(g.Replicas), route.MaxReplicas)
+			c.names(g.Replicas...)
 		}
 	}
+	c.atMost("numbers of reserves", len(l.Reserves), route.MaxReserves)
 	for i := 0; i < len(l.Pins) && c.err == nil; i++ {
 		if i > 0 && l.Pins[i].Rule <= l.Pins[i-1].Rule {
 			c.fail("layout: pins are not ascending at %d", i)

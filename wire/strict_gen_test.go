@@ -85,6 +85,8 @@ func fill(t *rapid.T, v reflect.Value) {
 			top = uint64(sticky.MaxReason)
 		}
 		v.SetUint(rapid.OneOf(rapid.Uint64Max(min(top, 300)), rapid.Uint64Max(top), rapid.Just(top)).Draw(t, "number"))
+	case reflect.Int: // 32 bits on the wire
+		v.SetInt(rapid.Int64Range(0, 1<<32-1).Draw(t, "number"))
 	case reflect.Int64:
 		v.SetInt(rapid.OneOf(rapid.Int64Range(-70, 70), rapid.Int64()).Draw(t, "number"))
 	default:
@@ -116,7 +118,16 @@ func orderRecords(records []sticky.Record) []sticky.Record {
 func orderLayout(l *route.Layout) {
 	for i := range l.Regions {
 		g := &l.Regions[i]
-		g.Replicas, g.Former = ordered(g.Replicas, strings.Compare), ordered(g.Former, strings.Compare)
+		g.Replicas = ordered(g.Replicas, strings.Compare)
+	}
+	for i := range l.Formers {
+		for j := range l.Formers[i].Regions {
+			g := &l.Formers[i].Regions[j]
+			g.Replicas = ordered(g.Replicas, strings.Compare)
+			if g.Name == "" {
+				g.Name = "a"
+			}
+		}
 	}
 	l.Regions = ordered(l.Regions, func(a, b route.Region) int { return strings.Compare(a.Name, b.Name) })
 	l.Pins = ordered(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })

@@ -107,30 +107,56 @@ func generationOf(g *rldv1.StrictGeneration) route.Generation {
 
 func strictLayout(l *route.Layout) *rldv1.StrictLayout {
 	return &rldv1.StrictLayout{
-		Number: l.Number,
+		Number: l.Number, LogNumber: l.Log.Number, LogRandom: l.Log.Random,
 		Regions: listOf(l.Regions, func(r *route.Region) *rldv1.StrictRegion {
 			return &rldv1.StrictRegion{
-				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas, Former: r.Former,
+				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas,
 				Generations: listOf(r.Generations, strictGeneration),
 			}
 		}),
 		Pins: listOf(l.Pins, func(p *route.Pin) *rldv1.StrictPin {
 			return &rldv1.StrictPin{Rule: p.Rule, Region: p.Region}
 		}),
+		Formers: listOf(l.Formers, strictFormer),
+		Reserves: listOf(l.Reserves, func(r *route.Reserves) *rldv1.StrictReserves {
+			return &rldv1.StrictReserves{FromMs: r.From, Regions: uint32(r.Regions)}
+		}),
 	}
 }
 
 func layoutOf(l *rldv1.StrictLayout) route.Layout {
 	return route.Layout{
-		Number: l.Number,
+		Number: l.Number, Log: route.Log{Number: l.LogNumber, Random: l.LogRandom},
 		Regions: fromList(l.Regions, func(r *rldv1.StrictRegion) route.Region {
 			return route.Region{
-				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas, Former: r.Former,
+				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas,
 				Generations: fromList(r.Generations, generationOf),
 			}
 		}),
 		Pins: fromList(l.Pins, func(p *rldv1.StrictPin) route.Pin {
 			return route.Pin{Rule: p.Rule, Region: p.Region}
+		}),
+		Formers: fromList(l.Formers, formerOf),
+		Reserves: fromList(l.Reserves, func(r *rldv1.StrictReserves) route.Reserves {
+			return route.Reserves{From: r.FromMs, Regions: int(r.Regions)}
+		}),
+	}
+}
+
+func strictFormer(f *route.Former) *rldv1.StrictFormer {
+	return &rldv1.StrictFormer{
+		Number: f.Number, LogNumber: f.Log.Number, LogRandom: f.Log.Random,
+		Regions: listOf(f.Regions, func(r *route.FormerRegion) *rldv1.StrictFormerRegion {
+			return &rldv1.StrictFormerRegion{Name: r.Name, Replicas: r.Replicas}
+		}),
+	}
+}
+
+func formerOf(f *rldv1.StrictFormer) route.Former {
+	return route.Former{
+		Number: f.Number, Log: route.Log{Number: f.LogNumber, Random: f.LogRandom},
+		Regions: fromList(f.Regions, func(r *rldv1.StrictFormerRegion) route.FormerRegion {
+			return route.FormerRegion{Name: r.Name, Replicas: r.Replicas}
 		}),
 	}
 }

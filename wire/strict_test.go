@@ -246,7 +246,7 @@ var strictBounds = []struct {
 	},
 	{"record", records(sticky.Record{Watermarks: watermarksOf(1, 1)}), "record 0: watermarks are not ascending at 1"},
 	{"longest name", strictRegions(route.Region{
-		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9), Former: names(9),
+		Name: strings.Repeat("x", MaxStrictName), Replicas: names(9),
 	}), ""},
 	{"long name", strictRegions(route.Region{Name: strings.Repeat("x", MaxStrictName+1)}), "want 1 to 255 bytes of UTF-8"},
 	{"no name", strictRegions(route.Region{}), `layout: name "", want 1 to 255 bytes of UTF-8`},
@@ -255,7 +255,11 @@ var strictBounds = []struct {
 		"replicas", strictRegions(route.Region{Name: "a", Replicas: names(10)}),
 		"frame of 10 replicas of one region, want at most 9",
 	},
-	{"former", strictRegions(route.Region{Name: "a", Former: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
+	{"former", formers(route.FormerRegion{Name: "a", Replicas: []string{"b", "a"}}), `layout: names are not ascending at "a"`},
+	{"former voters", formers(route.FormerRegion{Name: "a", Replicas: names(10)}), "frame of 10 replicas of one region, want at most 9"},
+	{"former regions", formers(make([]route.FormerRegion, route.MaxRegions+1)...), "frame of 65 regions of a former layout, want at most 64"},
+	{"former layouts", layouts(route.Layout{Formers: make([]route.Former, route.MaxFormers+1)}), "frame of 17 former layouts, want at most 16"},
+	{"reserves", layouts(route.Layout{Reserves: make([]route.Reserves, route.MaxReserves+1)}), "frame of 17 numbers of reserves, want at most 16"},
 	{"replica without a name", strictRegions(route.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
 	{"regions", strictRegions(make([]route.Region, route.MaxRegions+1)...), "frame of 65 regions, want at most 64"},
 	{
@@ -268,6 +272,12 @@ var strictBounds = []struct {
 	{"reason of a grant", sticky.Message{Grants: []sticky.LeaseGrant{{Reason: sticky.MaxReason + 1}}}, "want at most 9"},
 	{"reason of an answer", answers(sticky.Accepted{Reason: sticky.MaxReason + 1}), "want at most 9"},
 	{"reason of a chunk", chunks(sticky.SnapshotChunk{Reason: sticky.MaxReason + 1}), "want at most 9"},
+}
+
+func layouts(all ...route.Layout) sticky.Message { return sticky.Message{Layouts: all} }
+
+func formers(regions ...route.FormerRegion) sticky.Message {
+	return layouts(route.Layout{Formers: []route.Former{{Regions: regions}}})
 }
 
 // TestStrictBounds encodes and decodes messages at and beyond their bounds.

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -26,6 +25,7 @@ import (
 //
 //	$STRICT  a daemon of three regions with strict keys, and all that can be wrong
 //	$WELL    one in which nothing is
+//	$PENDING the same, with an announced layout
 //	$SINGLE  a daemon without a region
 func TestOperatorScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -33,7 +33,10 @@ func TestOperatorScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": cmdRuns},
 		Setup: func(env *testscript.Env) error {
 			all := adminHandlers()
-			all["STRICT"], all["WELL"], all["SINGLE"] = strictHandler(), wellHandler(), singleHandler()
+			all["STRICT"], all["WELL"], all["SINGLE"] = strictHandler(nil), wellHandler(), singleHandler()
+			all["PENDING"] = strictHandler(&api.NextLayout{Number: 4, WaitsFor: []api.Missing{
+				{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "no data"},
+			}})
 			for name, h := range all {
 				s := httptest.NewServer(h)
 				env.Defer(s.Close)
@@ -74,13 +77,13 @@ var (
 // match it by its digits before the point.
 func later(d time.Duration) *time.Time { return earlier(-d) }
 
-// strictHandler is us-0, which does not own login. It takes commands about
-// us-east, which are in force at the third look; those about eu-west never are.
-func strictHandler() http.Handler {
-	l := &layouts{state: troubledStrict()}
+// strictHandler is us-0, which does not own login.
+func strictHandler(next *api.NextLayout) http.Handler {
+	state := troubledStrict()
+	state.Next = next
 	return handlerOf(admin.Options{
-		Explain: explainedStrict, Status: troubledStatus, Top: topKeys(true), Layout: l.change,
-		Strict: func() api.StrictAnswer { return api.StrictAnswer{Self: us0, Strict: l.look()} },
+		Explain: explainedStrict, Status: troubledStatus, Top: topKeys(true),
+		Strict: func() api.StrictAnswer { return api.StrictAnswer{Self: us0, Strict: state} },
 	})
 }
 
@@ -113,51 +116,6 @@ func singleHandler() http.Handler {
 	})
 }
 
-// layouts changes the layouts of the fake daemon.
-type layouts struct {
-	mu    sync.Mutex
-	state *api.StrictState
-	looks int // that the change under way still takes, negative for all
-}
-
-func (l *layouts) change(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if n := len(q.Voters); c == api.SetVoters && n%2 == 0 {
-		return api.LayoutAnswer{}, fmt.Errorf("%d voters: want an odd number from 1 to 9", n)
-	}
-	if q.Rule != "" && q.Rule != "login" {
-		return api.LayoutAnswer{}, &api.UnknownRuleError{Rule: q.Rule, Closest: "login"}
-	}
-	a := api.LayoutAnswer{Before: l.state.Layout, After: l.state.Layout + 1, DryRun: q.DryRun}
-	a.Changes = []string{fmt.Sprintf("%s of %s%s: %s", c, q.Region, q.Rule, strings.Join(q.Voters, ", "))}
-	if q.DryRun {
-		return a, nil
-	}
-	a.Next = "Two regions are asked."
-	l.state.Next = &api.NextLayout{Number: a.After, WaitsFor: []api.Missing{
-		{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "no data"},
-	}}
-	l.looks = 2
-	if q.Region == "eu-west" {
-		l.looks = -1
-	}
-	return a, nil
-}
-
-func (l *layouts) look() *api.StrictState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.state.Next != nil {
-		if l.looks == 0 {
-			l.state.Layout, l.state.Next = l.state.Next.Number, nil
-		}
-		l.looks--
-	}
-	out := *l.state
-	return &out
-}
-
 func troubledStrict() *api.StrictState {
 	return &api.StrictState{
 		Layout: 3,
@@ -181,7 +139,7 @@ func troubledStrict() *api.StrictState {
 
 func troubledStatus() api.StatusAnswer {
 	next := troubledStrict()
-	next.Next = &api.NextLayout{Number: 4, Since: earlier(90 * time.Second)}
+	next.Next = &api.NextLayout{Number: 4}
 	return api.StatusAnswer{
 		Daemon: api.DaemonState{
 			DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
@@ -317,42 +275,10 @@ func TestTextOfEmptyAnswers(t *testing.T) {
 		}),
 		"strict": strictTable(&api.StrictAnswer{Strict: &strict}),
 		"top":    topTable(&api.TopAnswer{Keys: []api.TopKey{{}}}, true),
-		"layout": changeText(&api.LayoutAnswer{}),
 	} {
 		if text == "" || strings.Contains(text, "NaN") || strings.Contains(text, "%!") || strings.Contains(text, "<nil>") {
 			t.Errorf("%s:\n%s", name, text)
 		}
-	}
-}
-
-// TestAwaitTimesOutInAPoll: after a timeout in the middle of a poll the error
-// carries the state of the poll before, or the error of an unreachable daemon.
-func TestAwaitTimesOutInAPoll(t *testing.T) {
-	ctx, timeUp := context.WithCancel(t.Context())
-	defer timeUp()
-	state := troubledStrict()
-	state.Next = &api.NextLayout{Number: 4, WaitsFor: []api.Missing{{Region: "us-east", Name: "us-2", Why: "not_voting"}}}
-	h := handlerOf(admin.Options{Strict: func() api.StrictAnswer { return api.StrictAnswer{Strict: state} }})
-	var looks atomic.Int32
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if looks.Add(1) == 2 {
-			timeUp()
-			<-r.Context().Done() // the client has given up
-			return
-		}
-		h.ServeHTTP(w, r)
-	}))
-	defer s.Close()
-	c := layoutChange{wait: time.Minute, client: adminClient{addr: s.Listener.Addr().String(), timeout: time.Minute}}
-	report := layoutReport{LayoutAnswer: api.LayoutAnswer{After: 4}}
-	want := "layout 4 is not in force after 1m0s: it waits for us-east/us-2 (not_voting)"
-	if err := c.await(ctx, &report); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-	s.Close()
-	c.wait = 50 * time.Millisecond
-	if err := c.await(t.Context(), &report); err == nil || !strings.Contains(err.Error(), "50ms: cannot reach a daemon at") {
-		t.Errorf("of a daemon that is gone: %v", err)
 	}
 }
 

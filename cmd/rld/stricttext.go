@@ -29,14 +29,14 @@ func strictTable(a *api.StrictAnswer) string {
 			region, weight = "", ""
 		}
 	}
-	return layoutLine(a.At, s) + "\n" + t.String() + "\n" + pinLines(s) + ownLine(a.At, &a.Self, s) + warningLines(s)
+	return layoutLine(s) + "\n" + t.String() + "\n" + pinLines(s) + ownLine(a.At, &a.Self, s) + warningLines(s)
 }
 
 // strictLines formats the strict part of a status: the layout, the voters with
 // their faults, and the acceptor of the daemon.
 func strictLines(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
 	var b strings.Builder
-	b.WriteString(layoutLine(at, s))
+	b.WriteString(layoutLine(s))
 	for _, r := range s.Regions {
 		if len(r.Voters) == 0 {
 			continue
@@ -55,21 +55,18 @@ func strictLines(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
 	return b.String()
 }
 
-// layoutLine names the layout in force and the pending one.
-func layoutLine(at time.Time, s *api.StrictState) string {
-	text := fmt.Sprintf("Strict keys: layout %d is in force", s.Layout)
+// layoutLine names the active layout and the announced one.
+func layoutLine(s *api.StrictState) string {
+	text := fmt.Sprintf("Strict keys: layout %d is active", s.Layout)
 	if s.Layout == 0 {
-		text = "Strict keys: no layout is in force"
+		text = "Strict keys: no layout is active"
 	}
 	if n := s.Next; n != nil {
 		text += fmt.Sprintf("; layout %d", n.Number)
-		if n.Since != nil {
-			text += fmt.Sprintf(", proposed %s ago,", ago(at, n.Since))
-		}
 		if len(n.WaitsFor) > 0 {
 			text += " waits for " + few(missing(n.WaitsFor))
 		} else {
-			text += " is pending"
+			text += " is about to be"
 		}
 	}
 	return text + ".\n"

@@ -60,14 +60,3 @@ func (r *Report) mostDenied() *api.RuleUse {
 	out.DeniedPerSecond = new(float64(worst) / took)
 	return out
 }
-
-// inForce returns the latest layout that was seen in force, given whether
-// layout number is in force now.
-func (r *Report) inForce(number uint64, is bool) uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if is {
-		r.layout = max(r.layout, number)
-	}
-	return r.layout
-}

@@ -141,7 +141,6 @@ type Report struct {
 	mu       sync.Mutex // guards the fields below
 	degraded degradedLog
 	denied   [2]denials        // the latest two samples, the older one first
-	layout   uint64            // the latest that was seen in force
 	meters   map[string]*meter // by address
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/rules"
@@ -25,45 +26,40 @@ func (r *Report) StrictPage() api.StrictAnswer {
 // daemonName is the region and the name of a daemon.
 type daemonName struct{ region, name string }
 
-// voters counts the voters of a region: all, those that are live and not
-// silent, and those that vote under the latest layout.
-type voters struct{ all, reachable, voting int }
+// voters counts the voters of a region: all, and those that are live and not
+// silent.
+type voters struct{ all, reachable int }
 
 func (v voters) majority() int { return v.all/2 + 1 }
-
-// waits reports whether a layout is not in force in the region. The votes of an
-// unreachable region are unknown, so only the own region waits for them.
-func (v voters) waits(own bool) bool {
-	return v.voting < v.majority() && v.all > 0 && (own || v.reachable >= v.majority())
-}
 
 // strictState describes the layout, its voters, and this daemon's acceptor.
 func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 	var status quorum.Status
-	voting := map[daemonName]*bool{} // nil if unknown
-	r.Strict.Acceptor(func(a *quorum.Acceptor) {
-		status = a.Status()
-		for _, region := range status.Layout.Regions {
-			for _, name := range region.Replicas {
-				if votes, known := a.Votes(region.Name, name); known {
-					voting[daemonName{region.Name, name}] = &votes
-				}
-			}
-		}
-	})
-	out := &api.StrictState{Keys: r.Engine.StrictStats().Entries, MaxKeys: r.MaxKeys, Pins: r.pins(&status.Layout)}
+	var own quorum.Report
+	r.Strict.Acceptor(func(a *quorum.Acceptor) { status, own = a.Status(), a.Report() })
+	reports := r.acceptorReports(own)
+	l := &status.Layout
+	out := &api.StrictState{
+		Layout: status.Active, Keys: r.Engine.StrictStats().Entries, MaxKeys: r.MaxKeys, Pins: r.pins(l),
+	}
+	if l.Number > status.Active {
+		out.Next = &api.NextLayout{Number: l.Number}
+	}
 	weights := uint64(0)
-	for _, region := range status.Layout.Regions {
+	for _, region := range l.Regions {
 		weights += uint64(region.Weight)
 	}
-	waiting := map[string]bool{}
 	silent := r.silent()
-	for _, region := range status.Layout.Regions {
+	for _, region := range l.Regions {
 		row := api.StrictRegion{Region: region.Name, Weight: float64(region.Weight) / float64(max(weights, 1))}
 		n := voters{all: len(region.Replicas)}
 		for _, name := range region.Replicas {
 			at := daemonName{region.Name, name}
-			x := r.voter(live, at, voting[at])
+			x, copied := r.voter(live, at), false
+			if report, known := reports[at]; known && x.Live {
+				copied = report.Copied && report.Number == l.Number
+				x.Voting = new(copied && out.Next == nil)
+			}
 			age, isSilent := silent[at]
 			if isSilent && x.Live {
 				x.Voting, x.WhyNot = nil, fmt.Sprintf("silent for %v", age.Round(time.Second))
@@ -74,22 +70,32 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 			if x.Live && !isSilent {
 				n.reachable++
 			}
-			if x.Voting != nil && *x.Voting {
-				n.voting++
+			if out.Next != nil && !copied {
+				out.Next.WaitsFor = append(out.Next.WaitsFor, api.Missing{Region: region.Name, Name: name, Why: whyNotVoting(&x)})
 			}
 			row.Voters = append(row.Voters, x)
-		}
-		if n.waits(region.Name == r.Region) {
-			waiting[region.Name] = true
 		}
 		out.Regions = append(out.Regions, row)
 		if region.Weight > 0 {
 			out.Warnings = append(out.Warnings, warningsOf(region.Name, n)...)
 		}
 	}
-	out.Warnings = append(out.Warnings, r.misplaced(&status.Layout)...)
-	r.setLayout(out, &status, waiting)
+	out.Warnings = append(out.Warnings, r.misplaced(l)...)
 	r.setAcceptor(out, &status)
+	return out
+}
+
+// acceptorReports returns the state of all acceptors, as the daemons reported
+// it by the control log.
+func (r *Report) acceptorReports(own quorum.Report) map[daemonName]control.AcceptorReport {
+	out := map[daemonName]control.AcceptorReport{{r.Region, r.Name}: {Number: own.Number, Copied: own.Copied}}
+	if r.Control != nil {
+		for _, p := range r.Control.State().Status.Peers {
+			if p.Live && p.Sender.Acceptor != nil {
+				out[daemonName{p.Region, p.Name}] = *p.Sender.Acceptor
+			}
+		}
+	}
 	return out
 }
 
@@ -104,21 +110,9 @@ func (r *Report) silent() map[daemonName]time.Duration {
 	return out
 }
 
-// reachable returns the daemons that are live and not silent.
-func (r *Report) reachable() map[daemonName]bool {
-	silent, out := r.silent(), map[daemonName]bool{{r.Region, r.Name}: true}
-	for _, m := range r.Cluster.Members() {
-		at := daemonName{m.Region, m.Name}
-		if _, is := silent[at]; !is {
-			out[at] = true
-		}
-	}
-	return out
-}
-
-// voter describes a voter. voting is nil if unknown.
-func (r *Report) voter(live []gossip.Member, at daemonName, voting *bool) api.StrictVoter {
-	out := api.StrictVoter{Name: at.name, Self: at == daemonName{r.Region, r.Name}, Voting: voting}
+// voter describes a voter.
+func (r *Report) voter(live []gossip.Member, at daemonName) api.StrictVoter {
+	out := api.StrictVoter{Name: at.name, Self: at == daemonName{r.Region, r.Name}}
 	for _, m := range live {
 		if m.Region == at.region && m.Name == at.name {
 			out.Live, out.Ready = true, out.Ready || m.Ready
@@ -126,9 +120,6 @@ func (r *Report) voter(live []gossip.Member, at daemonName, voting *bool) api.St
 	}
 	if out.Self {
 		out.Live, out.Ready = true, r.Cluster.Ready()
-	}
-	if !out.Live {
-		out.Voting = nil
 	}
 	return out
 }
@@ -150,27 +141,6 @@ func warningsOf(region string, n voters) []string {
 	return nil
 }
 
-// setLayout sets the layout in force: the latest one under which a majority of
-// the voters of each region voted when this daemon looked. waiting are the
-// regions without such a majority.
-func (r *Report) setLayout(out *api.StrictState, s *quorum.Status, waiting map[string]bool) {
-	number := s.Layout.Number
-	if out.Layout = r.inForce(number, len(waiting) == 0); out.Layout >= number {
-		return
-	}
-	if out.Layout == 0 { // none was since the start of this daemon
-		out.Layout = number - 1
-	}
-	out.Next = &api.NextLayout{Number: number}
-	for _, region := range out.Regions {
-		for _, x := range region.Voters {
-			if waiting[region.Region] && (x.Voting == nil || !*x.Voting) {
-				out.Next.WaitsFor = append(out.Next.WaitsFor, api.Missing{Region: region.Region, Name: x.Name, Why: whyNotVoting(&x)})
-			}
-		}
-	}
-}
-
 // whyNotVoting returns why a vote is missing.
 func whyNotVoting(x *api.StrictVoter) string {
 	switch {
@@ -181,7 +151,7 @@ func whyNotVoting(x *api.StrictVoter) string {
 	case x.Voting == nil:
 		return "its state is unknown"
 	}
-	return "it does not vote yet"
+	return "it copies from the former voters"
 }
 
 // setAcceptor describes the acceptor of this daemon if it is a voter.
@@ -193,7 +163,7 @@ func (r *Report) setAcceptor(out *api.StrictState, s *quorum.Status) {
 	out.Acceptor = &api.AcceptorState{
 		Voting: s.Voting, WhyNot: s.Reason, Keys: s.Keys, JournalFault: fault, JournalBytes: uint64(max(0, bytes)),
 	}
-	if s.Generation > 0 && s.Generation < 1<<52 { // the time of the loss, in Unix milliseconds
+	if s.Lost && s.Generation < 1<<52 { // the time of the loss, in Unix milliseconds
 		out.Acceptor.DiskLost = new(time.UnixMilli(int64(s.Generation)).UTC())
 	}
 }
@@ -232,24 +202,20 @@ func pinned(l *route.Layout) map[uint64]string {
 // maxMisplaced bounds the rules named in warnings.
 const maxMisplaced = 5
 
-// misplaced returns warnings about rules whose home region in the limits is not
-// that of the layout. The limits count only at the first start.
+// misplaced returns warnings about rules whose home region in the limits has no
+// strict voters: the hash of each key chooses another one.
 func (r *Report) misplaced(l *route.Layout) []string {
 	pins := pinned(l)
 	var out []string
 	for _, rule := range r.Engine.Rules().Rules() {
-		if rule.Limit == nil || rule.Limit.Home == "" || pins[uint64(rule.ID)] == rule.Limit.Home {
+		if rule.Limit == nil || !rule.Limit.Homed() || rule.Limit.Home == "" || l.Region(rule.Limit.Home) != nil || pins[uint64(rule.ID)] != "" {
 			continue
 		}
 		if len(out) == maxMisplaced {
-			return append(out, "the home regions of more rules differ from the limits")
+			return append(out, "the home regions of more rules have no strict voters")
 		}
-		is := "the hash of each key chooses it"
-		if region := pins[uint64(rule.ID)]; region != "" {
-			is = "it is pinned to " + region
-		}
-		out = append(out, fmt.Sprintf("the limits have the home region %s for %s, but %s: rld strict pin %s %s changes it",
-			rule.Limit.Home, overage.RuleName(rule), is, shellQuote(rule.Path), rule.Limit.Home))
+		out = append(out, fmt.Sprintf("the home region %s of %s has no strict voters: the hash of each key chooses another one",
+			rule.Limit.Home, overage.RuleName(rule)))
 	}
 	return out
 }

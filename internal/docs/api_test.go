@@ -81,9 +81,6 @@ func degradedReasons() []string {
 
 func operatorPaths() []string {
 	var out []string
-	for _, c := range adminapi.LayoutCommands() {
-		out = append(out, "/v1/strict/"+string(c))
-	}
 	for _, c := range adminapi.ClusterCommands() {
 		out = append(out, "/v1/cluster/"+string(c))
 	}

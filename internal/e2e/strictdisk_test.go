@@ -30,7 +30,7 @@ func TestStrictVotersThatForget(t *testing.T) {
 		do   func()
 	}{
 		{"the journal of strict keys is damaged", func() { c.damage(hurt) }},
-		{"there is no journal of strict keys", func() {
+		{"strict keys: lost disk", func() {
 			if err := os.RemoveAll(c.file(hurt.name + "-state")); err != nil {
 				t.Fatal(err)
 			}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -11,81 +12,80 @@ import (
 	"time"
 )
 
-// The voters of a region are replaced one by one and all at once, under load,
-// and the former ones die: never a hit too many, and there is service all the
-// time but for moments. Wrong arguments of a command are rejected with a
-// reason, and change nothing.
+// Voters of a region leave one after the other, under load, and another daemon
+// takes the place of each: never a hit too many, and there is service all the
+// time but for moments. Nobody chooses voters by command.
 func TestStrictVotersThatChange(t *testing.T) {
 	c := newCluster(t, loopback{}, 4, "us", "ap")
-	at, other := c.daemon("ap-0"), c.daemon("us-1") // layouts are put in at the first replica of all
-	c.within(patience, "word of who votes", func() string {
-		if code, out := at.rld(t, "strict voters set us-1 us-2 us-3 --region us --dry-run"); code != 0 {
+	at := c.daemon("ap-0")
+	layout := at.settledLayout(t, 1)
+	if code, out := at.rld(t, "strict voters set us-0 us-1 us-2"); code == 0 || !strings.Contains(out, "rld strict --help") {
+		t.Errorf("voters are chosen by command: exit code %d:\n%s", code, out)
+	}
+	tr := c.traffic(50, aim{strict, "moved", 8})
+	time.Sleep(5 * time.Second)
+	began := time.Now()
+	left := 0
+	for _, d := range c.in("us") {
+		if !at.votesFor(t, d.name) {
+			continue
+		}
+		step := time.Now()
+		d.terminate(t)
+		c.within(patience, "another voter than "+d.name, func() string {
+			if at.votesFor(t, d.name) {
+				return "it is still one"
+			}
+			return ""
+		})
+		layout = at.settledLayout(t, layout+1)
+		t.Logf("%s left: layout %v active after %s", d.name, layout, seconds(time.Since(step)))
+		d.start(t)
+		c.whole(patience)
+		time.Sleep(12 * time.Second) // it may become a voter again
+		if left++; left == 2 {
+			break
+		}
+	}
+	ended := time.Now()
+	tr.stop()
+	tr.keptTo(strict, strictLimit, strictLimit)
+	if left < 2 {
+		t.Errorf("%d voters left", left)
+	}
+	t.Logf("no daemon was without the answer of an owner for longer than %s", seconds(tr.outage(strict, began, ended)))
+	t.Log(tr.failures(strict))
+	for _, d := range c.daemons {
+		d.settledLayout(t, layout)
+	}
+}
+
+// settledLayout waits until the daemon goes by a layout that is active, a
+// number or a later one, and returns its number.
+func (d *daemon) settledLayout(t testing.TB, least float64) float64 {
+	t.Helper()
+	n := 0.0
+	d.cluster.within(patience, fmt.Sprintf("layout %v", least), func() string {
+		code, out := d.rld(t, "strict status")
+		var err error
+		if n, err = d.metric("rld_strict_layout"); err != nil {
+			return err.Error()
+		}
+		if code != 0 || n < least || !strings.Contains(out, fmt.Sprintf("layout %v is active.", n)) {
 			return out
 		}
 		return ""
 	})
-	tr := c.traffic(50, aim{strict, "moved", 8})
-	for _, wrong := range []struct{ args, says string }{
-		{"voters set us-0 us-1 --region us", "odd number"},
-		{"voters set us-0 us-1 us-1 --region us", "us-1"},
-		{"voters set us-0 us-1 us-9 --region us", "us-9"},
-		{"voters set us-0 us-1 ap-0 --region us", "ap-0"},
-		{"voters set us-0 us-1 us-2 --region eu", "eu"},
-		{"pin strickt us", "strict"},
-		{"pin strict eu", "eu"},
-	} {
-		if code, out := at.rld(t, "strict "+wrong.args); code != 1 || !strings.Contains(out, wrong.says) {
-			t.Errorf("rld strict %s: exit code %d, want 1 and a word of %q:\n%s", wrong.args, code, wrong.says, out)
-		}
-	}
-	if code, out := other.rld(t, "strict voters set us-1 us-2 us-3"); code != 1 || !strings.Contains(out, "ask ap/ap-0") {
-		t.Errorf("a layout put in at %s: exit code %d, want 1 and who to ask:\n%s", other.name, code, out)
-	}
-	began, layout := time.Now(), at.layout(t)
-	if layout != 1 {
-		t.Fatalf("layout %v is in force after what was refused, want 1", layout)
-	}
-	for _, args := range []string{
-		"voters set us-1 us-2 us-3 --region us",
-		"pin strict us",
-		"voters set us-3 --region us",
-		"voters set us-0 us-2 us-3 --region us",
-		"unpin strict",
-	} {
-		step := time.Now()
-		code, out := at.rld(t, "strict "+args)
-		if code != 0 {
-			t.Fatalf("rld strict %s: exit code %d:\n%s", args, code, out)
-		}
-		if layout++; at.layout(t) != layout {
-			t.Errorf("after rld strict %s layout %v is in force, want %v", args, at.layout(t), layout)
-		}
-		t.Logf("rld strict %s: in force after %s", args, seconds(time.Since(step)))
-		time.Sleep(time.Second)
-	}
-	other.kill(t) // it is no replica any more
-	time.Sleep(2 * time.Second)
-	ended := time.Now()
-	tr.stop()
-	tr.served(other)
-	tr.keptTo(strict, strictLimit, strictLimit)
-	t.Logf("no daemon was without the answer of an owner for longer than %s", seconds(tr.outage(strict, began, ended, other)))
-	t.Log(tr.failures(strict))
-	for _, d := range c.except(other) {
-		if got := d.layout(t); got != layout {
-			t.Errorf("%s goes by layout %v, want %v", d.name, got, layout)
-		}
-	}
+	return n
 }
 
-// layout returns the number of the layout that the daemon goes by.
-func (d *daemon) layout(t testing.TB) float64 {
+// votesFor reports whether the active layout names a strict voter.
+func (d *daemon) votesFor(t testing.TB, name string) bool {
 	t.Helper()
-	n, err := d.metric("rld_strict_layout")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	_, out := d.rld(t, "strict status")
+	return slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool {
+		return slices.Contains(strings.Fields(line), name) && !strings.Contains(line, "tracks")
+	})
 }
 
 // rld runs a command of rld against the daemon, and returns its exit code and

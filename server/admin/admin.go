@@ -1,7 +1,7 @@
 // Package admin is the listener for operators of a daemon: metrics, health, the
 // rules in force, the state of the cluster, explanations of decisions, and
 // profiles. It shows keys of requests as hashes, and their texts only to its
-// own machine. It changes nothing but rights, layouts and limits, by commands
+// own machine. It changes nothing but rights and limits, by commands
 // that it also accepts only from its own machine. It begins a cluster and
 // changes limits for other senders, too, that have its secret. It is still
 // meant for loopback or a trusted network: a profile costs processor time.
@@ -47,8 +47,6 @@ type Options struct {
 	Top func(q api.TopQuery) api.TopAnswer
 	// Strict answers /v1/strict. Nil for a daemon alone.
 	Strict func() api.StrictAnswer
-	// Layout executes a command about the layout. Nil for a daemon without one.
-	Layout func(c api.LayoutCommand, q api.LayoutRequest) (api.LayoutAnswer, error)
 	// Cluster answers /v1/cluster, History /v1/cluster/history, and Backup
 	// /v1/cluster/backup. InitCluster and RecoverCluster execute commands about
 	// the control log; the last one waits for the disk until ctx ends.
@@ -118,12 +116,11 @@ type page struct {
 //	               an api.LimitsCommandAnswer; ?id=
 //	/debug/pprof/  profiles
 //
-// and by POST an api.LayoutRequest to /v1/strict/ and the name of an
-// api.LayoutCommand, an api.InitRequest to /v1/cluster/init, an
-// api.RecoverRequest to /v1/cluster/recover, an api.ResumeRequest to
-// /v1/cluster/region-resume, an api.ChangeRequest to /v1/cluster/ and the name
-// of another api.ClusterCommandName, and an api.LimitsRequest to /v1/limits/
-// and the name of an api.LimitsCommandName. It is safe for concurrent use.
+// and by POST an api.InitRequest to /v1/cluster/init, an api.RecoverRequest to
+// /v1/cluster/recover, an api.ResumeRequest to /v1/cluster/region-resume, an
+// api.ChangeRequest to /v1/cluster/ and the name of another
+// api.ClusterCommandName, and an api.LimitsRequest to /v1/limits/ and the name
+// of an api.LimitsCommandName. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
@@ -148,9 +145,6 @@ func New(o Options) http.Handler {
 	mux := http.NewServeMux()
 	for _, p := range pages {
 		mux.HandleFunc("GET "+p.path, p.handler)
-	}
-	for _, c := range api.LayoutCommands() {
-		mux.HandleFunc("POST /v1/strict/"+string(c), o.answer(layoutCommand(c)))
 	}
 	for _, c := range api.ClusterCommands() {
 		mux.HandleFunc("POST "+clusterPath+string(c), o.answer(clusterCommand(c)))

@@ -14,41 +14,8 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// maxLayoutBytes bounds the body of a command.
-const maxLayoutBytes = 16 << 10
-
-// layoutCommand serves one command about the layout.
-func layoutCommand(c api.LayoutCommand) func(request) (any, error) {
-	return func(r request) (any, error) {
-		var q api.LayoutRequest
-		err := r.readCommand(maxLayoutBytes, c.Body(), &q)
-		if err == nil {
-			err = checkLayout(c, &q)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if r.o.Layout == nil {
-			return nil, failed(http.StatusConflict, errors.New("this daemon does not serve strict keys: it has no region"))
-		}
-		out, err := r.o.Layout(c, q)
-		return out, failed(http.StatusConflict, err)
-	}
-}
-
-// checkLayout returns an error unless a request has exactly the fields of its
-// command. The daemon checks their values.
-func checkLayout(c api.LayoutCommand, q *api.LayoutRequest) error {
-	voters := c == api.SetVoters
-	switch {
-	case voters != (len(q.Voters) > 0), voters == (q.Rule != ""),
-		c == api.UnpinRule && q.Region != "", c == api.PinRule && q.Region == "":
-		return fmt.Errorf("want %s", c.Body())
-	case len(q.Rule) > maxRuleText:
-		return fmt.Errorf("a rule of %d bytes, want at most %d", len(q.Rule), maxRuleText)
-	}
-	return nil
-}
+// maxCommandBytes bounds the body of a command.
+const maxCommandBytes = 16 << 10
 
 // readCommand decodes the body of a command that comes from this machine.
 func (r request) readCommand(max int64, want string, v any) error {

@@ -67,7 +67,7 @@ const changeWant = `{"name": "...", "reason": "..."}`
 // changeCluster serves one command about a region or a daemon.
 func changeCluster(r request, c api.ClusterCommandName) (any, error) {
 	var q api.ChangeRequest
-	if err := r.readSigned(maxLayoutBytes, changeWant, &q); err != nil {
+	if err := r.readSigned(maxCommandBytes, changeWant, &q); err != nil {
 		return nil, err
 	}
 	weighs, removes := c == api.AddRegion || c == api.WeighRegion, c == api.RemoveRegion || c == api.RemoveDaemon
@@ -100,7 +100,7 @@ func clusterOutcome(r request) (any, error) {
 
 func initCluster(r request) (any, error) {
 	var q api.InitRequest
-	if err := r.readSigned(maxLayoutBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {
+	if err := r.readSigned(maxCommandBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {
 		return nil, err
 	}
 	switch {
@@ -116,7 +116,7 @@ func initCluster(r request) (any, error) {
 
 func recoverCluster(r request) (any, error) {
 	var q api.RecoverRequest
-	if err := r.readCommand(maxLayoutBytes, `{"daemon": "...", "reason": "..."}`, &q); err != nil {
+	if err := r.readCommand(maxCommandBytes, `{"daemon": "...", "reason": "..."}`, &q); err != nil {
 		return nil, err
 	}
 	if r.o.RecoverCluster == nil {
@@ -131,7 +131,7 @@ func recoverCluster(r request) (any, error) {
 
 func resumeRegion(r request) (any, error) {
 	var q api.ResumeRequest
-	if err := r.readCommand(maxLayoutBytes, `{"region": "...", "reason": "..."}`, &q); err != nil {
+	if err := r.readCommand(maxCommandBytes, `{"region": "...", "reason": "..."}`, &q); err != nil {
 		return nil, err
 	}
 	if r.o.ResumeRegion == nil {

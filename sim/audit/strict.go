@@ -142,13 +142,15 @@ func (a *strictAuditor) limitOf(g *sticky.LeaseGrant) (most *rules.Limit, region
 		if r == nil || r.Limit == nil || !r.Limit.Homed() {
 			continue
 		}
-		l := r.Limit.OwnerLimit(n)
-		if g.Reserve {
-			l = r.Limit.ReserveLimit(n)
-		}
 		regional = regional || g.Reserve || r.Limit.HomeInRegion()
-		if most == nil || quota.Of(&l).Capacity() > quota.Of(most).Capacity() {
-			most = &l
+		for reserves := range n { // how many regions have one, by the layout
+			l := r.Limit.OwnerLimit(reserves + 1)
+			if g.Reserve {
+				l = r.Limit.ReserveLimit(reserves + 1)
+			}
+			if most == nil || quota.Of(&l).Capacity() > quota.Of(most).Capacity() {
+				most = &l
+			}
 		}
 	}
 	return most, regional, from

@@ -220,7 +220,6 @@ func rightsNode(c, def *sim.Config) (f fieldsOf) {
 
 func strictNode(c, def *sim.Config) (f fieldsOf) {
 	t, d := &c.Strict, &def.Strict
-	f.number("replicas", t.Replicas, d.Replicas)
 	f.number("headroom", t.Headroom, d.Headroom)
 	f.number("prefetch", t.Prefetch, d.Prefetch)
 	f.time("forward", t.Forward, d.Forward)

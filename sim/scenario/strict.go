@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/yamlpos"
-	"github.com/georld/rld/sticky/route"
 )
 
 // strict reads how keys are counted at owners.
@@ -12,7 +11,6 @@ func (s *scenario) strict(n *yamlpos.Node, name string) bool {
 	t := &s.cfg.Strict
 	return s.fields(
 		n, name,
-		field{"replicas", whole(s, &t.Replicas, 1, route.MaxReplicas)},
 		field{"headroom", whole(s, &t.Headroom, 1, 10_000)},
 		field{"prefetch", whole(s, &t.Prefetch, 0, 1_000)},
 		field{"forward", s.Duration(&t.Forward, time.Millisecond, 5*time.Second)},

@@ -21,7 +21,6 @@ var violations = []violation{
 	{"old_disk", func(d *draw) { stored(d, sim.OldDisk) }},
 	{"truncated_file", func(d *draw) { stored(d, sim.TruncatedFile) }},
 	{"cloned_disk", clonedDisk},
-	{"layout_change, layout_change", layouts},
 	{"mixed_limits", mixedLimits},
 }
 
@@ -83,32 +82,6 @@ func clonedDisk(d *draw) {
 	cut := sim.Fault{Kind: sim.Cut, At: f.At + time.Second, For: f.For - d.time(time.Second, 10*time.Second)}
 	cut.From, cut.To = []string{name(0), name(1)}, []string{clone, name(2), "b"}
 	c.Faults, c.Duration = []sim.Fault{f, cut}, f.At+f.For+20*time.Second
-}
-
-// layouts draws two changes of a layout by daemons that a network partition
-// keeps apart.
-func layouts(d *draw) {
-	d.small(5, "consistency: strict")
-	c := &d.cfg
-	var sides [2][]string
-	for i, k := range d.Perm(5) {
-		sides[i%2] = append(sides[i%2], c.Regions[0].Daemon(k))
-	}
-	at := d.time(5*time.Second, 10*time.Second)
-	cut := sim.Fault{Kind: sim.Cut, At: at - 100*time.Millisecond, For: d.time(200*time.Millisecond, 3*time.Second)}
-	cut.From, cut.To = sides[0], append(sides[1], "b")
-	c.Faults = []sim.Fault{cut}
-	changes(d, at, sides[0], sides[1])
-}
-
-// changes lets daemons of two places change the layout, and gives the run time
-// to show what is left.
-func changes(d *draw, at time.Duration, where ...[]string) {
-	for _, places := range where {
-		d.cfg.Faults = append(d.cfg.Faults, sim.Fault{Kind: sim.LayoutChange, At: at, From: places})
-		at += d.time(0, 50*time.Millisecond)
-	}
-	d.cfg.Duration = at + 40*time.Second
 }
 
 // mixedLimits draws another placement of a limit at some of the daemons.

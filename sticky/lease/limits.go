@@ -10,7 +10,7 @@ import (
 // ruleLimits are the limits of a rule's entries.
 type ruleLimits struct {
 	of             *rules.Limit
-	regions        int // of the layout
+	reserves       [2]int // the numbers of regional reserves that count
 	owner, reserve rules.Limit
 	// window and version are those of the region's allotment in owner, for a
 	// rule whose rights stay in each region.
@@ -36,12 +36,10 @@ func (t *Table) limit(r *rules.Rule, reserve bool) *rules.Limit {
 	if t.limits == nil {
 		t.limits = make([]ruleLimits, len(all))
 	}
-	x, regions := &t.limits[r.Index], 1
-	if v := t.env.Owners.Routing(); v != nil {
-		regions = v.Regions()
-	}
-	if x.of != r.Limit || x.regions != regions {
-		*x = ruleLimits{of: r.Limit, regions: regions, owner: r.Limit.OwnerLimit(regions), reserve: r.Limit.ReserveLimit(regions)}
+	x, both := &t.limits[r.Index], reserves(t, r.Limit)
+	if x.of != r.Limit || x.reserves != both {
+		*x = ruleLimits{of: r.Limit, reserves: both, owner: r.Limit.OwnerLimit(both[0]), reserve: r.Limit.ReserveLimit(both[0])}
+		x.lower(r.Limit.OwnerLimit(both[1]), r.Limit.ReserveLimit(both[1]))
 	}
 	if reserve {
 		return &x.reserve
@@ -50,6 +48,35 @@ func (t *Table) limit(r *rules.Rule, reserve bool) *rules.Limit {
 		x.refresh(r, t.at.Millis, t.env.Allotments)
 	}
 	return &x.owner
+}
+
+// reserves returns the numbers of regional reserves that count now: that of the
+// window, and that of the time from which on hits still count. The smaller
+// limits of both apply.
+func reserves(t *Table, l *rules.Limit) [2]int {
+	v := t.env.Owners.Routing()
+	if v == nil {
+		return [2]int{1, 1}
+	}
+	f, now := quota.Of(l), t.at.Millis
+	start, counts := now, now-l.Window()
+	switch {
+	case f.Windowed():
+		start = now - now%l.Window()
+		if counts = start; f.Weighted() {
+			counts -= l.Window()
+		}
+	case f.Drains():
+		counts = now - f.RefillTime()
+	}
+	return [2]int{v.Reserves(start), v.Reserves(counts)}
+}
+
+// lower lowers the limits to those of another number of reserves.
+func (x *ruleLimits) lower(owner, reserve rules.Limit) {
+	for _, to := range [...]struct{ is, most *rules.Limit }{{&x.owner, &owner}, {&x.reserve, &reserve}} {
+		to.is.Requests, to.is.Burst = min(to.is.Requests, to.most.Requests), min(to.is.Burst, to.most.Burst)
+	}
 }
 
 // refresh raises the limit of a rule whose rights stay in each region to the

@@ -42,16 +42,18 @@ func TestSweptOwnerStillServes(t *testing.T) {
 	}
 }
 
-// propose puts a layout in force at a daemon and waits until all have it.
-func (w *world) propose(d *daemon, change func(l *route.Layout)) {
+// announce announces a layout and waits until it is active.
+func (w *world) announce(change func(l *route.Layout)) {
 	w.t.Helper()
-	l := d.acceptor.Layout()
+	l := w.layouts.Active.Clone()
 	change(&l)
-	if err := d.acceptor.Propose(l); err != nil {
+	if err := w.layouts.Announce(l, w.report); err != nil {
 		w.t.Fatal(err)
 	}
-	w.drain(d)
 	w.pass(2 * time.Second)
+	if w.layouts.Announced != nil {
+		w.t.Fatal("the layout is not active")
+	}
 }
 
 // TestLayoutChangeAndRegionalLimits checks that a change of layout, which
@@ -66,7 +68,7 @@ func TestLayoutChangeAndRegionalLimits(t *testing.T) {
 	}
 	w.ask(w.daemons[3], descriptor("user", "bob", 1))
 	w.pass(20 * time.Millisecond)
-	w.propose(w.daemons[0], func(l *route.Layout) { l.Regions[0].Weight = 2 })
+	w.announce(func(l *route.Layout) { l.Regions[0].Weight = 2 })
 	w.allowed = 0
 	for range 19 {
 		w.ask(w.daemons[3], descriptor("user", "bob", 1))
@@ -74,5 +76,58 @@ func TestLayoutChangeAndRegionalLimits(t *testing.T) {
 	}
 	if w.allowed < 10 {
 		t.Errorf("%d of 19 allowed in the other region", w.allowed)
+	}
+}
+
+// TestSecondRegionJoins adds a second region while windows are open in which
+// the first one, alone, may use the whole limit. The new region has its reserve
+// in the windows that start later.
+func TestSecondRegionJoins(t *testing.T) {
+	for _, limit := range []string{
+		"unit: minute, requests_per_unit: 20, algorithm: fixed_window",
+		"unit: minute, requests_per_unit: 20, algorithm: sliding_window",
+		"unit: minute, requests_per_unit: 20, algorithm: sliding_log",
+		"unit: minute, requests_per_unit: 20, algorithm: token_bucket",
+	} {
+		t.Run(limit, func(t *testing.T) {
+			w := &world{t: t, first: "a"}
+			w.init(1, "domain: d\ndescriptors:\n  - key: user\n    rate_limit: {"+limit+
+				", consistency: strict, home: a, on_failure: {share: 80%}}\n", 3, 3)
+			for range 40 {
+				w.ask(w.daemons[0], descriptor("user", "bob", 1))
+				w.pass(20 * time.Millisecond)
+			}
+			if w.allowed < 19 || w.allowed > 20 {
+				t.Fatalf("%d of 20 allowed in a region alone", w.allowed)
+			}
+			w.announce(func(l *route.Layout) {
+				l.Regions = append(l.Regions, route.Region{Name: "b", Weight: 1, Replicas: []string{"b1", "b2", "b3"}})
+			})
+			reserve := func() (allowed int) { // of region b, which does not reach a
+				before := w.allowed
+				for _, d := range w.daemons[:3] {
+					for _, o := range w.daemons[3:] {
+						o.believedDead[d.name] = true
+					}
+				}
+				w.members()
+				for range 15 {
+					w.ask(w.daemons[3], descriptor("user", "bob", 1))
+					w.pass(20 * time.Millisecond)
+				}
+				for _, o := range w.daemons[3:] {
+					o.believedDead = map[string]bool{}
+				}
+				w.members()
+				return w.allowed - before
+			}
+			if n := reserve(); n > 0 {
+				t.Errorf("the reserve of the new region admits %d while the window is open", n)
+			}
+			w.pass(3 * time.Minute)
+			if n := reserve(); n < 4 || n > 8 {
+				t.Errorf("the reserve of the new region admits %d later: want 8, or what leases leave of it", n)
+			}
+		})
 	}
 }

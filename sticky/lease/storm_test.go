@@ -321,10 +321,9 @@ func (s *severeStorm) change(d *daemon) {
 		}
 		r.Replicas = names
 	}
-	if d.acceptor.Propose(l) == nil {
+	if s.world.layouts.Announce(l, s.report) == nil {
 		s.layouts++
 	}
-	s.drain(d)
 }
 
 // calm ends all harm and waits.

@@ -30,6 +30,7 @@ type world struct {
 	regions int
 	flight  []flight
 	pending []*call
+	layouts quorum.Layouts
 	tickets uint64
 	born    crdt.Incarnation
 	loss    float64
@@ -38,6 +39,7 @@ type world struct {
 	limits  map[crdt.Key]*rules.Limit
 
 	maxKeys    int               // 0 for the default
+	first      string            // the only region of the first layout, "" for all
 	allotments func() Allotments // nil for none
 	charged    func(c *call)     // called after each admitted call
 	decided    func(c *call)     // called after each call
@@ -63,6 +65,7 @@ type daemon struct {
 	disk         *quorum.Stored
 	entries      []quorum.Entry // on their way to the disk
 	storing      bool
+	written      bool          // the disk has something
 	stored       time.Duration // when they will be there
 	ticked       time.Duration
 	paused       bool
@@ -112,10 +115,16 @@ func (w *world) init(seed uint64, yaml string, sizes ...int) {
 		}
 	}
 	w.set = w.parse(yaml)
+	w.layouts.Begin(w.firstLayout(), w.report)
 	for _, d := range w.daemons {
 		w.start(d, true)
 	}
 	w.members()
+	for range 2 { // all vote
+		for _, d := range w.daemons {
+			w.store(d)
+		}
+	}
 }
 
 // parse reads limits for the daemons of the world.
@@ -154,9 +163,12 @@ func (w *world) reload(yaml string, at ...*daemon) {
 	}
 }
 
-func (w *world) genesis() route.Layout {
+func (w *world) firstLayout() route.Layout {
 	l := route.Layout{Number: 1}
 	for _, d := range w.daemons {
+		if w.first != "" && d.region != w.first {
+			continue
+		}
 		i := slices.IndexFunc(l.Regions, func(r route.Region) bool { return r.Name == d.region })
 		if i < 0 {
 			l.Regions = append(l.Regions, route.Region{Name: d.region, Weight: 1})
@@ -188,21 +200,42 @@ func (w *world) start(d *daemon, first bool) {
 
 // open opens the acceptor of a daemon on its disk.
 func (w *world) open(d *daemon, first bool) {
-	if d.disk != nil && d.disk.Layout.Number == 0 {
+	if d.disk != nil && !d.written {
 		d.disk = nil // it ended before it had stored anything
 	}
-	start := quorum.Start{Stored: d.disk, First: first}
+	start := quorum.Start{Stored: d.disk}
 	if d.disk == nil && !first {
 		start.Generation = uint64(epochMillis) + d.starts
 	}
-	a, err := quorum.NewAcceptor(quorum.Config{Region: d.region, Name: d.name, Genesis: w.genesis()}, start)
+	a, err := quorum.NewAcceptor(quorum.Config{Region: d.region, Name: d.name}, start)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if d.disk == nil {
-		d.disk = &quorum.Stored{}
+		d.disk, d.written = &quorum.Stored{}, false
 	}
 	d.acceptor = a
+	a.Follow(0, w.layouts.Active, w.layouts.Announced)
+}
+
+// follow lets all daemons learn the layouts.
+func (w *world) follow() {
+	w.layouts.Turn(w.wall()+1_000, w.report)
+	for _, d := range w.daemons {
+		if d.table != nil && !d.paused {
+			d.acceptor.Follow(w.at(d).Mono, w.layouts.Active, w.layouts.Announced)
+		}
+	}
+}
+
+// report returns what a live voter has on disk.
+func (w *world) report(_, name string) (quorum.Report, bool) {
+	for _, d := range w.daemons {
+		if d.name == name && d.table != nil && !d.paused {
+			return d.acceptor.Report(), true
+		}
+	}
+	return quorum.Report{}, false
 }
 
 // at returns the reading of a daemon's clocks.
@@ -313,7 +346,7 @@ func (w *world) store(d *daemon) {
 			w.t.Fatal(err)
 		}
 	}
-	d.entries, d.storing = nil, false
+	d.entries, d.storing, d.written = nil, false, true
 	d.acceptor.Stored()
 	w.drain(d)
 }
@@ -352,6 +385,7 @@ func (w *world) deliver() {
 func (w *world) pass(by time.Duration) {
 	for end := w.now + by; w.now < end; {
 		w.now += min(time.Millisecond, end-w.now)
+		w.follow()
 		w.deliver()
 		for _, d := range w.daemons {
 			if d.table == nil || d.paused {

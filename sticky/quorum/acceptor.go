@@ -14,8 +14,8 @@ import (
 
 // Acceptor is a daemon's part in the strict voters of its region: the ballots
 // it promised, the watermarks it accepted, and the layout in force. Every
-// daemon has one; it votes while the layout names the daemon. An owner sends
-// Accepts to its own acceptor like to others, through Receive.
+// daemon has one; it votes while the active layout names the daemon. An owner
+// sends Accepts to its own acceptor like to others, through Receive.
 //
 // The driver appends Ready.Store to the log in order, syncs it, and then calls
 // Stored or Failed. Messages that depend on the store come with a later Ready.
@@ -33,10 +33,11 @@ type Acceptor struct {
 	order     []crdt.Key // all keys, ascending, for snapshot chunks
 	orderedAt time.Duration
 
-	copying     *copying
-	reports     map[crdt.Incarnation]report
-	announced   map[crdt.Incarnation]announcement
-	announceAll bool // announce the layout to all peers
+	copying *copying
+	// active identifies the layout that is active, by the log, and unknown is
+	// that of Report. stored is the state on disk.
+	active, stored onDisk
+	unknown        *route.Layout
 
 	at     time.Duration
 	now    int64
@@ -63,6 +64,7 @@ type batch struct {
 	dirty    []crdt.Key
 	entries  []Entry
 	messages []sticky.Message
+	state    onDisk // after this store
 	// snapshot is the number of entries that are in the latest Snapshot.
 	snapshot int
 }
@@ -87,31 +89,17 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sticky: %w", err)
 	}
-	r := &Acceptor{
-		cfg: cfg, records: map[crdt.Key]*keyState{}, reports: map[crdt.Incarnation]report{},
-		announced: map[crdt.Incarnation]announcement{},
-	}
+	r := &Acceptor{cfg: cfg, records: map[crdt.Key]*keyState{}}
 	switch {
 	case start.Failed != nil && start.Stored == nil:
-		r.layout = cfg.Genesis.Clone()
 	case start.Stored != nil:
 		if err := r.load(start.Stored); err != nil {
 			return nil, fmt.Errorf("sticky: %w", err)
 		}
-	case start.First:
-		r.layout, r.meta.Voting = cfg.Genesis.Clone(), true
-		r.putMeta()
-		r.putLayout()
-	case start.Generation == 0:
-		return nil, fmt.Errorf("sticky: store number 0 after the loss of a disk: want a number above those before")
 	default:
-		r.layout, r.meta.Generation = cfg.Genesis.Clone(), start.Generation
+		r.meta.Generation = start.Generation
 		r.meta.Generations = route.Generations(nil).With(route.NameHash(cfg.Name), start.Generation)
-		r.putMeta() // first: without it the rest would pass for a first start
-		r.putLayout()
-		if !cfg.Diskless {
-			r.events.Add(LostDisk, "", "copies the state of the other voters before it votes")
-		}
+		r.putMeta()
 	}
 	if start.Failed != nil {
 		r.Failed(start.Failed)
@@ -126,18 +114,13 @@ func (r *Acceptor) load(s *Stored) error {
 		return err
 	}
 	r.meta, r.layout = s.Meta, s.Layout.Clone()
-	if r.layout.Number == 0 {
-		r.layout = r.cfg.Genesis.Clone()
-	}
 	if s.Next != nil {
 		r.next = new(s.Next.Clone())
-	}
-	if g := &r.cfg.Genesis; r.layout.Number == 1 && !r.layout.Agrees(g) {
-		r.events.Add(Disagreed, "", "the first layout is stored and differs from the configured one: the stored one is in force")
 	}
 	for _, rec := range s.Records {
 		r.records[rec.Key] = &keyState{Record: rec}
 	}
+	r.stored = r.onDisk()
 	return nil
 }
 
@@ -159,6 +142,12 @@ func (r *Acceptor) isVoter(l *route.Layout) bool {
 	return !r.cfg.Diskless && slices.Contains(l.VotersOf(r.cfg.Region), r.cfg.Name)
 }
 
+// lost reports whether the acceptor lost its disk since the newest layout was
+// made.
+func (r *Acceptor) lost() bool {
+	return r.meta.Generation != r.newest().Generation(r.cfg.Region, r.cfg.Name)
+}
+
 // voting reports whether the acceptor votes, or the reason why not.
 func (r *Acceptor) voting() (bool, string) {
 	switch {
@@ -168,12 +157,14 @@ func (r *Acceptor) voting() (bool, string) {
 		return false, "it is diskless"
 	case !r.isVoter(r.newest()):
 		return false, "the layout does not name it"
+	case r.lost() && len(r.newest().VotersOf(r.cfg.Region)) == 1:
+		return false, "it lost its disk, and there is no other voter to copy from"
+	case r.lost() && (r.next != nil || !r.meta.Voting):
+		return false, "it lost its disk, and copies from all other voters"
 	case r.next != nil:
 		return false, "it copies from the voters of the layout before"
-	case !r.meta.Voting && len(r.layout.VotersOf(r.cfg.Region)) == 1:
-		return false, "it lost its disk, and there is no other voter to copy from"
-	case !r.meta.Voting:
-		return false, "it lost its disk, and copies from all other voters"
+	case r.active.Number != r.layout.Number || r.active.Log != r.layout.Log:
+		return false, "the layout is not active yet"
 	}
 	return true, ""
 }
@@ -204,8 +195,6 @@ func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.
 		return
 	}
 	r.self, r.live = self, live
-	maps.DeleteFunc(r.announced, func(id crdt.Incarnation, _ announcement) bool { return r.live.Get(id).ID == 0 })
-	maps.DeleteFunc(r.reports, func(id crdt.Incarnation, _ report) bool { return r.live.Get(id).ID == 0 })
 	r.rebuild()
 }
 
@@ -234,11 +223,11 @@ func (r *Acceptor) Tick(at time.Duration, now int64) {
 func (r *Acceptor) Ready(at time.Duration) Ready {
 	r.clock(at)
 	r.copy()
-	r.gossip()
 	var out Ready
 	if r.flight == nil {
 		b := r.closeBatch()
 		if len(b.entries) == 0 {
+			r.stored = b.state
 			r.ready = append(r.ready, b.messages...)
 		} else {
 			r.flight, out.Store = b, b.entries
@@ -254,9 +243,9 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 // come first, in their state now, since the other entries depend on them.
 func (r *Acceptor) closeBatch() *batch {
 	b := r.batch
-	r.batch = batch{}
+	b.state, r.batch = r.onDisk(), batch{}
 	if r.failed != nil {
-		b.entries, b.dirty = nil, nil
+		b.entries, b.dirty, b.state = nil, nil, r.stored
 	}
 	entries := make([]Entry, 0, len(b.dirty)+len(b.entries))
 	for _, key := range b.dirty {
@@ -275,7 +264,7 @@ func (r *Acceptor) Stored() {
 	if r.flight == nil {
 		return
 	}
-	r.ready = append(r.ready, r.flight.messages...)
+	r.ready, r.stored = append(r.ready, r.flight.messages...), r.flight.state
 	r.flight = nil
 }
 
@@ -334,11 +323,6 @@ func (r *Acceptor) to(id crdt.Incarnation) *sticky.Message {
 // wake returns when the next timer is due.
 func (r *Acceptor) wake() time.Duration {
 	at := r.at + pruneEvery
-	for _, p := range r.live {
-		if p.ID != r.self {
-			at = min(at, r.announced[p.ID].at+announceEvery)
-		}
-	}
 	if r.copying != nil {
 		at = min(at, r.copying.wake(r.at))
 	}
@@ -354,7 +338,9 @@ func (r *Acceptor) Snapshot(yield func(Entry)) {
 		yield(Entry{Record: new(r.records[key].Record)})
 	}
 	yield(Entry{Meta: new(r.meta)})
-	yield(Entry{Layout: new(r.layout.Clone())})
+	if r.layout.Number > 0 {
+		yield(Entry{Layout: new(r.layout.Clone())})
+	}
 	if r.next != nil {
 		yield(Entry{Next: new(r.next.Clone())})
 	}

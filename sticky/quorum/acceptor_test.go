@@ -28,9 +28,13 @@ type rig struct {
 }
 
 func rigConfig() Config {
-	return Config{Region: "r", Name: "a", MaxKeys: 3, Genesis: route.Layout{Number: 1, Regions: []route.Region{
+	return Config{Region: "r", Name: "a", MaxKeys: 3}
+}
+
+func rigLayout() *route.Layout {
+	return &route.Layout{Number: 1, Regions: []route.Region{
 		{Name: "r", Weight: 1, Replicas: []string{"a", "b", "c"}}, {Name: "s", Weight: 1},
-	}}}
+	}}
 }
 
 func rigPeers() []route.Peer {
@@ -55,6 +59,7 @@ func newRigAt(t *testing.T, start Start, now int64) *rig {
 		t.Fatal(err)
 	}
 	g := &rig{t: t, r: r, now: now}
+	r.Follow(0, rigLayout(), nil)
 	r.Peers(0, 1, rigPeers())
 	g.clocks()
 	g.ready()
@@ -135,7 +140,7 @@ func (g *rig) expect(what string, got, want any) {
 }
 
 func TestAcceptorVotes(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	g.expect("first", g.accept(2, 5, 1, nil, g.watermark(60, 20)).OK, true)
 	g.expect("more", g.accept(2, 5, 1, nil, g.watermark(60, 40)).OK, true)
 	v := g.accept(3, 4, 1, g.watermark(60, 40), g.watermark(60, 50))
@@ -158,7 +163,7 @@ func TestAcceptorVotes(t *testing.T) {
 // TestAcceptorGroupCommit checks that what comes during a store goes into the
 // next one together, and that no vote leaves before its watermarks are stored.
 func TestAcceptorGroupCommit(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	send := func(key uint64) {
 		if err := g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{Key: crdt.Key{Lo: key}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, key)}}}); err != nil {
 			t.Fatal(err)
@@ -183,7 +188,7 @@ func TestAcceptorGroupCommit(t *testing.T) {
 }
 
 func TestAcceptorStoreFails(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	_ = g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, 1)}}})
 	g.r.Ready(0)
 	g.r.Failed(errors.New("disk full"))
@@ -195,13 +200,16 @@ func TestAcceptorStoreFails(t *testing.T) {
 	if st.Voting || !strings.Contains(st.Reason, "disk full") {
 		t.Errorf("voting %v, %q: want the error", st.Voting, st.Reason)
 	}
-	if err := g.r.Propose(g.r.Layout()); err == nil {
-		t.Error("a layout is taken without a log")
+	next := rigLayout()
+	next.Number = 2
+	g.r.Follow(0, rigLayout(), next)
+	if is := g.r.Report(); g.r.Layout().Number != 2 || is.Number != 1 || is.Copied {
+		t.Errorf("layout %d, report %+v: want layout 2 for owners, and nothing new on disk", g.r.Layout().Number, is)
 	}
 }
 
 func TestAcceptorEnded(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	g.accept(2, 1, 1, nil, g.watermark(10, 20))
 	g.accept(2, 1, 2, nil, g.watermark(500, 20))
 	g.expect("known", g.accept(3, 2, 1, nil, g.watermark(60, 1)).Reason, sticky.Outvoted)
@@ -239,12 +247,6 @@ func TestAcceptorRefuses(t *testing.T) {
 		m.Accepts = []sticky.Accept{r}
 		return m
 	}
-	layout := func(change func(*route.Layout)) sticky.Message {
-		c := rigConfig()
-		l := c.Genesis.Clone()
-		change(&l)
-		return sticky.Message{From: 2, Number: l.Number, Layouts: []route.Layout{l}}
-	}
 	copyOf := sticky.SnapshotRequest{Voter: route.NameHash("b"), Number: 1, Begin: true}
 	for _, c := range []struct {
 		what string
@@ -264,20 +266,10 @@ func TestAcceptorRefuses(t *testing.T) {
 		{"known out of order", accept(func(_ *sticky.Message, r *sticky.Accept) { r.Known = sticky.Watermarks{{Window: 2}, {Window: 2}} }), BadWatermarks},
 		{"too many raises", sticky.Message{From: 2, Accepts: make([]sticky.Accept, sticky.MaxItems+1)}, TooMany},
 		{"too many pages", sticky.Message{From: 2, SnapshotChunks: make([]sticky.SnapshotChunk, sticky.MaxSnapshotChunks+1)}, TooMany},
-		{"even set", layout(func(l *route.Layout) { l.Number, l.Regions[0].Replicas = 2, []string{"a", "b", "c", "d"} }), BadLayout},
-		{"set of eleven", layout(func(l *route.Layout) { l.Regions[1].Replicas = strings.Split("a b c d e f g h i j k", " ") }), BadLayout},
-		{"the same twice", layout(func(l *route.Layout) { l.Regions[0].Replicas = []string{"a", "b", "b"} }), BadLayout},
-		{"no name", layout(func(l *route.Layout) { l.Regions[0].Replicas = []string{""} }), BadLayout},
-		{"regions out of order", layout(func(l *route.Layout) { slices.Reverse(l.Regions) }), BadLayout},
-		{"no weights", layout(func(l *route.Layout) { l.Regions[0].Weight, l.Regions[1].Weight = 0, 0 }), BadLayout},
-		{"pinned to nowhere", layout(func(l *route.Layout) { l.Pins = []route.Pin{{Rule: 1, Region: "mars"}} }), BadLayout},
-		{"number 0", sticky.Message{From: 2, Number: 3, Layouts: []route.Layout{{}}}, BadLayout},
-		{"other replicas", layout(func(l *route.Layout) { l.Regions[0].Replicas = []string{"b", "c", "d"} }), Conflict},
-		{"other weights", layout(func(l *route.Layout) { l.Regions[1].Weight = 7 }), Conflict},
 		{"copy for another", sticky.Message{From: 3, SnapshotRequests: []sticky.SnapshotRequest{copyOf}}, BadSnapshotRequest},
-		{"copy of no replica", sticky.Message{From: 4, Layouts: []route.Layout{rigConfig().Genesis}, SnapshotRequests: []sticky.SnapshotRequest{{Voter: route.NameHash("d"), Number: 1}}}, BadSnapshotRequest},
+		{"copy of no replica", sticky.Message{From: 4, Layouts: []route.Layout{*rigLayout()}, SnapshotRequests: []sticky.SnapshotRequest{{Voter: route.NameHash("d"), Number: 1}}}, BadSnapshotRequest},
 	} {
-		g := newRig(t, Start{First: true})
+		g := newRig(t, Start{})
 		if err := g.receive(c.m); err == nil {
 			t.Errorf("%s: taken", c.what)
 		}
@@ -288,7 +280,7 @@ func TestAcceptorRefuses(t *testing.T) {
 }
 
 func TestAcceptorOtherNumbers(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	m := sticky.Message{From: 2, Number: 7, Accepts: []sticky.Accept{{Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, 1)}}}
 	if err := g.receive(m); err != nil {
 		t.Fatal(err)
@@ -353,7 +345,7 @@ func TestAcceptorPages(t *testing.T) {
 func TestAcceptorPaging(t *testing.T) {
 	cfg := rigConfig()
 	cfg.MaxKeys = 10_000
-	from, err := NewAcceptor(cfg, Start{First: true})
+	from, err := NewAcceptor(cfg, Start{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -367,6 +359,8 @@ func TestAcceptorPaging(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	from.Follow(0, rigLayout(), nil)
+	to.Follow(0, rigLayout(), nil)
 	from.Peers(0, 1, rigPeers())
 	to.Peers(0, 2, rigPeers())
 	pages := 0
@@ -393,11 +387,13 @@ func TestAcceptorPaging(t *testing.T) {
 // lost its disk.
 func TestAcceptorLone(t *testing.T) {
 	cfg := rigConfig()
-	cfg.Genesis.Regions[0].Replicas = []string{"a"}
+	l := rigLayout()
+	l.Regions[0].Replicas = []string{"a"}
 	r, err := NewAcceptor(cfg, Start{Generation: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Follow(0, l, nil)
 	r.Peers(0, 1, rigPeers())
 	for i := range 20 {
 		r.Ready(time.Duration(i) * time.Second)
@@ -411,20 +407,17 @@ func TestAcceptorLone(t *testing.T) {
 
 func TestNewAcceptorErrors(t *testing.T) {
 	for what, change := range map[string]func(*Config, *Start){
-		"no name":        func(c *Config, _ *Start) { c.Name = "" },
-		"number":         func(c *Config, _ *Start) { c.Genesis.Number = 2 },
-		"region":         func(c *Config, _ *Start) { c.Region = "mars" },
-		"even":           func(c *Config, _ *Start) { c.Genesis.Regions[0].Replicas = []string{"a", "b", "c", "d"} },
-		"offset":         func(c *Config, _ *Start) { c.MaxOffset = -1 },
-		"keys":           func(c *Config, _ *Start) { c.MaxKeys = -1 },
-		"store number 0": func(_ *Config, s *Start) { s.First = false },
+		"no name":   func(c *Config, _ *Start) { c.Name = "" },
+		"no region": func(c *Config, _ *Start) { c.Region = "" },
+		"offset":    func(c *Config, _ *Start) { c.MaxOffset = -1 },
+		"keys":      func(c *Config, _ *Start) { c.MaxKeys = -1 },
 		"record": func(_ *Config, s *Start) {
 			s.Stored = &Stored{Records: []sticky.Record{{Watermarks: make(sticky.Watermarks, sticky.MaxWatermarks+1)}}}
 		},
 		"layout":          func(_ *Config, s *Start) { s.Stored = &Stored{Layout: route.Layout{Number: 1}} },
-		"next not higher": func(c *Config, s *Start) { s.Stored = &Stored{Layout: c.Genesis, Next: &c.Genesis} },
+		"next not higher": func(_ *Config, s *Start) { s.Stored = &Stored{Layout: *rigLayout(), Next: rigLayout()} },
 	} {
-		cfg, start := rigConfig(), Start{First: true}
+		cfg, start := rigConfig(), Start{}
 		change(&cfg, &start)
 		if _, err := NewAcceptor(cfg, start); err == nil {
 			t.Errorf("%s: taken", what)
@@ -436,7 +429,7 @@ func TestNewAcceptorErrors(t *testing.T) {
 // each entry: the rest never votes, and is never accepted as a first start.
 func TestStoredPrefix(t *testing.T) {
 	g := newRig(t, Start{Generation: 3})
-	for n := range len(g.log) + 1 {
+	for n := 1; n <= len(g.log); n++ {
 		var s Stored
 		for _, e := range g.log[:n] {
 			if err := s.Apply(e); err != nil {
@@ -464,7 +457,7 @@ func TestStoredPrefix(t *testing.T) {
 
 // TestSnapshot checks that a snapshot and the log hold the same state.
 func TestSnapshot(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	for i := range uint64(3) {
 		g.accept(2, i+1, i, nil, g.watermark(60, i+1))
 		g.accept(2, i+2, i, nil, g.watermark(60, i+2))

@@ -70,6 +70,17 @@ func (r *Acceptor) Clocks(at time.Duration, now int64, leads []Lead) {
 	}
 }
 
+// daemons counts the live daemons of a region by name.
+func (r *Acceptor) daemons(region string) int {
+	n := 0
+	for i, p := range r.live {
+		if p.Region == region && (i == 0 || r.live[i-1].Region != region || r.live[i-1].Name != p.Name) {
+			n++
+		}
+	}
+	return n
+}
+
 // median returns the median lead in milliseconds: of an even number the lower
 // one if less is 1, and the upper one if it is 0.
 func median(sorted []Lead, less int) int64 { return sorted[(len(sorted)-less)/2].By.Milliseconds() }

@@ -59,7 +59,7 @@ func TestWrongClockEndsNothing(t *testing.T) {
 		w.run(20)
 		l := w.all[0].Layout()
 		l.Pins = []route.Pin{{Rule: 7, Region: "s"}}
-		if err := w.all[0].Propose(l); err != nil {
+		if err := w.log.Announce(l, w.report); err != nil {
 			t.Fatal(err)
 		}
 		w.run(50)
@@ -165,7 +165,7 @@ func TestOutlierOwnsNothing(t *testing.T) {
 // TestAcceptorManyWatermarks checks that watermarks which are over make room
 // for new ones, and others do not.
 func TestAcceptorManyWatermarks(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	var m sticky.Watermarks
 	for i := range int64(sticky.MaxWatermarks) {
 		m = append(m, g.watermark(100+i, 1)...)
@@ -185,7 +185,7 @@ func TestAcceptorManyWatermarks(t *testing.T) {
 // clocks end nothing.
 func TestClockLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, err := NewAcceptor(rigConfig(), Start{First: true})
+		r, err := NewAcceptor(rigConfig(), Start{})
 		if err != nil {
 			t.Fatal(err)
 		}

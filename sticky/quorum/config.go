@@ -12,10 +12,6 @@ import (
 type Config struct {
 	// Region and Name are this daemon's. The name is the same across restarts.
 	Region, Name string
-	// Genesis is the first layout, in which the voters of other regions may be
-	// left out. It must be the same at all daemons. A stored layout takes
-	// precedence.
-	Genesis route.Layout
 	// Diskless daemons lose their state when they stop. They never vote, also
 	// if a layout names them.
 	Diskless bool
@@ -34,30 +30,23 @@ const DefaultMaxKeys = 1_000_000
 type Start struct {
 	// Stored is the state on disk, nil if there is none.
 	Stored *Stored
-	// First reports that there is none because the daemon never ran in this
-	// region under this name. If it is set for a daemon that lost its disk,
-	// limits of strict keys may be exceeded.
-	First bool
-	// Generation is the new store number of a daemon without Stored and First.
-	// It must be above all earlier ones, as Unix milliseconds are.
+	// Generation is the store number of a daemon without Stored: one that it
+	// never had before, such as Unix milliseconds. A voter with another one
+	// than its layout has lost its disk.
 	Generation uint64
 	// Failed is the error of a disk that cannot be used now. The acceptor knows
-	// the layout of Stored, the first one if that is nil, and does not vote.
+	// the layout of Stored, and does not vote.
 	Failed error
 }
 
 // Validate returns an error that names the first field that is not valid, and
 // its valid values.
 func (c *Config) Validate() error {
-	switch err := c.Genesis.Validate(); {
+	switch {
 	case c.Name == "" || len(c.Name) > route.MaxName:
 		return fmt.Errorf("daemon name of %d bytes: want 1 to %d", len(c.Name), route.MaxName)
-	case c.Genesis.Number != 1:
-		return fmt.Errorf("first layout with number %d: want 1", c.Genesis.Number)
-	case err != nil:
-		return err
-	case c.Genesis.Region(c.Region) == nil:
-		return fmt.Errorf("region %q is not in the layout: add it there", c.Region)
+	case c.Region == "" || len(c.Region) > route.MaxName:
+		return fmt.Errorf("region name of %d bytes: want 1 to %d", len(c.Region), route.MaxName)
 	case c.MaxKeys < 0:
 		return fmt.Errorf("room for %d keys: want 1 and more", c.MaxKeys)
 	case c.MaxOffset < 0 || c.MaxOffset > time.Hour:

@@ -10,18 +10,15 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	// LostDisk: the acceptor has no stored state and is not new.
+	// LostDisk: the acceptor has lost the state that it had as a voter.
 	LostDisk EventKind = iota
 	// Voting: the acceptor has copied the state it needs, and votes. Text names
 	// the layout.
 	Voting
 	// Sealed: it never votes again under the layout in Text.
 	Sealed
-	// Changed: the layout in Text is in force.
+	// Changed: the layout in Text is active.
 	Changed
-	// Disagreed: the stored layout differs from the configured one. Text
-	// describes the difference.
-	Disagreed
 	// Rejected: an item of Peer was rejected. Text is the error.
 	Rejected
 	// StoreFailed: the log failed. The acceptor does not vote.
@@ -37,7 +34,7 @@ const (
 
 // String returns the kind for logs.
 func (k EventKind) String() string {
-	return enum.Name(k, "lost disk", "voting", "sealed", "layout changed", "layouts disagree", "rejected", "store failed", "clock off", "clock agrees", "ended ahead")
+	return enum.Name(k, "lost disk", "voting", "sealed", "layout changed", "rejected", "store failed", "clock off", "clock agrees", "ended ahead")
 }
 
 // Event is something that happened to an acceptor, for logs and metrics.

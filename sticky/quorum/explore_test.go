@@ -77,7 +77,7 @@ func wander(s *setup, seed uint64, steps int) (w *world, bad *found) {
 		}
 		act := acts[rng.IntN(len(acts))]
 		switch verb, _, _ := strings.Cut(act, " "); verb {
-		case "crash", "lose", "propose", "forget", "poke", "again":
+		case "crash", "lose", "announce", "forget", "poke", "again":
 			if rng.IntN(harm) > 0 {
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
 )
@@ -25,8 +26,6 @@ func describe(m *sticky.Message) string {
 		return head + fmt.Sprintf("accepted %s #%d no %s: %s %s %v", ballotText(v.Ballot), v.Seq, v.Reason, ballotText(v.Promised), amounts(v.Held), generationsText(v.Generations))
 	case len(m.SnapshotRequests) == 1:
 		return head + fmt.Sprintf("snapshot request of store %d for %d", m.SnapshotRequests[0].Generation, m.SnapshotRequests[0].Number)
-	case len(m.Layouts) == 1:
-		return head + fmt.Sprintf("layout %d", m.Number)
 	}
 	p := &m.SnapshotChunks[0]
 	if p.Reason != sticky.NoReason {
@@ -72,4 +71,19 @@ func generationsText(generations route.Generations) string {
 	}
 	slices.Sort(out)
 	return "lives " + strings.Join(out, " ")
+}
+
+func (m *machine) watermarks(amount uint64) sticky.Watermarks {
+	if amount == 0 {
+		return nil
+	}
+	return sticky.Watermarks{{Window: theWindow, Amount: amount, End: theEnd}}
+}
+
+// accept sends a proposer's Accepts, to its own acceptor too.
+func (w *world) accept(m *machine) {
+	m.proposer.Accepts(m.at, m.r.Routing(), func(to crdt.Incarnation, r sticky.Accept) {
+		r.Key = theKey
+		w.send(sticky.Message{From: m.incarnation, To: to, Number: m.r.Routing().Number(), Accepts: []sticky.Accept{r}})
+	})
 }

@@ -46,7 +46,7 @@ func newCrowd(t *rapid.T) *crowd {
 		room: rapid.SliceOfN(rapid.IntRange(1, 3), 3, 3).Draw(t, "room"),
 	}
 	for i := range w.peers {
-		w.voters = append(w.voters, w.voter(i, Start{First: true}))
+		w.voters = append(w.voters, w.voter(i, Start{}))
 	}
 	return w
 }
@@ -58,6 +58,7 @@ func (w *crowd) voter(i int, start Start) *Acceptor {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	r.Follow(0, rigLayout(), nil)
 	r.Peers(w.at, w.peers[i].ID, w.peers)
 	return r
 }
@@ -190,7 +191,7 @@ func TestOverflow(t *testing.T) {
 // TestOverflowIsReported informs owners that a watermark is shared, until its
 // window is over.
 func TestOverflowIsReported(t *testing.T) {
-	g := newRig(t, Start{First: true})
+	g := newRig(t, Start{})
 	for key := range uint64(3) {
 		g.expect("room", g.accept(2, 1, key, nil, g.watermark(60, 5)).OK, true)
 	}

@@ -43,7 +43,6 @@ func (r *Acceptor) clone() *Acceptor {
 		n := *l
 		c.records[k] = &n
 	}
-	c.reports, c.announced = cloneMap(r.reports), cloneMap(r.announced)
 	c.batch = r.batch.clone()
 	if r.flight != nil {
 		f := r.flight.clone()
@@ -58,16 +57,9 @@ func (r *Acceptor) clone() *Acceptor {
 	return &c
 }
 
-func cloneMap[K comparable, V any](m map[K]V) map[K]V {
-	c := make(map[K]V, len(m))
-	for k, v := range m {
-		c[k] = v
-	}
-	return c
-}
-
 func (b *batch) clone() batch {
-	c := batch{slices.Clone(b.dirty), slices.Clone(b.entries), slices.Clone(b.messages), b.snapshot}
+	c := *b
+	c.dirty, c.entries, c.messages = slices.Clone(b.dirty), slices.Clone(b.entries), slices.Clone(b.messages)
 	for i := range c.messages {
 		m := &c.messages[i]
 		m.Accepted, m.SnapshotRequests, m.SnapshotChunks = slices.Clip(m.Accepted), slices.Clip(m.SnapshotRequests), slices.Clip(m.SnapshotChunks)
@@ -81,9 +73,7 @@ func (w *world) key() sum {
 	n := func(v uint64) { b = binary.LittleEndian.AppendUint64(b, v) }
 	n(w.consumed)
 	n(uint64(w.left.crash)<<24 | uint64(w.left.lose)<<16 | uint64(w.left.pokes)<<8 | uint64(w.left.rebirth))
-	if w.changed {
-		n(1)
-	}
+	n(uint64(len(w.log)))
 	for _, m := range w.daemons {
 		if !m.summed {
 			m.sum, m.summed = m.print(), true
@@ -114,6 +104,7 @@ func (m *machine) print() sum {
 	n(uint64(m.incarnation))
 	n(m.counted)
 	n(uint64(m.wants))
+	n(uint64(m.knows))
 	n(m.terms)
 	n(uint64(m.at))
 	m.proposer.print(n, flag, text)
@@ -156,6 +147,8 @@ func (r *Acceptor) print(n func(uint64), flag func(bool), text func(string)) {
 	n(r.meta.Generation)
 	flag(r.meta.Voting)
 	flag(r.next != nil)
+	flag(r.stored.copied)
+	n(r.stored.Number)
 	text(generationsText(r.meta.Generations))
 	if l := r.records[theKey]; l != nil {
 		text(ballotText(l.Ballot) + amounts(l.Watermarks))

@@ -24,10 +24,6 @@ const (
 	BadBallot
 	// BadWatermarks: too many watermarks, none, or out of order.
 	BadWatermarks
-	// BadLayout: a layout that Validate refuses.
-	BadLayout
-	// Conflict: a different layout with the same number.
-	Conflict
 	// BadSnapshotRequest: a request of a daemon that is no voter, or in the
 	// name of another one.
 	BadSnapshotRequest
@@ -42,7 +38,7 @@ const (
 	nRejections
 )
 
-var rejectionNames = []string{"", "unknown_peer", "other_region", "bad_ballot", "bad_watermarks", "bad_layout", "conflict", "bad_snapshot_request", "bad_snapshot_chunk", "no_room", "too_many"}
+var rejectionNames = []string{"", "unknown_peer", "other_region", "bad_ballot", "bad_watermarks", "bad_snapshot_request", "bad_snapshot_chunk", "no_room", "too_many"}
 
 // String returns the name in logs and metrics.
 func (f Rejection) String() string { return enum.Name(f, rejectionNames...) }
@@ -57,8 +53,8 @@ type Stats struct {
 	Rejected [nRejections]uint64
 }
 
-// Receive handles the Accepts, snapshot requests, snapshot chunks and layouts
-// of a message. now is the clock of windows in Unix milliseconds. The error
+// Receive handles the Accepts, snapshot requests and snapshot chunks of a
+// message. now is the clock of windows in Unix milliseconds. The error
 // describes the first rejected item; the other items are handled. Messages of
 // this daemon to itself are valid.
 func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error {
@@ -77,9 +73,6 @@ func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error
 		if first == nil {
 			first = err
 		}
-	}
-	for i := range m.Layouts {
-		note(r.onLayout(from, m, &m.Layouts[i]))
 	}
 	for i := range m.Accepts {
 		note(r.onAccept(from, m, &m.Accepts[i]))

@@ -14,8 +14,8 @@ import (
 // copying is an acceptor's way to a vote: the voters it copies from, and how
 // far it got.
 //
-// A voter of a new layout copies from a majority of each region's former
-// voters, all of which have sealed the former layout. Any majority that ever
+// A voter of a new layout copies from a majority of each region's voters in
+// each former layout, all of which have sealed that. Any majority that ever
 // stored a watermark has a voter in common with them. A voter that lost its
 // disk after it may have voted copies from all others: any majority that it was
 // part of had another member, whose answers report the new store number from
@@ -77,7 +77,6 @@ func (s *source) request(r *Acceptor, id crdt.Incarnation) {
 	s.requestedAt, s.requested = r.at, true
 	m := r.to(id)
 	m.Layouts = append(m.Layouts[:0], r.newest().Clone())
-	m.Voting, m.Generation = false, r.meta.Generation
 	m.SnapshotRequests = append(m.SnapshotRequests, sticky.SnapshotRequest{
 		Voter: route.NameHash(r.cfg.Name), Generation: r.meta.Generation, Number: r.copying.number, After: s.after, Begin: !s.begun,
 	})
@@ -85,7 +84,7 @@ func (s *source) request(r *Acceptor, id crdt.Incarnation) {
 
 func (r *Acceptor) newCopying(target *route.Layout) *copying {
 	c := &copying{number: target.Number}
-	c.all = target.Number == 1 || r.meta.Generation != target.Generation(r.cfg.Region, r.cfg.Name)
+	c.all = r.lost()
 	if c.all {
 		for _, name := range target.VotersOf(r.cfg.Region) {
 			if name != r.cfg.Name {
@@ -94,20 +93,28 @@ func (r *Acceptor) newCopying(target *route.Layout) *copying {
 		}
 		return c
 	}
-	for i := range target.Regions {
-		region := &target.Regions[i]
-		for _, name := range region.Former {
-			s := source{region: region.Name, name: name, voter: route.NameHash(name)}
-			if region.Name == r.cfg.Region && name == r.cfg.Name {
-				if !r.complete() || r.layout.Number != target.Number-1 {
-					continue
+	for i := range target.Formers {
+		for _, region := range target.Formers[i].Regions {
+			for _, name := range region.Replicas {
+				if !slices.ContainsFunc(c.sources, func(s source) bool { return s.region == region.Name && s.name == name }) {
+					r.addSource(c, target, region.Name, name)
 				}
-				s.done, s.generation, s.generations = true, r.meta.Generation, r.meta.Generations
 			}
-			c.sources = append(c.sources, s)
 		}
 	}
 	return c
+}
+
+// addSource adds a voter of a former layout to those to copy from.
+func (r *Acceptor) addSource(c *copying, target *route.Layout, region, name string) {
+	s := source{region: region, name: name, voter: route.NameHash(name)}
+	if region == r.cfg.Region && name == r.cfg.Name {
+		if !r.serves(target) {
+			return
+		}
+		s.done, s.generation, s.generations = true, r.meta.Generation, r.meta.Generations
+	}
+	c.sources = append(c.sources, s)
 }
 
 // enough reports whether all needed state was copied. A source that lost its
@@ -116,18 +123,19 @@ func (c *copying) enough(target *route.Layout) bool {
 	if c.all {
 		return len(c.sources) > 0 && !slices.ContainsFunc(c.sources, func(s source) bool { return !s.done })
 	}
-	for i := range target.Regions {
-		region := &target.Regions[i]
-		if len(region.Former) > 0 && c.consistent(region.Name) < route.Majority(len(region.Former)) {
-			return false
+	for i := range target.Formers {
+		for _, region := range target.Formers[i].Regions {
+			if c.consistent(region.Name, region.Replicas) < route.Majority(len(region.Replicas)) {
+				return false
+			}
 		}
 	}
 	return true
 }
 
-// consistent counts the sources of a region that are done. It restarts those
-// that lost their disk since they were copied.
-func (c *copying) consistent(region string) int {
+// consistent counts the sources of a region that are done, among some. It
+// restarts those that lost their disk since they were copied.
+func (c *copying) consistent(region string, names []string) int {
 	var generations route.Generations
 	for i := range c.sources {
 		if s := &c.sources[i]; s.region == region {
@@ -139,7 +147,7 @@ func (c *copying) consistent(region string) int {
 	n := 0
 	for i := range c.sources {
 		s := &c.sources[i]
-		if s.region != region || !s.done {
+		if s.region != region || !s.done || !slices.Contains(names, s.name) {
 			continue
 		}
 		if s.generation < generations.Of(s.voter) {
@@ -175,15 +183,14 @@ func (r *Acceptor) finish() {
 	spread(r)
 	r.meta.Voting = true
 	r.putMeta() // after the layout, and after all that was copied
-	r.announceAll = true
 	r.events.Add(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
 	r.rebuild()
 }
 
 // onSnapshotRequest answers a voter that copies.
 //
-// The copy is for the layout in the same message: of two layouts proposed at
-// once, which have the same number, each voter seals for one only.
+// The copy is for the layout in the same message: of two layouts announced by
+// two recoveries, which may have the same number, each voter seals for one.
 func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *sticky.SnapshotRequest) error {
 	if c.Voter != route.NameHash(from.Name) || from.ID == r.self {
 		return r.reject(BadSnapshotRequest, from, fmt.Errorf("snapshot request of %q for voter %016x: want its own", from.Name, c.Voter))
@@ -195,7 +202,7 @@ func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *stic
 		p.Reason = sticky.OtherLayout
 	case !slices.Contains(target.VotersOf(from.Region), from.Name):
 		return r.reject(BadSnapshotRequest, from, fmt.Errorf("snapshot request of %q in %q: layout %d does not name it a voter", from.Name, from.Region, c.Number))
-	case r.failed != nil, !r.complete(), r.next != nil && r.layout.Number != c.Number-1:
+	case r.failed != nil, !r.serves(target):
 		p.Reason = sticky.NotVoting
 	default:
 		if from.Region == r.cfg.Region {
@@ -229,8 +236,13 @@ func (r *Acceptor) noteGeneration(voter, generation uint64) {
 func (r *Acceptor) concerns(voter uint64) bool {
 	for _, l := range [...]*route.Layout{&r.layout, r.newest()} {
 		if region := l.Region(r.cfg.Region); region != nil {
-			for _, names := range [...][]string{region.Replicas, region.Former} {
-				if slices.ContainsFunc(names, func(n string) bool { return route.NameHash(n) == voter }) {
+			if slices.ContainsFunc(region.Replicas, func(n string) bool { return route.NameHash(n) == voter }) {
+				return true
+			}
+		}
+		for _, f := range l.Formers {
+			for _, region := range f.Regions {
+				if region.Name == r.cfg.Region && slices.ContainsFunc(region.Replicas, func(n string) bool { return route.NameHash(n) == voter }) {
 					return true
 				}
 			}

@@ -10,6 +10,10 @@ import (
 type Status struct {
 	// Layout is the layout that daemons use.
 	Layout route.Layout
+	// Active is the number of the active layout, 0 for none. Lost reports that
+	// the acceptor lost the state that it had as a voter.
+	Active uint64
+	Lost   bool
 	// Voting reports whether the acceptor votes; Reason is why not.
 	Voting     bool
 	Reason     string
@@ -24,6 +28,7 @@ func (r *Acceptor) Status() Status {
 		Layout: r.newest().Clone(), Generation: r.meta.Generation, Keys: len(r.records), Stats: r.stats,
 	}
 	s.Voting, s.Reason = r.voting()
+	s.Active, s.Lost = r.active.Number, r.isVoter(r.newest()) && r.lost()
 	return s
 }
 
@@ -34,12 +39,4 @@ func (r *Acceptor) Record(key crdt.Key) (sticky.Record, bool) {
 		return sticky.Record{}, false
 	}
 	return l.Record, true
-}
-
-// Votes reports whether a voter of any region recently reported that it votes
-// under the layout that daemons use. known is false without a recent report.
-func (r *Acceptor) Votes(region, name string) (votes, known bool) {
-	h, heard := r.reports[r.live.Find(region, name).ID]
-	self := region == r.cfg.Region && name == r.cfg.Name
-	return r.votes(region, name), self || heard && r.at-h.at < fresh
 }

@@ -98,8 +98,8 @@ func (s *Stored) applyRecord(rec sticky.Record) error {
 	return nil
 }
 
-// Validate returns an error for a state that no acceptor can have stored. The
-// layout may be missing: the log ended after its first entry.
+// Validate returns an error for a state that no acceptor can have stored. There
+// may be no layout yet.
 func (s *Stored) Validate() error {
 	if s.Layout.Number > 0 {
 		if err := s.Layout.Validate(); err != nil {

@@ -26,7 +26,7 @@ type setup struct {
 	pokes    int   // messages sent again
 	rebirth  int   // proposers forgotten by an owner that goes on
 	async    bool
-	change   []int // voters of layout 2, which the first daemon proposes
+	change   []int // voters of layout 2
 	late     bool  // owners consume step by step, not all at once
 	mutation mutation
 	large    bool // too many states for every run of the tests
@@ -41,7 +41,7 @@ type world struct {
 	incarnations crdt.Incarnation
 	consumed     uint64
 	left         struct{ crash, lose, pokes, rebirth int }
-	changed      bool
+	log          []Layouts // the history of layouts
 	running      bool
 	generations  uint64
 }
@@ -78,6 +78,7 @@ type machine struct {
 	terms       uint64
 	counted     uint64 // consumption that the owner counts
 	wants       int
+	knows       int // of the log of the world
 	sum         sum // of all this, once it was asked for
 	summed      bool
 }
@@ -100,7 +101,7 @@ func names(of []int) []string {
 	return out
 }
 
-func (s *setup) genesis() route.Layout {
+func (s *setup) firstLayout() route.Layout {
 	set := s.set
 	if set == nil {
 		for i := range s.daemon {
@@ -112,11 +113,13 @@ func (s *setup) genesis() route.Layout {
 
 func newWorld(s *setup) *world {
 	w := &world{s: s}
+	w.log = make([]Layouts, 1, 3)
+	w.log[0].Begin(s.firstLayout(), func(_, _ string) (Report, bool) { return Report{}, false })
 	w.left.crash, w.left.lose, w.left.pokes, w.left.rebirth = s.crash, s.lose, s.pokes, s.rebirth
 	for i := range s.daemon {
 		m := &machine{name: daemonName(i)}
 		w.daemons = append(w.daemons, m)
-		w.start(m, Start{First: true})
+		w.start(m, Start{})
 		w.settle(m)
 	}
 	w.meet()
@@ -131,10 +134,11 @@ func (w *world) start(m *machine, start Start) {
 	}
 	w.incarnations++
 	m.incarnation = w.incarnations
-	r, err := NewAcceptor(Config{Region: "r", Name: m.name, Genesis: w.s.genesis()}, start)
+	r, err := NewAcceptor(Config{Region: "r", Name: m.name}, start)
 	if err != nil {
 		panic(err)
 	}
+	r.Follow(0, w.log[m.knows].Active, w.log[m.knows].Announced)
 	m.r, m.at, m.unsaved = r, 0, nil
 	if start.Stored == nil {
 		m.disk = &Stored{}
@@ -173,7 +177,7 @@ func (w *world) meet() {
 // majority then.
 func (w *world) halve(m *machine) {
 	if w.s.mutated(halfIsMajority) {
-		l := w.s.genesis()
+		l := w.s.firstLayout()
 		l.Regions[0].Replicas = []string{m.name}
 		m.r.routing = route.New(&l, "r", m.name, m.incarnation, m.r.live)
 	}
@@ -219,8 +223,7 @@ func (w *world) write(m *machine) {
 	m.r.Stored()
 }
 
-// post sends the items of a message, each by itself. To keep the worlds small,
-// only the first daemon, which proposes, announces layouts.
+// post sends the items of a message, each by itself.
 func (w *world) post(m *sticky.Message) {
 	base := sticky.Message{From: m.From, To: m.To, Number: m.Number}
 	for i := range m.Accepts {
@@ -235,12 +238,7 @@ func (w *world) post(m *sticky.Message) {
 	}
 	for i := range m.SnapshotRequests {
 		c := base
-		c.SnapshotRequests, c.Layouts, c.Generation = m.SnapshotRequests[i:i+1], m.Layouts, m.Generation
-		w.send(c)
-	}
-	if len(m.Layouts) == 1 && m.Number > 1 && m.From == w.daemons[0].incarnation {
-		c := base
-		c.Layouts, c.Voting, c.Generation = m.Layouts, m.Voting, m.Generation
+		c.SnapshotRequests, c.Layouts = m.SnapshotRequests[i:i+1], m.Layouts
 		w.send(c)
 	}
 	for i := range m.SnapshotChunks {
@@ -347,8 +345,18 @@ func (w *world) actions() []string {
 			acts = append(acts, "lose "+name)
 		}
 	}
-	if w.s.change != nil && !w.changed {
-		acts = append(acts, "propose a")
+	switch {
+	case w.s.change != nil && len(w.log) == 1:
+		acts = append(acts, "announce a")
+	case len(w.log) == 2:
+		if l := w.log[1]; l.Turn(theNow, w.report) {
+			acts = append(acts, "activate a")
+		}
+	}
+	for i, m := range w.daemons {
+		if m.knows < len(w.log)-1 {
+			acts = append(acts, "learn "+daemonName(i))
+		}
 	}
 	for _, l := range w.net {
 		acts = append(acts, l.text)
@@ -403,25 +411,23 @@ func (w *world) perform(act string) {
 		w.newProposer(m)
 	case "crash", "lose":
 		w.restart(m, verb == "lose")
-	case "propose":
-		w.changed = true
-		w.propose(m)
+	case "announce":
+		l := w.log[0]
+		next := l.Active.Clone()
+		next.Regions = []route.Region{{Name: "r", Weight: 1, Replicas: names(w.s.change)}}
+		if err := l.Announce(next, w.report); err != nil {
+			panic(err)
+		}
+		w.log = append(slices.Clip(w.log), l)
+	case "activate":
+		l := w.log[1]
+		l.Turn(theNow, w.report)
+		w.log = append(slices.Clip(w.log), l)
+	case "learn":
+		m.knows++
+		m.r.Follow(m.at, w.log[m.knows].Active, w.log[m.knows].Announced)
+		w.settle(m)
 	}
-}
-
-func (m *machine) watermarks(amount uint64) sticky.Watermarks {
-	if amount == 0 {
-		return nil
-	}
-	return sticky.Watermarks{{Window: theWindow, Amount: amount, End: theEnd}}
-}
-
-// accept sends a proposer's Accepts, to its own acceptor too.
-func (w *world) accept(m *machine) {
-	m.proposer.Accepts(m.at, m.r.Routing(), func(to crdt.Incarnation, r sticky.Accept) {
-		r.Key = theKey
-		w.send(sticky.Message{From: m.incarnation, To: to, Number: m.r.Routing().Number(), Accepts: []sticky.Accept{r}})
-	})
 }
 
 func (w *world) restart(m *machine, lose bool) {
@@ -431,7 +437,7 @@ func (w *world) restart(m *machine, lose bool) {
 		w.generations++
 		start = Start{Generation: w.generations}
 		if w.s.mutated(forgetsLoss) {
-			start = Start{First: true}
+			start = Start{}
 		}
 	} else {
 		w.left.crash--
@@ -447,19 +453,10 @@ func (w *world) restart(m *machine, lose bool) {
 	w.meet()
 }
 
-// propose puts layout 2 to its proposer and to all others, as gossip would.
-func (w *world) propose(m *machine) {
-	l, err := route.Change{Region: "r", Replicas: names(w.s.change)}.Of(m.r.Layout())
-	if err != nil {
-		panic(err)
-	}
-	l.Number, l.Regions[0].Former = 2, m.r.Layout().Regions[0].Replicas
-	for _, i := range w.s.change {
-		d := w.daemons[i].r
-		l.Regions[0].Generations = l.Regions[0].Generations.With(route.NameHash(d.cfg.Name), d.meta.Generation)
-	}
-	m.r.adopt(&l)
-	w.settle(m)
+// report returns what an acceptor has on disk.
+func (w *world) report(_, name string) (Report, bool) {
+	r := w.daemons[name[0]-'a'].r.Report()
+	return r, true
 }
 
 func (w *world) deliver(l *letter) {

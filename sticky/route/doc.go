@@ -13,6 +13,6 @@
 // moves only the keys of a daemon that dies and of a region whose weight
 // changes.
 //
-// Layouts are numbered; the next layout is made from the one in force by a
-// Change and agreed upon by the acceptors of package quorum.
+// Layouts are numbered. The control log announces the next one and makes it
+// active once enough acceptors of package quorum have copied what they need.
 package route

@@ -8,7 +8,10 @@ import (
 
 // Generation is the store number of a strict voter: it ascends each time the
 // voter loses its disk. Voter is a NameHash.
-type Generation struct{ Voter, Generation uint64 }
+type Generation struct {
+	Voter      uint64 `json:"voter"`
+	Generation uint64 `json:"generation"`
+}
 
 // Generations are store numbers, ascending by voter. No method changes its
 // receiver.

@@ -12,6 +12,10 @@ const (
 	MaxPins    = 1_024
 	// MaxReplicas bounds the strict voters of a region.
 	MaxReplicas = 9
+	// MaxFormers bounds the earlier layouts to copy from, MaxReserves the
+	// changes of the number of reserves that a layout remembers.
+	MaxFormers  = 16
+	MaxReserves = 16
 	// MaxName bounds the bytes of a region's or daemon's name.
 	MaxName   = 255
 	maxWeight = 1 << 30
@@ -20,31 +24,63 @@ const (
 // Layout names the home regions of strict keys and the strict voters of each
 // region. A layout never changes; the next one has the next number.
 type Layout struct {
-	Number  uint64
-	Regions []Region // by name
-	Pins    []Pin    // by rule
+	Number uint64 `json:"number"`
+	// Log is the history that the layout was announced in. Of two layouts of
+	// one history the later one overrules the earlier one.
+	Log     Log      `json:"log,omitzero"`
+	Regions []Region `json:"regions"`        // by name
+	Pins    []Pin    `json:"pins,omitempty"` // by rule
+	// Formers are the layouts whose voters may hold watermarks that the voters
+	// of this one do not have yet, ascending by number. There are none for the
+	// first layout.
+	Formers []Former `json:"formers,omitempty"`
+	// Reserves are the numbers of regional reserves, ascending by From.
+	Reserves []Reserves `json:"reserves,omitempty"`
+}
+
+// Log is a history of layouts: a recovery of the control log.
+type Log struct {
+	Number uint64 `json:"number,omitempty"`
+	Random uint64 `json:"random,omitempty"`
+}
+
+// Former is the part of an earlier layout that its voters are copied by.
+type Former struct {
+	Number  uint64         `json:"number"`
+	Log     Log            `json:"log,omitzero"`
+	Regions []FormerRegion `json:"regions"` // by name, each with voters
+}
+
+// FormerRegion names the strict voters of a region in an earlier layout.
+type FormerRegion struct {
+	Name     string   `json:"name"`
+	Replicas []string `json:"replicas"`
+}
+
+// Reserves is the number of regions with a reserve in the windows that start at
+// From or later, in Unix milliseconds.
+type Reserves struct {
+	From    int64 `json:"from"`
+	Regions int   `json:"regions"`
 }
 
 // Region is a region that can be the owner of keys.
 type Region struct {
-	Name string
+	Name string `json:"name"`
 	// Weight is proportional to the number of keys that have their owner here.
-	Weight uint32
-	// Replicas are the names of the region's strict voters, sorted. Those of
-	// another region may be empty: not known yet.
-	Replicas []string
-	// Former are the voters of the layout before, empty in the first layout.
-	Former []string
+	Weight uint32 `json:"weight"`
+	// Replicas are the names of the region's strict voters, sorted.
+	Replicas []string `json:"replicas,omitempty"`
 	// Generations are the store numbers of Replicas when the layout was made,
 	// except those that were 0: a voter with a later one may have voted under
 	// the layout and lost it.
-	Generations Generations
+	Generations Generations `json:"generations,omitempty"`
 }
 
 // Pin fixes the home region of a rule.
 type Pin struct {
-	Rule   uint64 // rules.ID
-	Region string
+	Rule   uint64 `json:"rule"` // rules.ID
+	Region string `json:"region"`
 }
 
 // Validate returns an error that names the first field of a layout that is not
@@ -81,7 +117,80 @@ func (l *Layout) Validate() error {
 			return fmt.Errorf("pin of rule %016x to %q: want one of the layout's regions", p.Rule, p.Region)
 		}
 	}
+	return l.validateFormers()
+}
+
+// validateFormers checks what a layout states about earlier ones.
+func (l *Layout) validateFormers() error {
+	if len(l.Formers) > MaxFormers || len(l.Reserves) > MaxReserves {
+		return fmt.Errorf("%d former layouts and %d numbers of reserves: want at most %d and %d", len(l.Formers), len(l.Reserves), MaxFormers, MaxReserves)
+	}
+	for i := range l.Formers {
+		f := &l.Formers[i]
+		if f.Number == 0 || f.Number >= l.Number || i > 0 && l.Formers[i-1].Number > f.Number || len(f.Regions) > MaxRegions {
+			return fmt.Errorf("former layout %d of %d regions: want them ascending and below %d", f.Number, len(f.Regions), l.Number)
+		}
+		for j := range f.Regions {
+			r := &f.Regions[j]
+			if r.Name == "" || len(r.Name) > MaxName || len(r.Replicas) == 0 || j > 0 && f.Regions[j-1].Name >= r.Name {
+				return fmt.Errorf("region %q of former layout %d: want names in order, each with voters", r.Name, f.Number)
+			}
+			if err := validateSet(r.Replicas); err != nil {
+				return fmt.Errorf("region %q of former layout %d: %w", r.Name, f.Number, err)
+			}
+		}
+	}
+	for i, v := range l.Reserves {
+		if v.Regions < 1 || v.Regions > MaxRegions || i > 0 && l.Reserves[i-1].From >= v.From {
+			return fmt.Errorf("reserves of %d regions from %d on: want 1 to %d, ascending", v.Regions, v.From, MaxRegions)
+		}
+	}
 	return nil
+}
+
+// Former returns the part of the layout that its voters are copied by.
+func (l *Layout) Former() Former {
+	f := Former{Number: l.Number, Log: l.Log}
+	for i := range l.Regions {
+		if r := &l.Regions[i]; len(r.Replicas) > 0 {
+			f.Regions = append(f.Regions, FormerRegion{r.Name, r.Replicas})
+		}
+	}
+	return f
+}
+
+// Covers reports whether voters of the layout need nothing more of the layout o
+// than what they copy from Formers: o is one of them or was overruled before
+// one became active.
+func (l *Layout) Covers(o *Layout) bool {
+	return o.Number == 0 || o.Log == l.Log && o.Number <= l.Number || slices.ContainsFunc(l.Formers, func(f Former) bool {
+		return f.Log == o.Log && f.Number >= o.Number || f.Log.Number > o.Log.Number
+	})
+}
+
+// OwnerRegions returns the number of regions that are not retired.
+func (l *Layout) OwnerRegions() int {
+	n := 0
+	for i := range l.Regions {
+		if !l.Regions[i].Retired() {
+			n++
+		}
+	}
+	return n
+}
+
+// WithReserves returns the layout with one reserve for each home region in the
+// windows that start at from or later. The numbers of earlier windows stay.
+func (l Layout) WithReserves(from int64) Layout {
+	last := len(l.Reserves) - 1
+	switch {
+	case last < 0:
+		l.Reserves = []Reserves{{Regions: l.OwnerRegions()}}
+	case l.Reserves[last].Regions != l.OwnerRegions():
+		all := append(slices.Clone(l.Reserves), Reserves{max(from, l.Reserves[last].From+1), l.OwnerRegions()})
+		l.Reserves = all[max(0, len(all)-MaxReserves):]
+	}
+	return l
 }
 
 func (r *Region) validate() error {
@@ -94,14 +203,11 @@ func (r *Region) validate() error {
 	if err := validateSet(r.Replicas); err != nil {
 		return err
 	}
-	if err := validateSet(r.Former); err != nil {
-		return fmt.Errorf("of the layout before: %w", err)
-	}
 	return r.Generations.Validate()
 }
 
-// validateSet returns an error for a set of voters that is not valid. An empty
-// set is one that is not known.
+// validateSet returns an error for a set of voters that is not valid. A region
+// may have none.
 func validateSet(names []string) error {
 	if n := len(names); n > MaxReplicas || n > 2 && n%2 == 0 {
 		return fmt.Errorf("%d voters: want an odd number up to %d, or both daemons of a region of two", n, MaxReplicas)
@@ -148,22 +254,19 @@ func (l *Layout) VotersOf(region string) []string {
 // Clone returns a copy with regions and pins of its own. It shares the names
 // and store numbers of regions, which are never changed in place.
 func (l *Layout) Clone() Layout {
-	return Layout{Number: l.Number, Regions: slices.Clone(l.Regions), Pins: slices.Clone(l.Pins)}
+	next := *l
+	next.Regions, next.Pins = slices.Clone(l.Regions), slices.Clone(l.Pins)
+	return next
 }
 
-// Agrees reports whether two layouts of one number are the same, except for
-// voters that one of them does not know.
+// Agrees reports whether two layouts are the same, also if one of them is not
+// known to be active yet.
 func (l *Layout) Agrees(o *Layout) bool {
-	return slices.Equal(l.Pins, o.Pins) && slices.EqualFunc(l.Regions, o.Regions, func(a, b Region) bool {
-		same := slices.Equal(a.Replicas, b.Replicas)
-		switch {
-		case a.Name != b.Name, a.Weight != b.Weight:
-			return false
-		case l.Number > 1: // all voters are known
-			return same && slices.Equal(a.Former, b.Former) && slices.Equal(a.Generations, b.Generations)
-		}
-		return same || len(a.Replicas) == 0 || len(b.Replicas) == 0
-	})
+	same := func(a, b Region) bool {
+		return a.Name == b.Name && a.Weight == b.Weight && slices.Equal(a.Replicas, b.Replicas) && slices.Equal(a.Generations, b.Generations)
+	}
+	return l.Number == o.Number && l.Log == o.Log && slices.Equal(l.Pins, o.Pins) && slices.EqualFunc(l.Regions, o.Regions, same) &&
+		slices.EqualFunc(l.Formers, o.Formers, func(a, b Former) bool { return a.Number == b.Number && a.Log == b.Log })
 }
 
 // Generation returns the store number that a voter had when the layout was

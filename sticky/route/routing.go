@@ -37,6 +37,7 @@ type Routing struct {
 	pins     map[uint64]int
 	voters   []Voter
 	isVoter  bool
+	reserves []Reserves // of the layout
 }
 
 // regionOwners is a region that can be the owner of keys.
@@ -159,7 +160,7 @@ func (v *Routing) Number() uint64 { return v.number }
 // New returns the routing of a daemon by a layout and the live daemons, which
 // include it.
 func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Routing {
-	v := &Routing{number: l.Number, self: self, own: -1, equal: true, pins: make(map[uint64]int, len(l.Pins))}
+	v := &Routing{number: l.Number, reserves: l.Reserves, self: self, own: -1, equal: true, pins: make(map[uint64]int, len(l.Pins))}
 	for i := range l.Regions {
 		r := &l.Regions[i]
 		if r.Name == region {
@@ -229,6 +230,17 @@ func (v *Routing) Pinned(rule uint64) bool {
 	return ok
 }
 
-// Regions returns the number of regions in the layout. Regional reserves are
-// shares of it, and so the same at all daemons with the layout.
-func (v *Routing) Regions() int { return len(v.regions) }
+// Reserves returns the number of regions with a regional reserve in windows
+// that start at an instant, in Unix milliseconds. It is the same at all daemons
+// under a layout, and at all that had watermarks of these windows accepted
+// under former ones.
+func (v *Routing) Reserves(start int64) int {
+	n := 1
+	for i, r := range v.reserves {
+		if i > 0 && r.From > start {
+			break
+		}
+		n = r.Regions
+	}
+	return n
+}

@@ -37,20 +37,17 @@ type StrictFrame struct {
 	// The sender's hybrid logical clock.
 	Stamp uint64 `protobuf:"fixed64,3,opt,name=stamp,proto3" json:"stamp,omitempty"`
 	// The number of the layout that the sender uses.
-	Number uint64 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
-	// Whether the sender is a strict voter of this layout and votes.
-	Voting bool `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"`
-	// The generation of the sender's disk.
-	Generation       uint64               `protobuf:"varint,6,opt,name=generation,proto3" json:"generation,omitempty"`
+	Number           uint64               `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
 	Requests         []*LeaseRequest      `protobuf:"bytes,7,rep,name=requests,proto3" json:"requests,omitempty"`
 	Grants           []*LeaseGrant        `protobuf:"bytes,8,rep,name=grants,proto3" json:"grants,omitempty"`
 	Accepts          []*WatermarkAccept   `protobuf:"bytes,9,rep,name=accepts,proto3" json:"accepts,omitempty"`
 	Accepted         []*WatermarkAccepted `protobuf:"bytes,10,rep,name=accepted,proto3" json:"accepted,omitempty"`
 	SnapshotRequests []*SnapshotRequest   `protobuf:"bytes,11,rep,name=snapshot_requests,json=snapshotRequests,proto3" json:"snapshot_requests,omitempty"`
 	SnapshotChunks   []*SnapshotChunk     `protobuf:"bytes,12,rep,name=snapshot_chunks,json=snapshotChunks,proto3" json:"snapshot_chunks,omitempty"`
-	Layouts          []*StrictLayout      `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The layout that snapshot requests are for.
+	Layouts       []*StrictLayout `protobuf:"bytes,13,rep,name=layouts,proto3" json:"layouts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StrictFrame) Reset() {
@@ -107,20 +104,6 @@ func (x *StrictFrame) GetStamp() uint64 {
 func (x *StrictFrame) GetNumber() uint64 {
 	if x != nil {
 		return x.Number
-	}
-	return 0
-}
-
-func (x *StrictFrame) GetVoting() bool {
-	if x != nil {
-		return x.Voting
-	}
-	return false
-}
-
-func (x *StrictFrame) GetGeneration() uint64 {
-	if x != nil {
-		return x.Generation
 	}
 	return 0
 }
@@ -1189,10 +1172,15 @@ func (x *StrictRecord) GetEndedMs() int64 {
 // StrictLayout is the numbered table of home regions. Regions ascend by name,
 // pins by rule.
 type StrictLayout struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Regions       []*StrictRegion        `protobuf:"bytes,2,rep,name=regions,proto3" json:"regions,omitempty"`
-	Pins          []*StrictPin           `protobuf:"bytes,3,rep,name=pins,proto3" json:"pins,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Number  uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Regions []*StrictRegion        `protobuf:"bytes,2,rep,name=regions,proto3" json:"regions,omitempty"`
+	Pins    []*StrictPin           `protobuf:"bytes,3,rep,name=pins,proto3" json:"pins,omitempty"`
+	// The recovery of the control log that announced it.
+	LogNumber     uint64            `protobuf:"varint,4,opt,name=log_number,json=logNumber,proto3" json:"log_number,omitempty"`
+	LogRandom     uint64            `protobuf:"fixed64,5,opt,name=log_random,json=logRandom,proto3" json:"log_random,omitempty"`
+	Formers       []*StrictFormer   `protobuf:"bytes,6,rep,name=formers,proto3" json:"formers,omitempty"`
+	Reserves      []*StrictReserves `protobuf:"bytes,7,rep,name=reserves,proto3" json:"reserves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1248,13 +1236,217 @@ func (x *StrictLayout) GetPins() []*StrictPin {
 	return nil
 }
 
+func (x *StrictLayout) GetLogNumber() uint64 {
+	if x != nil {
+		return x.LogNumber
+	}
+	return 0
+}
+
+func (x *StrictLayout) GetLogRandom() uint64 {
+	if x != nil {
+		return x.LogRandom
+	}
+	return 0
+}
+
+func (x *StrictLayout) GetFormers() []*StrictFormer {
+	if x != nil {
+		return x.Formers
+	}
+	return nil
+}
+
+func (x *StrictLayout) GetReserves() []*StrictReserves {
+	if x != nil {
+		return x.Reserves
+	}
+	return nil
+}
+
+// StrictFormer is an earlier layout that voters copy from. Regions ascend by
+// name.
+type StrictFormer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	LogNumber     uint64                 `protobuf:"varint,2,opt,name=log_number,json=logNumber,proto3" json:"log_number,omitempty"`
+	LogRandom     uint64                 `protobuf:"fixed64,3,opt,name=log_random,json=logRandom,proto3" json:"log_random,omitempty"`
+	Regions       []*StrictFormerRegion  `protobuf:"bytes,4,rep,name=regions,proto3" json:"regions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StrictFormer) Reset() {
+	*x = StrictFormer{}
+	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StrictFormer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StrictFormer) ProtoMessage() {}
+
+func (x *StrictFormer) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StrictFormer.ProtoReflect.Descriptor instead.
+func (*StrictFormer) Descriptor() ([]byte, []int) {
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *StrictFormer) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *StrictFormer) GetLogNumber() uint64 {
+	if x != nil {
+		return x.LogNumber
+	}
+	return 0
+}
+
+func (x *StrictFormer) GetLogRandom() uint64 {
+	if x != nil {
+		return x.LogRandom
+	}
+	return 0
+}
+
+func (x *StrictFormer) GetRegions() []*StrictFormerRegion {
+	if x != nil {
+		return x.Regions
+	}
+	return nil
+}
+
+// StrictFormerRegion names the voters of a region in an earlier layout.
+type StrictFormerRegion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Replicas      []string               `protobuf:"bytes,2,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StrictFormerRegion) Reset() {
+	*x = StrictFormerRegion{}
+	mi := &file_rld_v1_strict_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StrictFormerRegion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StrictFormerRegion) ProtoMessage() {}
+
+func (x *StrictFormerRegion) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_strict_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StrictFormerRegion.ProtoReflect.Descriptor instead.
+func (*StrictFormerRegion) Descriptor() ([]byte, []int) {
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *StrictFormerRegion) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *StrictFormerRegion) GetReplicas() []string {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+// StrictReserves is the number of regional reserves in windows that start then
+// or later.
+type StrictReserves struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FromMs        int64                  `protobuf:"zigzag64,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
+	Regions       uint32                 `protobuf:"varint,2,opt,name=regions,proto3" json:"regions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StrictReserves) Reset() {
+	*x = StrictReserves{}
+	mi := &file_rld_v1_strict_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StrictReserves) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StrictReserves) ProtoMessage() {}
+
+func (x *StrictReserves) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_strict_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StrictReserves.ProtoReflect.Descriptor instead.
+func (*StrictReserves) Descriptor() ([]byte, []int) {
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *StrictReserves) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *StrictReserves) GetRegions() uint32 {
+	if x != nil {
+		return x.Regions
+	}
+	return 0
+}
+
 // StrictRegion is a region that can be the home of keys. Names ascend.
 type StrictRegion struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Name     string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Weight   uint32                 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
 	Replicas []string               `protobuf:"bytes,3,rep,name=replicas,proto3" json:"replicas,omitempty"`
-	Former   []string               `protobuf:"bytes,4,rep,name=former,proto3" json:"former,omitempty"`
 	// The generations of the replicas when the layout was made.
 	Generations   []*StrictGeneration `protobuf:"bytes,5,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1263,7 +1455,7 @@ type StrictRegion struct {
 
 func (x *StrictRegion) Reset() {
 	*x = StrictRegion{}
-	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	mi := &file_rld_v1_strict_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1467,7 @@ func (x *StrictRegion) String() string {
 func (*StrictRegion) ProtoMessage() {}
 
 func (x *StrictRegion) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	mi := &file_rld_v1_strict_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1480,7 @@ func (x *StrictRegion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictRegion.ProtoReflect.Descriptor instead.
 func (*StrictRegion) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{11}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StrictRegion) GetName() string {
@@ -1312,13 +1504,6 @@ func (x *StrictRegion) GetReplicas() []string {
 	return nil
 }
 
-func (x *StrictRegion) GetFormer() []string {
-	if x != nil {
-		return x.Former
-	}
-	return nil
-}
-
 func (x *StrictRegion) GetGenerations() []*StrictGeneration {
 	if x != nil {
 		return x.Generations
@@ -1337,7 +1522,7 @@ type StrictPin struct {
 
 func (x *StrictPin) Reset() {
 	*x = StrictPin{}
-	mi := &file_rld_v1_strict_proto_msgTypes[12]
+	mi := &file_rld_v1_strict_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1534,7 @@ func (x *StrictPin) String() string {
 func (*StrictPin) ProtoMessage() {}
 
 func (x *StrictPin) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[12]
+	mi := &file_rld_v1_strict_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1547,7 @@ func (x *StrictPin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictPin.ProtoReflect.Descriptor instead.
 func (*StrictPin) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{12}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StrictPin) GetRule() uint64 {
@@ -1396,7 +1581,7 @@ type StrictEntry struct {
 
 func (x *StrictEntry) Reset() {
 	*x = StrictEntry{}
-	mi := &file_rld_v1_strict_proto_msgTypes[13]
+	mi := &file_rld_v1_strict_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1593,7 @@ func (x *StrictEntry) String() string {
 func (*StrictEntry) ProtoMessage() {}
 
 func (x *StrictEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[13]
+	mi := &file_rld_v1_strict_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1606,7 @@ func (x *StrictEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictEntry.ProtoReflect.Descriptor instead.
 func (*StrictEntry) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{13}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StrictEntry) GetRecord() *StrictRecord {
@@ -1465,7 +1650,7 @@ type StrictMeta struct {
 
 func (x *StrictMeta) Reset() {
 	*x = StrictMeta{}
-	mi := &file_rld_v1_strict_proto_msgTypes[14]
+	mi := &file_rld_v1_strict_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1662,7 @@ func (x *StrictMeta) String() string {
 func (*StrictMeta) ProtoMessage() {}
 
 func (x *StrictMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[14]
+	mi := &file_rld_v1_strict_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1675,7 @@ func (x *StrictMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictMeta.ProtoReflect.Descriptor instead.
 func (*StrictMeta) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{14}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StrictMeta) GetGeneration() uint64 {
@@ -1525,16 +1710,12 @@ var File_rld_v1_strict_proto protoreflect.FileDescriptor
 
 const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
-	"\x13rld/v1/strict.proto\x12\x06rld.v1\"\x95\x04\n" +
+	"\x13rld/v1/strict.proto\x12\x06rld.v1\"\xdd\x03\n" +
 	"\vStrictFrame\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x14\n" +
 	"\x05stamp\x18\x03 \x01(\x06R\x05stamp\x12\x16\n" +
-	"\x06number\x18\x04 \x01(\x04R\x06number\x12\x16\n" +
-	"\x06voting\x18\x05 \x01(\bR\x06voting\x12\x1e\n" +
-	"\n" +
-	"generation\x18\x06 \x01(\x04R\n" +
-	"generation\x120\n" +
+	"\x06number\x18\x04 \x01(\x04R\x06number\x120\n" +
 	"\brequests\x18\a \x03(\v2\x14.rld.v1.LeaseRequestR\brequests\x12*\n" +
 	"\x06grants\x18\b \x03(\v2\x12.rld.v1.LeaseGrantR\x06grants\x121\n" +
 	"\aaccepts\x18\t \x03(\v2\x17.rld.v1.WatermarkAcceptR\aaccepts\x125\n" +
@@ -1647,16 +1828,34 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
 	"watermarks\x18\x06 \x03(\v2\x11.rld.v1.WatermarkR\n" +
 	"watermarks\x12\x19\n" +
-	"\bended_ms\x18\a \x01(\x12R\aendedMs\"}\n" +
+	"\bended_ms\x18\a \x01(\x12R\aendedMs\"\x9f\x02\n" +
 	"\fStrictLayout\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12.\n" +
 	"\aregions\x18\x02 \x03(\v2\x14.rld.v1.StrictRegionR\aregions\x12%\n" +
-	"\x04pins\x18\x03 \x03(\v2\x11.rld.v1.StrictPinR\x04pins\"\xaa\x01\n" +
+	"\x04pins\x18\x03 \x03(\v2\x11.rld.v1.StrictPinR\x04pins\x12\x1d\n" +
+	"\n" +
+	"log_number\x18\x04 \x01(\x04R\tlogNumber\x12\x1d\n" +
+	"\n" +
+	"log_random\x18\x05 \x01(\x06R\tlogRandom\x12.\n" +
+	"\aformers\x18\x06 \x03(\v2\x14.rld.v1.StrictFormerR\aformers\x122\n" +
+	"\breserves\x18\a \x03(\v2\x16.rld.v1.StrictReservesR\breserves\"\x9a\x01\n" +
+	"\fStrictFormer\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
+	"\n" +
+	"log_number\x18\x02 \x01(\x04R\tlogNumber\x12\x1d\n" +
+	"\n" +
+	"log_random\x18\x03 \x01(\x06R\tlogRandom\x124\n" +
+	"\aregions\x18\x04 \x03(\v2\x1a.rld.v1.StrictFormerRegionR\aregions\"D\n" +
+	"\x12StrictFormerRegion\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\breplicas\x18\x02 \x03(\tR\breplicas\"C\n" +
+	"\x0eStrictReserves\x12\x17\n" +
+	"\afrom_ms\x18\x01 \x01(\x12R\x06fromMs\x12\x18\n" +
+	"\aregions\x18\x02 \x01(\rR\aregions\"\x92\x01\n" +
 	"\fStrictRegion\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x1a\n" +
-	"\breplicas\x18\x03 \x03(\tR\breplicas\x12\x16\n" +
-	"\x06former\x18\x04 \x03(\tR\x06former\x12:\n" +
+	"\breplicas\x18\x03 \x03(\tR\breplicas\x12:\n" +
 	"\vgenerations\x18\x05 \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"7\n" +
 	"\tStrictPin\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\x06R\x04rule\x12\x16\n" +
@@ -1687,23 +1886,26 @@ func file_rld_v1_strict_proto_rawDescGZIP() []byte {
 	return file_rld_v1_strict_proto_rawDescData
 }
 
-var file_rld_v1_strict_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_rld_v1_strict_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_rld_v1_strict_proto_goTypes = []any{
-	(*StrictFrame)(nil),       // 0: rld.v1.StrictFrame
-	(*LeaseRequest)(nil),      // 1: rld.v1.LeaseRequest
-	(*LeaseGrant)(nil),        // 2: rld.v1.LeaseGrant
-	(*Watermark)(nil),         // 3: rld.v1.Watermark
-	(*WatermarkAccept)(nil),   // 4: rld.v1.WatermarkAccept
-	(*WatermarkAccepted)(nil), // 5: rld.v1.WatermarkAccepted
-	(*StrictGeneration)(nil),  // 6: rld.v1.StrictGeneration
-	(*SnapshotRequest)(nil),   // 7: rld.v1.SnapshotRequest
-	(*SnapshotChunk)(nil),     // 8: rld.v1.SnapshotChunk
-	(*StrictRecord)(nil),      // 9: rld.v1.StrictRecord
-	(*StrictLayout)(nil),      // 10: rld.v1.StrictLayout
-	(*StrictRegion)(nil),      // 11: rld.v1.StrictRegion
-	(*StrictPin)(nil),         // 12: rld.v1.StrictPin
-	(*StrictEntry)(nil),       // 13: rld.v1.StrictEntry
-	(*StrictMeta)(nil),        // 14: rld.v1.StrictMeta
+	(*StrictFrame)(nil),        // 0: rld.v1.StrictFrame
+	(*LeaseRequest)(nil),       // 1: rld.v1.LeaseRequest
+	(*LeaseGrant)(nil),         // 2: rld.v1.LeaseGrant
+	(*Watermark)(nil),          // 3: rld.v1.Watermark
+	(*WatermarkAccept)(nil),    // 4: rld.v1.WatermarkAccept
+	(*WatermarkAccepted)(nil),  // 5: rld.v1.WatermarkAccepted
+	(*StrictGeneration)(nil),   // 6: rld.v1.StrictGeneration
+	(*SnapshotRequest)(nil),    // 7: rld.v1.SnapshotRequest
+	(*SnapshotChunk)(nil),      // 8: rld.v1.SnapshotChunk
+	(*StrictRecord)(nil),       // 9: rld.v1.StrictRecord
+	(*StrictLayout)(nil),       // 10: rld.v1.StrictLayout
+	(*StrictFormer)(nil),       // 11: rld.v1.StrictFormer
+	(*StrictFormerRegion)(nil), // 12: rld.v1.StrictFormerRegion
+	(*StrictReserves)(nil),     // 13: rld.v1.StrictReserves
+	(*StrictRegion)(nil),       // 14: rld.v1.StrictRegion
+	(*StrictPin)(nil),          // 15: rld.v1.StrictPin
+	(*StrictEntry)(nil),        // 16: rld.v1.StrictEntry
+	(*StrictMeta)(nil),         // 17: rld.v1.StrictMeta
 }
 var file_rld_v1_strict_proto_depIdxs = []int32{
 	1,  // 0: rld.v1.StrictFrame.requests:type_name -> rld.v1.LeaseRequest
@@ -1720,19 +1922,22 @@ var file_rld_v1_strict_proto_depIdxs = []int32{
 	9,  // 11: rld.v1.SnapshotChunk.records:type_name -> rld.v1.StrictRecord
 	6,  // 12: rld.v1.SnapshotChunk.generations:type_name -> rld.v1.StrictGeneration
 	3,  // 13: rld.v1.StrictRecord.watermarks:type_name -> rld.v1.Watermark
-	11, // 14: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
-	12, // 15: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
-	6,  // 16: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
-	9,  // 17: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
-	10, // 18: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
-	10, // 19: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
-	14, // 20: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
-	6,  // 21: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	14, // 14: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
+	15, // 15: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
+	11, // 16: rld.v1.StrictLayout.formers:type_name -> rld.v1.StrictFormer
+	13, // 17: rld.v1.StrictLayout.reserves:type_name -> rld.v1.StrictReserves
+	12, // 18: rld.v1.StrictFormer.regions:type_name -> rld.v1.StrictFormerRegion
+	6,  // 19: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
+	9,  // 20: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
+	10, // 21: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
+	10, // 22: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
+	17, // 23: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
+	6,  // 24: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_strict_proto_init() }
@@ -1746,7 +1951,7 @@ func file_rld_v1_strict_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rld_v1_strict_proto_rawDesc), len(file_rld_v1_strict_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -15,9 +15,10 @@ type StrictAnswer struct {
 
 // StrictState is the state of strict keys at one daemon.
 type StrictState struct {
-	// Layout is the number of the layout in force.
+	// Layout is the number of the active layout, 0 for none.
 	Layout uint64 `json:"layout"`
-	// Next is the pending layout, null for none.
+	// Next is the announced layout, null for none. Regions and Pins are then
+	// those of it.
 	Next *NextLayout `json:"next"`
 	// Regions are the home regions, by name.
 	Regions []StrictRegion `json:"regions"`
@@ -33,12 +34,11 @@ type StrictState struct {
 	Warnings []string `json:"warnings"`
 }
 
-// NextLayout is a layout that is not in force yet.
+// NextLayout is a layout that is not active yet.
 type NextLayout struct {
 	Number uint64 `json:"number"`
-	// Since is when it was proposed, if known here.
-	Since *time.Time `json:"since"`
-	// WaitsFor lists the missing voters.
+	// WaitsFor lists the voters that have not copied what they need. A majority
+	// in each region suffices.
 	WaitsFor []Missing `json:"waits_for"`
 }
 
@@ -85,7 +85,7 @@ type AcceptorState struct {
 	// Voting reports whether it votes, WhyNot why not.
 	Voting bool   `json:"voting"`
 	WhyNot string `json:"why_not"`
-	// DiskLost is when it last started without its former state, null for
+	// DiskLost is when it lost the state that it had as a voter, null for
 	// never.
 	DiskLost *time.Time `json:"disk_lost_at"`
 	// Keys is the number of keys that it stores watermarks of.
@@ -94,55 +94,4 @@ type AcceptorState struct {
 	// anything more, "" if it can.
 	JournalBytes uint64 `json:"journal_bytes"`
 	JournalFault string `json:"journal_fault"`
-}
-
-// LayoutCommand is a command that changes the layout. Each is served at
-// /v1/strict/ and its name.
-type LayoutCommand string
-
-// The commands.
-const (
-	SetVoters LayoutCommand = "set-voters"
-	PinRule   LayoutCommand = "pin"
-	UnpinRule LayoutCommand = "unpin"
-)
-
-// LayoutCommands lists the commands.
-func LayoutCommands() []LayoutCommand { return []LayoutCommand{SetVoters, PinRule, UnpinRule} }
-
-// Body returns an example of the body of the command.
-func (c LayoutCommand) Body() string {
-	switch c {
-	case SetVoters:
-		return `{"voters": ["...", "...", "..."], "region": "..."}`
-	case PinRule:
-		return `{"rule": "...", "region": "..."}`
-	}
-	return `{"rule": "..."}`
-}
-
-// LayoutRequest is the body of a command.
-type LayoutRequest struct {
-	// Voters are the names of the next voters of Region, for SetVoters. A
-	// Region of "" is that of the daemon that answers.
-	Voters []string `json:"voters,omitempty"`
-	// Rule is the path of a rule or the name of its limit, as in BudgetQuery,
-	// for the other commands. Region is the home region for PinRule.
-	Rule   string `json:"rule,omitempty"`
-	Region string `json:"region,omitempty"`
-	// DryRun requests a check of the change without making it.
-	DryRun bool `json:"dry_run,omitempty"`
-}
-
-// LayoutAnswer is the result of a command.
-type LayoutAnswer struct {
-	// Before is the number of the layout in force, After that of the next one.
-	Before uint64 `json:"layout_before"`
-	After  uint64 `json:"layout_after"`
-	// Changes are sentences about the differences between them.
-	Changes []string `json:"changes"`
-	// DryRun reports that nothing was changed.
-	DryRun bool `json:"dry_run"`
-	// Next is a sentence about what happens next.
-	Next string `json:"next"`
 }
