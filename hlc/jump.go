@@ -35,7 +35,9 @@ func (c *Clock) withhold(mono, wall int64) int64 {
 		c.held += seen - expected
 		return expected
 	case c.held > 0 && sat.AddInt(seen, limit) < expected: // it was set back
-		c.held = max(0, wall-expected)
+		if c.held = max(0, wall-expected); c.held <= limit {
+			c.held = 0 // what is left is no jump
+		}
 		return wall - c.held
 	}
 	return seen

@@ -90,6 +90,19 @@ func TestHeldJumpIsSetBack(t *testing.T) {
 	wantMillis(t, c, b, 5_000)
 }
 
+// What is left of a jump that is set back nearly is followed, as any change of
+// that size is.
+func TestHeldJumpIsSetBackNearly(t *testing.T) {
+	c, b := holding()
+	b.wall += int64(time.Hour)
+	wantMillis(t, c, b, 1_000)
+	b.wall -= int64(time.Hour - 60*time.Millisecond)
+	wantMillis(t, c, b, 1_060)
+	if c.Held() != 0 {
+		t.Errorf("%v held, want none", c.Held())
+	}
+}
+
 // Set back further than it leapt, the rest is a step back: slewed away.
 func TestHeldJumpIsSetBackTooFar(t *testing.T) {
 	c, b := holding()
