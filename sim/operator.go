@@ -395,13 +395,13 @@ func (a *faults) change(d *Daemon) control.Change {
 			return control.Change{}
 		}
 		c.Rules = &control.RulesChange{Set: set}
-	case 2:
+	case 2, 5:
 		v := control.Version{Index: uint64(a.rng.IntN(50))}
 		if r := d.control.Record(); r != nil && len(r.Limits.Applied) > 0 && a.rng.IntN(4) > 0 {
 			v = r.Limits.Applied[a.rng.IntN(len(r.Limits.Applied))].Version
 		}
 		c.Rules = &control.RulesChange{Rollback: &v}
-	case 3:
+	case 3, 4:
 		o := &control.OverrideChange{Unset: a.rng.IntN(3) == 0}
 		o.Target, o.Setting = a.target()
 		o.For = int64(a.rng.IntN(30_000))

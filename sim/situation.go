@@ -417,7 +417,7 @@ func (s *situations) happened(w *World, d *Daemon, e *control.Event) {
 	}
 }
 
-// follows counts what another record of a daemon skips.
+// follows counts what is new in another record of a daemon, and what it skips.
 func (s *situations) follows(w *World, d *Daemon) {
 	was, is := s.pods[d.Index].record, d.control.Record()
 	if is == nil || was == is {
@@ -427,7 +427,25 @@ func (s *situations) follows(w *World, d *Daemon) {
 	if is.Version.Recovery.Number > 1 {
 		s.took(w, recoveredTwice)
 	}
-	if was == nil || len(was.Epochs) == 0 || len(is.Epochs) == 0 {
+	if was == nil {
+		return
+	}
+	for _, g := range is.Regions {
+		if was.Region(g.Name) == nil {
+			s.took(w, regionAdded)
+		}
+	}
+	for _, g := range was.Regions {
+		if is.Region(g.Name) == nil {
+			s.took(w, regionRemoved)
+		}
+	}
+	for i := range is.Dead {
+		if o := &is.Dead[i]; o.Stopped && was.DeadID(o.ID) == nil {
+			s.took(w, daemonRemoved)
+		}
+	}
+	if len(was.Epochs) == 0 || len(is.Epochs) == 0 {
 		return
 	}
 	before, after := &was.Epochs[len(was.Epochs)-1], &is.Epochs[len(is.Epochs)-1]

@@ -72,14 +72,13 @@ func (s *situations) concluded(w *World, d *Daemon, results []control.Result) {
 	}
 }
 
-// commandOf returns the command that makes a change.
+// commandOf returns the command that makes a change, false for none that its
+// result proves: what is added and removed is seen in records.
 func commandOf(c *control.Change) (situation, bool) {
 	switch l := c.Limits; {
 	case c.Region != nil:
-		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
-		return regionAdded + situation(slices.Index(ops, c.Region.Op)), true
-	case c.Dead != nil:
-		return daemonRemoved, true
+		return map[control.RegionOp]situation{control.WeighRegion: regionWeighed, control.DrainRegion: regionDrained}[c.Region.Op],
+			c.Region.Op == control.WeighRegion || c.Region.Op == control.DrainRegion
 	case l == nil:
 		return 0, false
 	case l.Rules != nil && l.Rules.Rollback != nil:

@@ -60,8 +60,11 @@ func (d *draw) control(seed uint64) {
 	d.forgetful()
 	drawCopies(d)
 	drawMisuses(d)
-	drawGenerations(d)
+	if d.chance(0.2) {
+		drawGeneration(d)
+	}
 	drawPods(d)
+	drawSituation(d)
 }
 
 // drawPods draws what becomes of diskless daemons in Kubernetes: all of them,
@@ -103,11 +106,11 @@ func drawPods(d *draw) {
 	}
 }
 
-// drawGenerations draws a region that is removed and added again, where a
+// drawGeneration draws a region that is removed and added again, where a
 // majority of the regions is left.
-func drawGenerations(d *draw) {
+func drawGeneration(d *draw) {
 	c := &d.cfg
-	if !d.rights || len(c.Regions) < 3 || !d.chance(0.2) {
+	if !d.rights || len(c.Regions) < 3 {
 		return
 	}
 	f := sim.Fault{Kind: sim.RemoveRegion, At: d.time(0, c.Duration/2), For: d.time(time.Second, c.Duration/2)}
