@@ -289,6 +289,9 @@ func (f *rightsLoop) holds() bool {
 	}
 	is := false
 	f.control.Do(func(n *control.Node) {
+		if !f.confirmed && control.RightsOf(n).Holds().Generation != f.of.generation {
+			return // it holds nothing before its record is confirmed
+		}
 		is = n.ID() == f.of.self && control.RightsOf(n).Hold(control.Holding{Generation: f.of.generation, Number: f.number})
 	})
 	return is
