@@ -329,12 +329,13 @@ func (l *Limits) forget() {
 	l.Sets = all
 }
 
-// bringIntoForce states from when pending versions are in force.
+// bringIntoForce states from when pending versions are in force. What has ended
+// meanwhile is dropped, or the leader would ask again for ever.
 func (l *Limits) bringIntoForce(c *InForce, at int64) error {
-	l.prune(at)
 	if pending := l.Pending(); c.Version != pending || pending == (Version{}) {
 		return fmt.Errorf("version %v of the limits is not pending: %v is", c.Version, pending)
 	}
+	l.prune(at)
 	if c.From <= 0 {
 		return fmt.Errorf("version %v of the limits in force from %d: want a time", c.Version, c.From)
 	}

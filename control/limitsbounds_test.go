@@ -141,3 +141,20 @@ func TestEmergencyEntered(t *testing.T) {
 		t.Error("its id is kept for ever")
 	}
 }
+
+// An override that ended before all regions acknowledged it is not pending any
+// more once the leader brings it into force: it would ask for ever.
+func TestEndedOverrideIsNotPending(t *testing.T) {
+	v := Version{Index: 7}
+	l := Limits{Overrides: []Override{{Version: v, Until: 10}}}
+	if is := l.Pending(); is != v {
+		t.Fatalf("version %v is pending, want %v", is, v)
+	}
+	at := int64(10 + keepEnded)
+	if err := l.bringIntoForce(&InForce{Version: v, From: at + 1}, at); err != nil {
+		t.Fatal(err)
+	}
+	if is := l.Pending(); is != (Version{}) {
+		t.Errorf("version %v is pending, want none", is)
+	}
+}
