@@ -1,11 +1,10 @@
 package control
 
 import (
-	"time"
-
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // after returns the record after a committed entry, as Record.apply does.

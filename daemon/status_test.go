@@ -86,23 +86,3 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 		return s.Daemon.LimitsFault == ""
 	})
 }
-
-// command posts a body and returns the answer and its status.
-func (r *running) command(t *testing.T, path, body string) (string, int) {
-	t.Helper()
-	q, err := http.NewRequest(http.MethodPost, "http://"+r.edges.adminAddr()+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	q.Header.Set("Content-Type", "application/json")
-	resp, err := http.DefaultClient.Do(q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	said, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(said), resp.StatusCode
-}

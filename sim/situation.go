@@ -116,7 +116,6 @@ type pod struct {
 	voter    control.ID      // that its latest process was, zero for none
 	record   *control.Record // that it had, of a process before, too
 	copy     situation       // that it got by a copy of a disk, 0 for none
-	runs     int             // starts of the daemon of the copy, when it was made
 	paused   time.Duration
 	born     time.Duration // the start of the present name, never for the first
 	ended    time.Duration // of the latest process, never before
