@@ -56,6 +56,18 @@ func TestStrictOwnerThatIsKilled(t *testing.T) {
 // keys NAME-0.
 func (c *cluster) homed(owner *daemon, rule string, n int) []string {
 	c.t.Helper()
+	c.within(patience, "a layout of strict keys with all regions", func() string {
+		for _, d := range c.daemons {
+			var a api.StrictAnswer
+			if err := d.get("/v1/strict", &a); err != nil {
+				return err.Error()
+			}
+			if s := a.Strict; s == nil || s.Layout == 0 || s.Next != nil || len(s.Regions) < len(c.regions) {
+				return fmt.Sprintf("%s has %+v", d.name, s)
+			}
+		}
+		return ""
+	})
 	var out []string
 	for i := 0; i < 100 && len(out) < n; i++ {
 		name := fmt.Sprintf("%s%d", owner.name, i)
