@@ -148,9 +148,18 @@ type departure struct {
 }
 
 // depart begins the departure of an engine that decides no call any more, with
-// its rights agent, nil for none.
+// its rights agent, nil for none: what is left of its rights goes to other
+// daemons, with the last counts.
 func (e *Engine) depart(rights replica.Rights) *departure {
-	at := e.Now()
+	at, most := e.Now(), node.MaxLastTransfers
+	var after afterUnlock
+	e.visit(func(i int, n *node.Node) {
+		if keys := n.TransferAll(at, most); keys > 0 {
+			most -= keys
+			after.expedite |= 1 << i
+		}
+	})
+	e.perform(&after)
 	return &departure{
 		engine: e, began: at.Mono,
 		Departure: replica.Depart(at.Mono, len(e.shards), func(shard int) []node.Link { return e.linksOf(at, shard) }, rights),
