@@ -38,6 +38,7 @@ type cluster struct {
 
 	news  chan struct{} // holds a token when dir or open changed
 	peers []gossip.Peer // of the engine; belongs to settle
+	alone bool          // likewise, see noteAlone
 
 	regions []string // all configured ones
 	ready   atomic.Bool
@@ -249,6 +250,7 @@ func (c *cluster) settle(ctx context.Context) {
 		c.mu.Unlock()
 		c.host.Targets(targets)
 		c.setControlPeers(reached, open)
+		c.noteAlone()
 		if open {
 			c.setPeers(c.willing(members))
 		}

@@ -18,6 +18,7 @@ import (
 type replica struct {
 	engine *gossip.Engine
 	clocks gossip.Clocks
+	alone  bool          // see SetAlone
 	view   transferView  // scratch of transferCall
 	counts []quota.Known // scratch of known
 	found  []int32       // scratch of merge
@@ -263,6 +264,25 @@ func (n *Node) Leave(at Instant) {
 		n.millis(at)
 		n.leases.Leave(n.leaseNow())
 	}
+}
+
+// SetAlone sets whether all peers refuse this node, so that it decides without
+// their counts.
+func (n *Node) SetAlone(alone bool) {
+	if n.replica != nil {
+		n.replica.alone = alone
+	}
+}
+
+// degraded returns why the counts of other daemons may be missing here.
+func (r *replica) degraded() Degraded {
+	switch {
+	case r.clocks.Outlier():
+		return ClockOff
+	case r.alone:
+		return Alone
+	}
+	return NotDegraded
 }
 
 // Link is the state of the stream to a peer.
