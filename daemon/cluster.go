@@ -281,19 +281,6 @@ func (c *cluster) noteSince(live []gossip.Member) {
 	}
 }
 
-// willing removes the members whose handshake fails, because one side refuses
-// the other. They cannot receive messages, so they get no share of the work.
-// The log and the metrics name them.
-func (c *cluster) willing(members []gossip.Member) []gossip.Member {
-	refused := map[string]bool{}
-	for _, s := range c.host.Streams() {
-		if _, no := errors.AsType[*link.Refused](s.Err); no && !s.Incoming && s.State != link.StateUp {
-			refused[s.Addr] = true
-		}
-	}
-	return slices.DeleteFunc(members, func(m gossip.Member) bool { return refused[m.Addr] && m.ID != c.self.ID })
-}
-
 // setPeers sets the peers of the engine and of its parts, if they changed.
 func (c *cluster) setPeers(members []gossip.Member) {
 	peers := make([]gossip.Peer, len(members))

@@ -112,7 +112,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			e.KeepUntil(max(f.Expires(&e.Cell), c.Span.End(c.Window)))
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
-				n.review(e, n.rules.set.FindShared(c.Span.Rule), now)
+				review(n, e, n.rules.set.FindShared(c.Span.Rule), now)
 			}
 		} else if quota.Of(l).Drains() && n.keys.roomFor(now) {
 			// The times of the hits are known only now.

@@ -100,7 +100,7 @@ func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 
 // review lets the aggregator of a key check whether its region runs short,
 // after counts of another daemon arrived.
-func (n *Node) review(e *keytable.Entry, rule *rules.Rule, now int64) {
+func review(n *Node, e *keytable.Entry, rule *rules.Rule, now int64) {
 	a := n.keys.sides.account(e.Extra)
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.Key) {
 		return

@@ -3,7 +3,9 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 )
 
@@ -41,4 +43,17 @@ func (c *cluster) noteAlone() {
 			c.log.Info("a peer accepts this daemon again", "event", "alone")
 		}
 	}
+}
+
+// willing removes the members whose handshake fails, because one side refuses
+// the other. They cannot receive messages, so they get no share of the work.
+// The log and the metrics name them.
+func (c *cluster) willing(members []gossip.Member) []gossip.Member {
+	refused := map[string]bool{}
+	for _, s := range c.host.Streams() {
+		if _, no := errors.AsType[*link.Refused](s.Err); no && !s.Incoming && s.State != link.StateUp {
+			refused[s.Addr] = true
+		}
+	}
+	return slices.DeleteFunc(members, func(m gossip.Member) bool { return refused[m.Addr] && m.ID != c.self.ID })
 }
