@@ -85,6 +85,11 @@ func (w *World) depart(process int32) {
 		if d.agent != nil {
 			rights = d.agent.Agent
 		}
+		most := node.MaxLastTransfers
+		for _, n := range d.Nodes {
+			most -= n.TransferAll(d.Instant(w.now), most)
+		}
+		w.drain(d, allShards)
 		l.departure = replica.Depart(at, len(d.Nodes), links, rights)
 	}
 	if d.agent != nil && d.Up && !d.Paused {
