@@ -33,6 +33,11 @@ func (e *Engine) Peers(at node.Instant, peers []gossip.Peer) {
 	e.visit(func(_ int, n *node.Node) { n.Peers(at, peers) })
 }
 
+// SetAlone sets at all shards whether all peers refuse this daemon.
+func (e *Engine) SetAlone(alone bool) {
+	e.visit(func(_ int, n *node.Node) { n.SetAlone(alone) })
+}
+
 // Step merges the message of a peer's shard. See node.Node.Step. A message for
 // a shard that does not exist is rejected as misplaced.
 func (e *Engine) Step(at node.Instant, m *gossip.Message) error {
@@ -148,9 +153,18 @@ type departure struct {
 }
 
 // depart begins the departure of an engine that decides no call any more, with
-// its rights agent, nil for none.
+// its rights agent, nil for none: what is left of its rights goes to other
+// daemons, with the last counts.
 func (e *Engine) depart(rights replica.Rights) *departure {
-	at := e.Now()
+	at, most := e.Now(), node.MaxLastTransfers
+	var after afterUnlock
+	e.visit(func(i int, n *node.Node) {
+		if keys := n.TransferAll(at, most); keys > 0 {
+			most -= keys
+			after.expedite |= 1 << i
+		}
+	})
+	e.perform(&after)
 	return &departure{
 		engine: e, began: at.Mono,
 		Departure: replica.Depart(at.Mono, len(e.shards), func(shard int) []node.Link { return e.linksOf(at, shard) }, rights),

@@ -100,7 +100,7 @@ func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 
 // review lets the aggregator of a key check whether its region runs short,
 // after counts of another daemon arrived.
-func (n *Node) review(e *keytable.Entry, rule *rules.Rule, now int64) {
+func review(n *Node, e *keytable.Entry, rule *rules.Rule, now int64) {
 	a := n.keys.sides.account(e.Extra)
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.Key) {
 		return
@@ -110,12 +110,12 @@ func (n *Node) review(e *keytable.Entry, rule *rules.Rule, now int64) {
 		return
 	}
 	c := n.transferCall(&h, a, now)
-	c.in.Estimate = n.estimate(&h, e, now)
+	c.in.Estimate = estimate(n, &h, e, now)
 	n.transfer(&c, a.transfers.Review(&c.in), 0, now)
 }
 
 // estimate returns the estimated hits of all daemons on a key.
-func (n *Node) estimate(h *Hit, e *keytable.Entry, now int64) uint64 {
+func estimate(n *Node, h *Hit, e *keytable.Entry, now int64) uint64 {
 	at := ref{where: inLive, index: n.keys.live.Find(e.Key)}
 	return sat.Add(quota.Of(h.Limit).Used(&e.Cell, nil, now), n.elsewhere(h, &e.Cell, at))
 }
@@ -125,12 +125,12 @@ func (n *Node) stepRights(from crdt.Incarnation, messages []gossip.RightsMessage
 	sender := n.replica.sender(from)
 	for i := range messages[:min(len(messages), gossip.MaxRightsMessages)] {
 		m := &messages[i]
-		c, e := n.transferCallOf(m, now)
+		c, e := transferCallOf(n, m, now)
 		if e == nil {
 			continue
 		}
 		if m.Kind == gossip.NeedReport {
-			c.in.Estimate = n.estimate(&c.hit, e, now)
+			c.in.Estimate = estimate(n, &c.hit, e, now)
 		}
 		n.transfer(&c, c.account.transfers.Step(&c.in, sender, m), from, now)
 	}
@@ -145,7 +145,7 @@ func (r *replica) sender(id crdt.Incarnation) transfer.Sender {
 // makes both if there are none: a daemon without traffic has most rights to
 // transfer. The entry is nil for a rule that is not in force here, for another
 // window than the current one, and without room for the key.
-func (n *Node) transferCallOf(m *gossip.RightsMessage, now int64) (transferCall, *keytable.Entry) {
+func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, *keytable.Entry) {
 	rule := n.rules.set.FindShared(m.Rule)
 	if rule == nil {
 		return transferCall{}, nil
@@ -214,6 +214,53 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 		n.keys.live.At(i).KeepUntil(meta.End(c.in.Window))
 	}
 	return true
+}
+
+// MaxLastTransfers bounds the keys whose rights a process transfers when it
+// leaves: the cells that its peers take within a fraction of a second.
+const MaxLastTransfers = 1 << 16
+
+// TransferAll transfers what is left of the rights to windows that have begun
+// to other daemons of the region: those of each key to its aggregator, which
+// the others ask. It is the last transfer of a process that leaves: call it
+// after Leave and after the last decision. It transfers the rights of at most
+// most keys, those near their limits first, and returns of how many. It visits
+// every key.
+func (n *Node) TransferAll(at Instant, most int) (keys int) {
+	now := n.millis(at)
+	if n.replica == nil || n.cfg.Allotments == nil {
+		return 0
+	}
+	for _, near := range [...]bool{true, false} {
+		for i := range n.keys.live.Used() {
+			e := n.keys.live.At(i)
+			switch {
+			case keys >= most:
+				return keys
+			case e.Rule < 0 || e.Expires() <= now || n.keys.sides.account(e.Extra) != nil != near:
+			case transferAll(n, e, ref{where: inLive, index: i}, now):
+				keys++
+			}
+		}
+	}
+	return keys
+}
+
+// transferAll transfers what is left of the rights to a key, and reports
+// whether it did.
+func transferAll(n *Node, e *keytable.Entry, at ref, now int64) bool {
+	rule := n.rules.set.Rules()[e.Rule]
+	h := Hit{Key: e.Key, Limit: rule.Limit, Rule: rule}
+	if rule.Limit == nil || !n.bounded(&h) || !transferable(&n.cfg, h.Limit) {
+		return false
+	}
+	a := n.accountOf(&h, at, now)
+	if a == nil || a.grid != h.Limit.Grid() {
+		return false
+	}
+	c := n.transferCall(&h, a, now)
+	to := c.in.Aggregator
+	return to != 0 && to != n.incarnation && n.give(&c, to, c.in.Rights, now)
 }
 
 // received adds rights that another daemon transferred to this one.

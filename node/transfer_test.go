@@ -30,3 +30,44 @@ func TestGivenRightsAreGone(t *testing.T) {
 		t.Errorf("%v admitted, want at most 12", worst)
 	}
 }
+
+// What a daemon that leaves has not used of the rights to a running window goes
+// to the others of its region, also for keys far from their limits; its next
+// run has used what it transferred.
+func TestLeaverTransfersRights(t *testing.T) {
+	for _, rule := range []string{fixed100, sliding100} {
+		c := rightsCluster(t, rule, "a1", "a2", "b1")
+		a1, a2 := c.daemons[0], c.daemons[1]
+		c.cuts[[2]string{"a", "b"}] = true
+		c.cuts[[2]string{"a1", "a2"}] = true // no transfer before
+		used := map[string]uint64{"k=few": c.grant(t, a1, "k=few", 2), "k=many": c.grant(t, a1, "k=many", 20)}
+		delete(c.cuts, [2]string{"a1", "a2"})
+		c.pass(time.Second)
+
+		a1.node.Leave(a1.instant(c.now))
+		c.drain(a1)
+		c.pass(time.Second)
+		if keys := a1.node.TransferAll(a1.instant(c.now), 1); keys != 1 {
+			t.Errorf("rights to %d keys transferred, want to one", keys)
+		}
+		if keys := a1.node.TransferAll(a1.instant(c.now), MaxLastTransfers); keys != 1 {
+			t.Errorf("rights to %d further keys transferred, want to one", keys)
+		}
+		c.drain(a1)
+		c.pass(time.Second)
+		c.stop(t, a1)
+		for key, n := range used {
+			if got := c.grant(t, a2, key, 100); got != 50-n {
+				t.Errorf("%s: %s: the other daemon admits %d, want %d", rule, key, got, 50-n)
+			}
+		}
+		c.pass(time.Second)
+		c.start(t, a1)
+		c.cuts[[2]string{"a1", "a2"}] = true
+		for key := range used {
+			if got := c.grant(t, a1, key, 100); got != 0 {
+				t.Errorf("%s: %s: the next run admits %d, want none", rule, key, got)
+			}
+		}
+	}
+}
