@@ -148,6 +148,9 @@ func (d *Daemon) serveControl(w *World) {
 	}
 	followRecord(d, w)
 	if active, announced := w.steps.layouts(d); d.acceptor != nil && (active != d.layouts[0] || announced != d.layouts[1]) {
+		if announced != nil && announced != d.layouts[1] {
+			d.saw(w, layoutAnnounced)
+		}
 		d.layouts = [2]*route.Layout{active, announced}
 		d.turnAcceptor(w)
 	}
@@ -279,13 +282,17 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 	if a.rng.IntN(2) == 0 {
 		_, _ = d.control.Limits().SubmitEmergency(a.emergency(d.Instant(w.now).Wall)) // refused while a leader is there
 	}
-	if a.rng.IntN(4) > 0 || a.latest.ID == 0 {
-		a.latest = control.Request{Author: "operator", Change: a.change(d)}
-		if a.latest.Limits == nil {
-			a.latest.Change = a.changeRegion(w)
+	if f.Command != "" || a.rng.IntN(4) > 0 || a.latest.ID == 0 {
+		if d.control.Record() == nil {
+			return // it would be refused
 		}
+		kind, wild := slices.Index(commandWords, f.Command), false
+		if kind < 0 {
+			kind, wild = a.rng.IntN(len(commandWords)), a.rng.IntN(4) == 0
+		}
+		a.latest = control.Request{Author: "operator", Change: a.change(w, d, kind, wild)}
 	}
-	if id, err := d.control.Submit(a.latest); err == nil { // before the founding it is refused
+	if id, err := d.control.Submit(a.latest); err == nil {
 		a.latest.ID = id
 		w.met.ordered(w, d, id, a.latest.Change)
 	}
