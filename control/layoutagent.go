@@ -63,6 +63,7 @@ func (a *LayoutAgent) Report(r AcceptorReport, pins []route.Pin) {
 
 // strictDaemon is a live daemon with an acceptor, as the leader knows it.
 type strictDaemon struct {
+	id           ID
 	region, name string
 	report       *AcceptorReport
 	// fits reports that it may become a voter: it is durable, and stays.
@@ -125,12 +126,12 @@ func (a *LayoutAgent) daemons() []strictDaemon {
 	n := a.node
 	var all []strictDaemon
 	if a.own != nil && !a.own.Failing {
-		all = append(all, strictDaemon{n.cfg.Region, n.cfg.Name, a.own, n.cfg.Durable && !n.leaving && n.abstains == "", n.leaving})
+		all = append(all, strictDaemon{n.ID(), n.cfg.Region, n.cfg.Name, a.own, n.cfg.Durable && !n.leaving && n.abstains == "", n.leaving})
 	}
 	for _, p := range n.peers {
 		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers)) && p.version.Recovery == n.record.Version.Recovery
 		if live && p.sender.Acceptor != nil && !p.sender.Acceptor.Failing && !n.Dead(p.sender.ID) {
-			all = append(all, strictDaemon{p.Region, p.Name, p.sender.Acceptor, p.sender.Durable && !p.sender.Leaving, p.sender.Leaving})
+			all = append(all, strictDaemon{p.sender.ID, p.Region, p.Name, p.sender.Acceptor, p.sender.Durable && !p.sender.Leaving, p.sender.Leaving})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b strictDaemon) int {
@@ -199,7 +200,7 @@ func (a *LayoutAgent) observe(all []strictDaemon) {
 func (a *LayoutAgent) next(all []strictDaemon) *LayoutChange {
 	n := a.node
 	l, log := &n.record.Layouts, n.record.Version.Recovery.log()
-	if is := l.Announced; is != nil && is.Log == log && a.copied(is, all) {
+	if is := l.Announced; is != nil && is.Log == log && a.copied(is, all) && (l.Active != nil || founded(n.record, is, all)) {
 		return &LayoutChange{Activate: &Activation{Number: is.Number, From: n.wall + 2*n.cfg.MaxOffset.Milliseconds() + 1}}
 	}
 	want, forced := a.want(all)
@@ -223,7 +224,7 @@ func (a *LayoutAgent) copied(l *route.Layout, all []strictDaemon) bool {
 	for i := range l.Regions {
 		g, have := &l.Regions[i], 0
 		for _, name := range g.Replicas {
-			if d := findStrict(all, g.Name, name); d != nil && d.report.Copied && d.report.Number == l.Number && d.report.Log == l.Log {
+			if d := findStrict(all, g.Name, name); d != nil && d.report.Copied && d.has(l) {
 				have++
 			}
 		}
@@ -232,6 +233,34 @@ func (a *LayoutAgent) copied(l *route.Layout, all []strictDaemon) bool {
 		}
 	}
 	return true
+}
+
+// has reports whether a layout is the newest one of the daemon, on its disk.
+func (d *strictDaemon) has(l *route.Layout) bool {
+	return d.report.Number == l.Number && d.report.Log == l.Log
+}
+
+// founded reports whether the first layout may become active. There is no
+// former one whose voters would refuse that of another recovery, so the daemons
+// that the regions of the founding began with take their place: a majority of
+// them, or all whose ids are not dead.
+func founded(r *Record, l *route.Layout, all []strictDaemon) bool {
+	founders, dead, have := 0, 0, 0
+	for i := range r.Regions {
+		g := &r.Regions[i]
+		if g.Generation != r.FirstGeneration() {
+			continue
+		}
+		for _, id := range g.Founders {
+			founders++
+			if r.DeadID(id) != nil {
+				dead++
+			} else if slices.ContainsFunc(all, func(d strictDaemon) bool { return d.id == id && d.has(l) }) {
+				have++
+			}
+		}
+	}
+	return 2*have > founders || have == founders-dead
 }
 
 // reachesFormers reports whether a majority of the voters of each former layout

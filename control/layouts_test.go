@@ -363,6 +363,23 @@ func TestDroppedLayout(t *testing.T) {
 	}
 }
 
+// TestFirstLayoutOfOneRecovery: a recovery of a log without a layout gets one
+// only with a majority of the daemons that began. Two recoveries get one.
+func TestFirstLayoutOfOneRecovery(t *testing.T) {
+	w := strictWorld(t, 1, []string{"a", "b", "c"}, "a-0", "b-0", "c-0")
+	lone := w.find("b-0")
+	w.cut = func(from, to *machine) bool { return from == lone || to == lone }
+	if err := lone.node.Recover(RecoverRequest{Behind: true, Stopped: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(time.Minute)
+	if l := lone.node.Record().Layouts; l.Active != nil || l.Announced == nil {
+		t.Errorf("active %+v, announced %+v: want one that is announced", l.Active, l.Announced)
+	}
+	w.cut = func(_, _ *machine) bool { return false }
+	w.until("a layout of the recovery", time.Minute, func() bool { return w.layout() != nil })
+}
+
 func layoutStorm(t *testing.T, seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, 99))
 	names := []string{"a-0", "a-1", "a-2", "a-3", "b-0"}
