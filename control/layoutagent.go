@@ -11,13 +11,13 @@ import (
 // LayoutAgent is the part of a daemon in the layouts of strict keys. It reports
 // the state of the acceptor to the leader, which chooses the strict voters: it
 // announces a layout, and makes it active once a majority of the voters of each
-// region has copied what it needs. It is not safe for concurrent use.
+// region has copied the watermarks. It is not safe for concurrent use.
 type LayoutAgent struct {
 	node *Node
 	own  *AcceptorReport
 	pins []route.Pin
 
-	// What a daemon sent to the leader, when it sends it again, and the time
+	// The last report sent to the leader, when it is sent again, and the time
 	// after that.
 	sent        AcceptorReport
 	again, wait time.Duration

@@ -30,7 +30,7 @@ type controlLoop struct {
 	storage replica.Storage
 	events  *controlEvents
 	news    chan struct{} // holds a token when a turn is due
-	limits  chan struct{} // the news of those who use limits, nil for nobody
+	limits  chan struct{} // signals a change of the limits, nil without a reader
 	written chan struct{} // the news of the rights agent, nil for nobody
 	// acceptor is the news of the acceptor, nil for nobody, and seen are the
 	// layouts when they were sent last.
@@ -58,7 +58,7 @@ type controlLoop struct {
 	early   map[crdt.Incarnation]*control.Message
 	leaving bool
 	// revision is that of the limits when news of them was sent last, and
-	// waiting are the channels of those who wait for the result of a command.
+	// waiting are the channels of callers that wait for a command's result.
 	revision control.Revision
 	waiting  map[control.Number][]chan<- control.Result
 }

@@ -78,7 +78,7 @@ func (x *layoutLog) known() bool {
 	return true
 }
 
-// change changes the log, and tells all acceptors if it did.
+// change calls do on the log, and informs all acceptors of a change.
 func (x *layoutLog) change(do func(quorum.Reports)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -393,15 +393,15 @@ func (a *faults) changeRegion(w *World) control.Change {
 			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
 			Force: a.rng.IntN(2) == 0,
 		}}
-		// An error of the operator, which is refused as a daemon is heard.
+		// An error of the operator: refused while a daemon is live.
 		c := change.Region
 		c.Stopped = c.Op == control.RemoveRegion && heard(w, c.Name)
 	}
 	return change
 }
 
-// heard reports whether all daemons run, and nothing keeps those of a region
-// from being heard.
+// heard reports whether all daemons run and are connected, so that those of a
+// region count as live.
 func heard(w *World, region string) bool {
 	return slices.Contains(w.regions, region) && !slices.ContainsFunc(w.daemons, func(d *Daemon) bool {
 		return d.Paused || d.leaving != nil || slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return !w.Connected(d, o) })

@@ -110,7 +110,7 @@ type situations struct {
 	arrived []time.Duration // by link: when the latest frame that arrived was sent
 }
 
-// pod is what is known about the processes of a machine.
+// pod is the state of a machine, over all its processes.
 type pod struct {
 	diskless bool
 	names    []string // that its processes had
@@ -168,7 +168,8 @@ func (s *situations) lost(w *World, from, to int, frame []byte) {
 	}
 }
 
-// received counts what a link did to a frame that arrives.
+// received counts the faults of a link, and the differences of its ends, that a
+// frame met that arrives.
 func (s *situations) received(w *World, f *flight) {
 	if w.cfg.Control == nil || !wire.IsControl(f.frame) {
 		return
@@ -368,7 +369,7 @@ func (s *situations) scaled(w *World, d *Daemon) {
 	}
 }
 
-// opened notes what a process found on its disk.
+// opened counts the state in which a process found its disk.
 func (s *situations) opened(w *World, d *Daemon, found *replica.Recovery) {
 	p := &s.pods[d.Index]
 	is := d.control.ID()
@@ -418,7 +419,8 @@ func (s *situations) happened(w *World, d *Daemon, e *control.Event) {
 	}
 }
 
-// follows counts what is new in another record of a daemon, and what it skips.
+// follows counts the changes from a daemon's record to its next one, and the
+// versions in between that it skipped.
 func (s *situations) follows(w *World, d *Daemon) {
 	was, is := s.pods[d.Index].record, d.control.Record()
 	if is == nil || was == is {

@@ -72,8 +72,8 @@ func (s *situations) concluded(w *World, d *Daemon, results []control.Result) {
 	}
 }
 
-// commandOf returns the command that makes a change, false for none that its
-// result proves: what is added and removed is seen in records.
+// commandOf returns the situation that the result of a change proves, false for
+// none: regions that are added or removed are seen in records.
 func commandOf(c *control.Change) (situation, bool) {
 	switch l := c.Limits; {
 	case c.Region != nil:

@@ -37,7 +37,7 @@ func add(d *draw, all ...sim.Fault) {
 // early draws a time of the first half of a run.
 func early(d *draw) time.Duration { return d.time(0, d.cfg.Duration/2) }
 
-// founderOf draws a founder, who votes at first.
+// founderOf draws a founder, which votes at first.
 func founderOf(d *draw) []string {
 	all := d.cfg.Founders()
 	i := d.IntN(len(all))
@@ -77,7 +77,7 @@ func drawCutVoter(d *draw) {
 	add(d, f)
 }
 
-// drawCommands draws operators who give many commands in a short time.
+// drawCommands draws many commands in a short time.
 func drawCommands(d *draw) {
 	at, length := early(d), d.wild(100*time.Millisecond, 5*time.Second)
 	for range d.between(10, 25) {

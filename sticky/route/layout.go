@@ -137,7 +137,7 @@ func (l *Layout) Validate() error {
 	return l.validateFormers()
 }
 
-// validateFormers checks what a layout states about earlier ones.
+// validateFormers checks the former layouts and the reserves.
 func (l *Layout) validateFormers() error {
 	if len(l.Formers) > MaxFormers || len(l.Reserves) > MaxReserves {
 		return fmt.Errorf("%d former layouts and %d numbers of reserves: want at most %d and %d", len(l.Formers), len(l.Reserves), MaxFormers, MaxReserves)
@@ -222,8 +222,8 @@ func (l *Layout) Former() Former {
 	return f
 }
 
-// Covers reports whether voters of the layout need nothing more of the layout o
-// than what they copy from Formers: o is one of them or was overruled before
+// Covers reports whether voters of the layout need nothing of the layout o
+// beyond their copies from Formers: o is one of them or was overruled before
 // one became active.
 func (l *Layout) Covers(o *Layout) bool {
 	return o.Number == 0 || o.Log == l.Log && o.Number <= l.Number || slices.ContainsFunc(l.Formers, func(f Former) bool {
