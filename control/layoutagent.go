@@ -346,7 +346,7 @@ func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 			continue
 		}
 		for _, name := range next.Replicas {
-			next.Generations = next.Generations.With(route.NameHash(name), storeNumber(g.Name, name, is, all))
+			next.Generations = next.Generations.With(route.Generation{Voter: route.NameHash(name), Generation: storeNumber(g.Name, name, is, all)})
 		}
 		l.Regions = append(l.Regions, next)
 	}

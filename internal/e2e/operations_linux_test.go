@@ -36,7 +36,7 @@ func TestOperations(t *testing.T) {
 		}
 		return ""
 	})
-	o.tr = c.traffic(30, aim{bounded, "moving", 1}, aim{bounded, "blocked", 1})
+	o.tr = c.traffic(30, aim{bounded, "moving", 1}, aim{bounded, "blocked", 1}, aim{strict, "kept", 4})
 
 	for _, s := range []struct {
 		name string
@@ -65,6 +65,8 @@ func TestOperations(t *testing.T) {
 	o.tr.stop()
 	o.steps = append(o.steps, step{"end", time.Now(), time.Now()})
 	o.audit()
+	o.tr.keptTo(strict, strictLimit, strictLimit)
+	t.Log(o.tr.failures(strict))
 	t.Log(o.table())
 }
 
