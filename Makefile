@@ -96,13 +96,7 @@ coverage: ## list the statements of the core that SEEDS seeds of the swarm do no
 	go run ./internal/coverage -runs $(SEEDS) -out coverage.txt
 
 fuzz: ## run every fuzz target for FUZZTIME
-	@targets=$$(go test -list '^Fuzz' ./... | \
-		awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}'); \
-	if [[ -z "$$targets" ]]; then echo "fuzz: no targets found" >&2; exit 1; fi; \
-	while read -r pkg name; do \
-		echo "fuzz: $$name of $$pkg for $(FUZZTIME)"; \
-		$(TOOLS)/fuzz "$$name" $(FUZZTIME) "$$pkg" < /dev/null; \
-	done <<< "$$targets"
+	$(TOOLS)/fuzz $(FUZZTIME)
 
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench
