@@ -162,6 +162,7 @@ func (r *Record) change(e *Entry) error {
 	}
 	r.dropDead(e.Command.At)
 	r.dropEnded(e.Command.At)
+	r.Layouts.dropLost(e.Command.At)
 	if e.Dead != nil {
 		if err := r.end(e.Dead); err != nil {
 			return err
@@ -172,7 +173,7 @@ func (r *Record) change(e *Entry) error {
 	switch {
 	case e.Change.Epoch != nil:
 		r.rememberRebalanced(c)
-	case e.Layouts == nil && (e.Limits == nil || e.Limits.InForce == nil): // which no person asked for
+	case (e.Layouts == nil || e.Layouts.Recover != nil) && (e.Limits == nil || e.Limits.InForce == nil): // which no person asked for
 		r.remember(c)
 	}
 	return r.validate()

@@ -208,6 +208,10 @@ func prepare(n *Node, r *Request) (*Entry, error) {
 	if err == nil && e.Region != nil {
 		e.Region, err = n.rights.stampRegion(*e.Region)
 	}
+	if err == nil && e.Layouts != nil && e.Layouts.Recover != nil {
+		e.Layouts = &LayoutChange{}
+		e.Layouts.Recover, err = n.layouts.stampRecovery(*r.Layouts.Recover)
+	}
 	if err == nil {
 		e.Command.Text, err = n.record.check(e)
 	}

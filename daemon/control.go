@@ -16,6 +16,7 @@ import (
 	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
 )
 
@@ -34,7 +35,7 @@ type controlLoop struct {
 	// acceptor is the news of the acceptor, nil for nobody, and seen are the
 	// layouts when they were sent last.
 	acceptor chan struct{}
-	seen     control.Layouts
+	seen     [2]*route.Layout // active and announced
 	faulty   loglimit.Limiter
 
 	// identity is what streams prove, not nil after open.
@@ -134,9 +135,11 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 		c.revision = is
 		notify(c.limits)
 	}
-	if r := c.node.Record(); r != nil && r.Layouts != c.seen {
-		c.seen = r.Layouts
-		notify(c.acceptor)
+	if r := c.node.Record(); r != nil {
+		if is := [...]*route.Layout{r.Layouts.Active, r.Layouts.Announced}; is != c.seen {
+			c.seen = is
+			notify(c.acceptor)
+		}
 	}
 	renewed := c.renewed
 	c.renewed = false

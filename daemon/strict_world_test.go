@@ -222,7 +222,7 @@ func (w *strictWorld) ownerOf(r *resident, key, user string) *resident {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := w.stricts[r.name].Routing().Owner(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion())
+	h := w.stricts[r.name].Routing().Owner(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion(), 0)
 	i := slices.IndexFunc(w.residents, func(o *resident) bool { return o.name == h.Name })
 	if i < 0 {
 		w.t.Fatalf("%s/%s is owned by %s at %s: %s", key, user, h.Name, r.name, w.describe())

@@ -104,6 +104,9 @@ const (
 	// its end the processes of To crash and start with the copy as their own.
 	// Without To each of From gets its own file back, as by OldDisk.
 	CopiedControl
+	// LostVoters is an Amnesia of From after which the operator gives up the
+	// strict voters among them. They start again when the outcome is known.
+	LostVoters
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -173,6 +176,7 @@ var faultKinds = [...]faultKind{
 	MixedLimits:    {"mixed_limits", "other limits at {from}", (*faults).changeRules, nil, known},
 	ControlCommand: {"control_command", "a command at {from}", (*faults).commandControl, nil, drawn},
 	CopiedControl:  {"copied_control", "control logs of {from} copied, and put back at {to}", (*faults).copyControl, (*faults).putControl, drawn},
+	LostVoters:     {"lost_voters", "{from} down, disks lost, strict voters given up", (*faults).remove, (*faults).unremove, drawn},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
@@ -232,7 +236,7 @@ func everywhere(places []string) string {
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
 	switch f.Kind {
-	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion:
+	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, LostVoters:
 		return true
 	}
 	return false
@@ -303,7 +307,7 @@ func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 	d.downs++
 	w.crash(d)
 	switch f.Kind {
-	case Amnesia:
+	case Amnesia, LostVoters:
 		d.newDisk(w)
 	case PowerLoss:
 		d.disk.PowerLoss(int(f.Share))

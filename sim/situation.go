@@ -63,6 +63,7 @@ const (
 	overrideUnset
 	keyBlocked
 	emergencyTaken
+	strictRecovered
 
 	situationKinds = iota
 )
@@ -83,6 +84,7 @@ func (s situation) String() string {
 		"command: cluster init", "command: region add", "command: region weight", "command: region drain",
 		"command: region remove", "command: daemon remove", "command: limits apply", "command: limits rollback",
 		"command: limits set", "command: limits unset", "command: key block", "command: an emergency override",
+		"command: strict recover",
 	)
 }
 

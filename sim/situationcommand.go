@@ -79,6 +79,8 @@ func commandOf(c *control.Change) (situation, bool) {
 	case c.Region != nil:
 		return map[control.RegionOp]situation{control.WeighRegion: regionWeighed, control.DrainRegion: regionDrained}[c.Region.Op],
 			c.Region.Op == control.WeighRegion || c.Region.Op == control.DrainRegion
+	case c.Layouts != nil:
+		return strictRecovered, true
 	case l == nil:
 		return 0, false
 	case l.Rules != nil && l.Rules.Rollback != nil:

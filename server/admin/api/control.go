@@ -102,6 +102,8 @@ type ChangeRequest struct {
 	// daemon decides by a generation that was removed without it. Nothing
 	// checks it.
 	Stopped bool `json:"stopped,omitempty"`
+	// Voters are the strict voters of RecoverStrict that Stopped states.
+	Voters []string `json:"voters,omitempty"`
 	// Force allows a change of regions while one that must acknowledge it
 	// cannot be reached.
 	Force bool `json:"force,omitempty"`
@@ -119,9 +121,10 @@ type ChangeAnswer struct {
 	Version string `json:"version"`
 	// Text describes what it does.
 	Text string `json:"text"`
-	// Pending reports that the shares of the regions are not settled yet: Waits
-	// names the regions that cannot be reached. Until then, what each one may
-	// admit is the least of both.
+	// Pending reports that the shares of the regions are not settled yet, or
+	// that lost strict voters are not replaced: Waits names the regions that
+	// cannot be reached, and those whose voters are. Until then, what each
+	// region may admit is the least of both.
 	Pending bool     `json:"pending"`
 	Waits   []string `json:"waits_for"`
 }
@@ -161,11 +164,13 @@ const (
 	DrainRegion  ClusterCommandName = "region-drain"
 	RemoveRegion ClusterCommandName = "region-remove"
 	RemoveDaemon ClusterCommandName = "daemon-remove"
+	// RecoverStrict gives up the strict voters of a region.
+	RecoverStrict ClusterCommandName = "strict-recover"
 )
 
 // ClusterCommands returns all commands about the control log.
 func ClusterCommands() []ClusterCommandName {
-	return []ClusterCommandName{InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon}
+	return []ClusterCommandName{InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, RecoverStrict}
 }
 
 // InitRequest is the body of InitCluster.
