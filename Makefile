@@ -24,6 +24,9 @@ KUBERNETES := deploy/kubernetes/test
 # the race detector, complete without.
 LONG := control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
 	sticky/lease sticky/quorum wire
+# Those of them without goroutines, also in tests: the race detector sees their
+# code in the tests of package daemon and of the simulator. make race has all.
+SEQUENTIAL := control limits quota/agent quota/epoch quota/transfer sim/swarm sticky/lease sticky/quorum wire
 # Packages that only read the repository: without the race detector.
 READ := internal/docs internal/lint
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
@@ -45,7 +48,7 @@ test: lint ## all checks, then all tests, those of concurrent code under the rac
 	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
 	go test -vet=off $(LONG:%=./%) $(READ:%=./%) # lint has vetted all
 	@echo "Under the race detector: the packages that take long are short."
-	$(TOOLS)/race -vet=off -short $(LONG:%=./%)
+	$(TOOLS)/race -vet=off -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
 	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
 
 e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR
