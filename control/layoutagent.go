@@ -17,10 +17,12 @@ type LayoutAgent struct {
 	own  *AcceptorReport
 	pins []route.Pin
 
-	// The last report sent to the leader, when it is sent again, and the time
-	// after that.
-	sent        AcceptorReport
-	again, wait time.Duration
+	// The last report sent to the leader, and when it is sent again.
+	sent  AcceptorReport
+	again time.Duration
+	// wait is the time from one report to the next, or on the leader from one
+	// command to the next: longer and longer in vain.
+	wait time.Duration
 
 	// Of the leader: when it looks next, its latest command, since when it
 	// knows the newest layout, since when each daemon is there, and since when
@@ -51,6 +53,10 @@ type AcceptorReport struct {
 	// recovery dropped it. The next one must be copied from its voters, too.
 	Unknown *route.Layout `json:"unknown,omitempty"`
 }
+
+// maxRefusedWait is how many heartbeats a leader waits at most before it
+// proposes the next layout after one that was refused.
+const maxRefusedWait = 32
 
 // Layouts returns the part of the daemon in the layouts of strict keys.
 func (n *Node) Layouts() *LayoutAgent { return &n.layouts }
@@ -92,7 +98,13 @@ func (a *LayoutAgent) turn() {
 	if c == nil {
 		return
 	}
-	a.proposed = n.number()
+	// The record may refuse the next change for the reason of the latest one.
+	if o := n.record.Outcome(a.proposed); o != nil && o.Refused != "" {
+		a.wait = min(2*a.wait, maxRefusedWait*n.cfg.Heartbeat)
+	} else {
+		a.wait = n.cfg.Heartbeat
+	}
+	a.due, a.proposed = n.at+a.wait, n.number()
 	r := Request{ID: a.proposed, Author: "control", Change: Change{Layouts: c}}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
 	sendRequests(n)

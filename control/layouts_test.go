@@ -299,6 +299,25 @@ func TestLayoutRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedLayouts: a leader whose layouts are refused proposes them less and
+// less often.
+func TestRefusedLayouts(t *testing.T) {
+	w := strictWorld(t, 1, []string{"a"}, "a-0")
+	w.untilVoters("a: a-0")
+	a := w.find("a-0")
+	a.acceptor.base.Number = maxLayout // no layout can follow
+	w.run(10 * time.Second)
+	before := a.node.Record()
+	w.run(time.Minute)
+	after := a.node.Record()
+	if last := after.Outcomes[len(after.Outcomes)-1]; !strings.Contains(last.Refused, "want at most") {
+		t.Fatalf("the latest outcome is %+v: want a layout that is refused", last)
+	}
+	if n := after.Version.Index - before.Version.Index; n < 5 || n > 30 {
+		t.Errorf("%d entries in a minute: want some, and few", n)
+	}
+}
+
 func (r *Record) formerOf(number uint64, voter string) route.Former {
 	return route.Former{Number: number, Log: r.Version.Recovery.log(), Regions: []route.FormerRegion{{Name: "a", Replicas: []string{voter}}}}
 }
