@@ -26,6 +26,8 @@ type Sender struct {
 	Applied uint64 `json:"applied,omitempty"`
 	// Leaving daemons give their vote away.
 	Leaving bool `json:"leaving,omitempty"`
+	// Format is the newest format of records that it reads.
+	Format int `json:"format,omitempty"`
 	// Clock is its clock in Unix milliseconds.
 	Clock int64 `json:"clock,omitempty"`
 	// Heard has a bit for each region of its record, in their order, of which
@@ -127,6 +129,9 @@ type Change struct {
 	Epoch *epoch.Epoch `json:"epoch,omitempty"`
 	// Layouts changes the layouts of strict keys. The leader submits it.
 	Layouts *LayoutChange `json:"layouts,omitempty"`
+	// Format changes the format of the record, or what is known of the next
+	// one.
+	Format *FormatChange `json:"change_format,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

@@ -31,6 +31,9 @@ import (
 //	                          names, regions, or all
 //	heal                      ends all cuts
 //	crash NAME..., start NAME...
+//	reads NAME... format=N    daemons that are down are those of another version
+//	refused NAME              prints why a daemon does not start
+//	format NAME               prints what its status has on formats
 //	lose-disk NAME            the disk of a daemon that is down becomes empty
 //	copy-disk NAME            copies what the disk holds
 //	old-disk NAME             puts the copy back at a daemon that is down
@@ -46,7 +49,7 @@ import (
 //	corrupt NAME              shifts a part of a region's weight to another one,
 //	                          in the record of one daemon
 //	submit NAME [id=X] [for=D] note TEXT | add R N | weight R N | drain R |
-//	  remove R | dead NAME [stopped] [force]
+//	  remove R | dead NAME [stopped] [force] | hold | unhold
 //	                          submits a command and waits for the result
 //	load D [changes=N] [gap=D]
 //	                          daemons submit commands all the time; prints
@@ -165,6 +168,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			d.Fatalf(t, "%v", err)
 		}
 		RightsOf(m.node).Settled(newest.ID)
+	case "refused":
+		if _, err := Recover(s.w.find(args[0]).disk, s.w.config(s.w.find(args[0]))); err != nil {
+			return err.Error()
+		}
+	case "format":
+		return s.format(s.w.find(args[0]).node)
 	case "status":
 		return s.status()
 	default:
@@ -238,12 +247,14 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 	case "fail-disk", "mend-disk":
 		m.failing = d.Cmd == "fail-disk"
 	case "corrupt":
-		r, err := DecodeRecord(m.node.record.Encode())
+		r, err := DecodeRecord(m.node.record.Encode(), Format)
 		if err != nil {
 			d.Fatalf(s.t, "%v", err)
 		}
 		r.Regions[0].Horizon++
 		m.node.record, m.corrupt = r, true
+	case "reads":
+		d.ScanArgs(s.t, "format", &m.format)
 	case "leave":
 		m.node.Leave()
 	case "pause", "resume":
@@ -379,6 +390,8 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 			return result(err)
 		}
 		r.Dead = &DeadID{ID: id, Stopped: true}
+	} else if op := FormatOp(what[0]); op == HoldFormat || op == UnholdFormat {
+		r.Change.Format = &FormatChange{Op: op}
 	} else if what[0] == "note" {
 		r.Note = &Note{Text: strings.Join(what[1:], " ")}
 	} else {
