@@ -93,6 +93,9 @@ type Message struct {
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
 
+	// Yield gives the recovery of the sender up.
+	Yield *Yield `json:"yield,omitempty"`
+
 	// Emergencies are the emergency overrides of the sender.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }

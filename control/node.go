@@ -267,6 +267,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
+	receiveYield(n, p, m.Yield)
 	n.follow(p, m)
 	receiveRaft(n, p, m)
 	receiveRequests(n, p, m)

@@ -57,7 +57,7 @@ import (
 //	                          passed between two entries
 //	apply NAME [if=V], rollback NAME V [if=V], set, unset, block, unblock, reset,
 //	  adopt, emergency, limits: see limitsCommand
-//	recover NAME [behind] [stopped]: begins the next recovery
+//	recover NAME [behind] [stopped] [yield]: begins the next recovery
 //	word NAME [dry]: the operator's that its region was not removed
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
@@ -151,7 +151,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "limits":
 		return s.limits(s.w.find(args[0]))
 	case "recover":
-		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped")}
+		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped"), Yield: slices.Contains(args, "yield")}
 		out = result(s.w.find(args[0]).node.Recover(q))
 	case "word":
 		out = result(s.w.find(args[0]).node.Resume("operator", "", slices.Contains(args, "dry")))

@@ -108,8 +108,7 @@ func peerStatus(n *Node) []PeerStatus {
 		if p.heardAt >= 0 {
 			all[i].Age = n.at - p.heardAt
 			all[i].Live = all[i].Age < n.cfg.patience(len(n.peers))
-			here, there := n.record, p.version.Recovery
-			all[i].Split = here != nil && there != here.Version.Recovery && there.Number == here.Version.Recovery.Number && p.version.Index > 0
+			all[i].Split = split(n, p)
 		}
 	}
 	return all

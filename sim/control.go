@@ -317,6 +317,14 @@ func recoverControl(w *World, split bool) {
 		return
 	}
 	w.acting, w.faults.recovers = best, w.now+recoverAgain
+	if split && w.faults.rng.IntN(2) == 0 {
+		for _, d := range w.daemons {
+			if d.Up && d.control != nil && d.control.Recover(control.RecoverRequest{Author: "operator", Yield: true}) == nil {
+				d.turnControl(w)
+				return
+			}
+		}
+	}
 	_ = best.control.Recover(control.RecoverRequest{Author: "operator", Stopped: split}) // refused where a majority is live
 	best.turnControl(w)
 }

@@ -279,7 +279,7 @@ func (r *Report) problems(s *ControlState) []string {
 		say("%s: of another cluster; correct the addresses there or here, or give the wrong ones a new state.dir", names)
 	}
 	if names := peersWith(s, func(p *control.PeerStatus) bool { return p.Split }); names != "" {
-		say("%s: on the other side of two recoveries; choose the side to keep, and there run rld cluster recover --stopped", names)
+		say("%s: on the other side of two recoveries; on the side to give up run rld cluster recover --yield", names)
 	}
 	if s.Differ != "" && s.Record == nil {
 		say("the founding is refused: %s; give all daemons the same cluster.founders and regions", s.Differ)

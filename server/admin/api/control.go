@@ -223,9 +223,11 @@ type RecoverRequest struct {
 	Author string `json:"author,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Behind allows a recovery although a live daemon has a later record.
-	// Stopped is the statement that no other voter runs.
+	// Stopped is the statement that no other voter runs. Yield gives the
+	// recovery of the daemon up, to the other one of the same number.
 	Behind  bool `json:"behind,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
+	Yield   bool `json:"yield,omitempty"`
 	DryRun  bool `json:"dry_run,omitempty"`
 }
 
