@@ -162,6 +162,12 @@ func (n *Node) Failed(at time.Duration, err error) {
 		n.events.Add(StoreFailed, "", err.Error())
 	}
 	b := d.flight
+	for i := len(b.items) - 1; i > 0; i-- {
+		if b.items[i].Self != nil { // of toStore, which adds a later one
+			b.items = slices.Delete(b.items, i, i+1)
+			break
+		}
+	}
 	b.items = append(b.items, d.next.items...)
 	b.messages = append(b.messages, d.next.messages...)
 	b.after = append(b.after, d.next.after...)

@@ -168,6 +168,7 @@ func (r *Record) change(e *Entry) error {
 	}
 	r.dropDead(e.Command.At)
 	r.dropEnded(e.Command.At)
+	r.Layouts.dropLost(e.Command.At)
 	if e.Dead != nil {
 		if err := r.end(e.Dead); err != nil {
 			return err
@@ -179,7 +180,7 @@ func (r *Record) change(e *Entry) error {
 	case e.Change.Epoch != nil:
 		r.rememberRebalanced(c)
 	case e.Change.Format != nil && e.Change.Format.silent():
-	case e.Layouts == nil && (e.Limits == nil || e.Limits.InForce == nil): // which no person asked for
+	case (e.Layouts == nil || e.Layouts.Recover != nil) && (e.Limits == nil || e.Limits.InForce == nil): // which no person asked for
 		r.remember(c)
 	}
 	return r.validate()

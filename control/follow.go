@@ -316,8 +316,8 @@ func (c *confirmation) answered(a *Answer) {
 func (n *Node) Starting() bool { return n.confirmation.question != 0 }
 
 // Cut reports whether the daemon is starting and nobody confirms its record: no
-// leader is known for some time, and all daemons of its region that are heard
-// are starting too.
+// leader is known for some time, and all live daemons of its region are
+// starting too.
 func (n *Node) Cut() bool {
 	if n.record == nil || !n.Starting() || !n.notices.lost || n.leader() != (ID{}) {
 		return false

@@ -213,10 +213,12 @@ func (r *Run) UnmarshalText(text []byte) error { return readHex("run", r[:], tex
 type Number uint64
 
 // String returns the 16 hexadecimal digits of the number.
-func (n Number) String() string { return fmt.Sprintf("%016x", uint64(n)) }
+func (n Number) String() string { text, _ := n.MarshalText(); return string(text) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (n Number) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+func (n Number) MarshalText() ([]byte, error) {
+	return hex.AppendEncode(nil, binary.BigEndian.AppendUint64(nil, uint64(n))), nil
+}
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (n *Number) UnmarshalText(text []byte) error {

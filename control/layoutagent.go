@@ -11,13 +11,13 @@ import (
 // LayoutAgent is the part of a daemon in the layouts of strict keys. It reports
 // the state of the acceptor to the leader, which chooses the strict voters: it
 // announces a layout, and makes it active once a majority of the voters of each
-// region has copied what it needs. It is not safe for concurrent use.
+// region has copied the watermarks. It is not safe for concurrent use.
 type LayoutAgent struct {
 	node *Node
 	own  *AcceptorReport
 	pins []route.Pin
 
-	// What a daemon sent to the leader, when it sends it again, and the time
+	// The last report sent to the leader, when it is sent again, and the time
 	// after that.
 	sent        AcceptorReport
 	again, wait time.Duration
@@ -63,6 +63,7 @@ func (a *LayoutAgent) Report(r AcceptorReport, pins []route.Pin) {
 
 // strictDaemon is a live daemon with an acceptor, as the leader knows it.
 type strictDaemon struct {
+	id           ID
 	region, name string
 	report       *AcceptorReport
 	// fits reports that it may become a voter: it is durable, and stays.
@@ -125,12 +126,12 @@ func (a *LayoutAgent) daemons() []strictDaemon {
 	n := a.node
 	var all []strictDaemon
 	if a.own != nil && !a.own.Failing {
-		all = append(all, strictDaemon{n.cfg.Region, n.cfg.Name, a.own, n.cfg.Durable && !n.leaving && n.abstains == "", n.leaving})
+		all = append(all, strictDaemon{n.self.id(), n.cfg.Region, n.cfg.Name, a.own, n.cfg.Durable && !n.leaving && n.abstains == "", n.leaving})
 	}
 	for _, p := range n.peers {
 		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers)) && p.version.Recovery == n.record.Version.Recovery
 		if live && p.sender.Acceptor != nil && !p.sender.Acceptor.Failing && !n.Dead(p.sender.ID) {
-			all = append(all, strictDaemon{p.Region, p.Name, p.sender.Acceptor, p.sender.Durable && !p.sender.Leaving, p.sender.Leaving})
+			all = append(all, strictDaemon{p.sender.ID, p.Region, p.Name, p.sender.Acceptor, p.sender.Durable && !p.sender.Leaving, p.sender.Leaving})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b strictDaemon) int {
@@ -276,10 +277,12 @@ func (a *LayoutAgent) lost(l *route.Layout, all []strictDaemon) bool {
 func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 	n := a.node
 	is := n.record.Layouts.Newest()
-	l = &route.Layout{Number: 1, Log: n.record.Version.Recovery.log(), Formers: n.record.Layouts.formers()}
+	l = &route.Layout{Number: 1, Log: n.record.Version.Recovery.log()}
 	if is != nil {
 		l.Number, l.Reserves = is.Number+1, is.Reserves
+		l.Lost = slices.DeleteFunc(slices.Clone(is.Lost), func(x route.Loss) bool { return n.outlasted(x.From) <= n.wall })
 	}
+	var unknown []*route.Layout
 	for _, d := range all {
 		r := d.report
 		if r.Number > maxLayout || r.Unknown != nil && (r.Unknown.Number > maxLayout || r.Unknown.Validate() != nil) {
@@ -292,8 +295,15 @@ func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 		if u := r.Unknown; u != nil && is != nil && !is.Covers(u) {
 			forced = true
 			l.Number = max(l.Number, u.Number+1)
-			l.Formers, l.Reserves = mergeFormers(l.Formers, []route.Former{u.Former()}), mergeReserves(l.Reserves, u.Reserves)
+			l.Reserves = mergeReserves(l.Reserves, u.Reserves)
+			unknown = append(unknown, u)
 		}
+	}
+	var lost []route.Loss
+	l.Formers, lost = n.record.Layouts.formers(unknown...)
+	if lacks(l, lost) != nil {
+		forced = true
+		*l = l.WithLost(lost...)
 	}
 	for i := range n.record.Regions {
 		g := &n.record.Regions[i]
@@ -369,6 +379,7 @@ func (a *LayoutAgent) choose(region string, is *route.Layout, all []strictDaemon
 	if is != nil {
 		for _, name := range is.VotersOf(region) {
 			switch d := findStrict(all, region, name); {
+			case d == nil && n.record.Layouts.lostIn(region, is.Number) != nil: // for good
 			case d == nil && a.gone(region, name):
 				gone = append(gone, name)
 			case d != nil && d.leaving:

@@ -411,3 +411,43 @@ func layoutStorm(t *testing.T, seed uint64) int {
 	t.Logf("%d hits under %d layouts", w.spent, most)
 	return w.spent
 }
+
+// strictNames returns the voters of a layout, by region and name.
+func strictNames(l *route.Layout) (all []string) {
+	for i := range l.Regions {
+		all = append(all, l.Regions[i].Replicas...)
+	}
+	return all
+}
+
+// layoutsText describes the layouts of a record.
+func layoutsText(l *Layouts) (out string) {
+	for _, x := range l.Lost {
+		out += fmt.Sprintf("the voters of %s are lost up to layout %d, with all from before %s, until %s\n", x.Region, x.Number, stamped(x.From), stamped(x.Until))
+	}
+	for what, is := range map[string]*route.Layout{"active": l.Active, "announced": l.Announced} {
+		if is == nil {
+			continue
+		}
+		out += fmt.Sprintf("layout %d is %s:", is.Number, what)
+		for i := range is.Regions {
+			out += fmt.Sprintf(" %s %v", is.Regions[i].Name, is.Regions[i].Replicas)
+		}
+		for i := range is.Formers {
+			out += fmt.Sprintf("; copied from layout %d:", is.Formers[i].Number)
+			for _, g := range is.Formers[i].Regions {
+				out += " " + g.Name
+			}
+		}
+		for i := range is.Lost {
+			x := &is.Lost[i]
+			out += fmt.Sprintf("; without what %s of", x.Region)
+			for _, g := range x.Regions {
+				out += fmt.Sprintf(" %s:%d", g.Name, g.Weight)
+			}
+			out += " had before " + stamped(x.From)
+		}
+		out += "\n"
+	}
+	return out
+}

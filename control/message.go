@@ -130,7 +130,8 @@ type Change struct {
 	Dead *DeadID `json:"dead,omitempty"`
 	// Epoch has other shares of rules than the newest epoch of regions.
 	Epoch *epoch.Epoch `json:"epoch,omitempty"`
-	// Layouts changes the layouts of strict keys. The leader submits it.
+	// Layouts changes the layouts of strict keys. The leader submits all but
+	// the Recover of an operator.
 	Layouts *LayoutChange `json:"layouts,omitempty"`
 	// Format changes the format of the record, or what is known of the next
 	// one.

@@ -49,6 +49,9 @@ type RegionChange struct {
 	Stated int64 `json:"stated,omitempty"`
 	End    int64 `json:"end,omitempty"`
 	Until  int64 `json:"until,omitempty"`
+	// Layout is the greatest layout of strict keys that any daemon is known to
+	// have.
+	Layout uint64 `json:"layout,omitempty"`
 	// Epoch is the header of the epoch that follows.
 	Epoch EpochHeader `json:"epoch,omitzero"`
 	// Founders and Horizon are those of the generation that AddRegion begins.
@@ -144,6 +147,7 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 		}
 		c.End = max(c.End, x.endOf(x.knownIn(c.Name)...))
 		c.Until = n.outlasted(c.End)
+		c.Layout = n.layouts.greatest(n.layouts.daemons())
 	}
 	switch {
 	case c.Op != RemoveRegion:
@@ -208,6 +212,10 @@ func (x *Rights) estimateEnd(c *Change) {
 		next := *c.Region
 		next.Stated, next.End = x.node.wall, x.endOf(x.knownIn(next.Name)...)
 		c.Region = &next
+	case c.Layouts != nil && c.Layouts.Recover != nil:
+		next := *c.Layouts.Recover
+		next.Stated, next.From = x.node.wall, x.endOf(x.knownIn(next.Region)...)
+		c.Layouts = &LayoutChange{Recover: &next}
 	case c.Dead != nil:
 		next := *c.Dead
 		next.Name = cmp.Or(next.Name, x.known[next.ID].name)
@@ -294,6 +302,11 @@ func (r *Record) changeRegion(c *RegionChange) error {
 	if c.Op == RemoveRegion {
 		if err := r.endRegion(c); err != nil {
 			return err
+		}
+		if c.Stopped && r.Layouts.Newest() != nil {
+			if err := r.Layouts.lose(LostVoters{c.Name, c.Layout, c.End, c.Until}); err != nil {
+				return err
+			}
 		}
 	}
 	return r.changeEpoch(&next, id, &newest)

@@ -211,6 +211,10 @@ func prepare(n *Node, r *Request) (*Entry, error) {
 	if f := e.Change.Format; err == nil && f != nil && f.Op == RaiseFormat {
 		err = n.formats.refusesRaise(f.Format)
 	}
+	if err == nil && e.Layouts != nil && e.Layouts.Recover != nil {
+		e.Layouts = &LayoutChange{}
+		e.Layouts.Recover, err = n.layouts.stampRecovery(*r.Layouts.Recover)
+	}
 	if err == nil {
 		e.Command.Text, err = n.record.check(e)
 	}

@@ -18,14 +18,15 @@ import (
 // before "-". Its second id is printed as the name with a prime, and so on.
 // Other random numbers are printed as #1, #2 and so on. The commands:
 //
-//	daemons NAME... [founders=(NAME...)]
-//	                          starts daemons; NAME/diskless stores nothing
+//	daemons NAME... [founders=(NAME...)] [strict]
+//	                          starts daemons; NAME/diskless stores nothing;
+//	                          strict gives them acceptors of strict keys
 //	init NAME REGION...       asks for a cluster of equal regions
 //	lead NAME                 makes a voter the leader
 //	run D                     time passes; prints the events
 //	until COND... [most=D]    time passes until conditions hold: begun, leader,
 //	                          equal, confirmed, in-force, voters=(NAME...),
-//	                          learner=NAME
+//	                          learner=NAME, strict=(NAME...): the strict voters
 //	cut from=(...) to=(...) [both]
 //	                          messages are lost, in one direction or in both;
 //	                          names, regions, or all
@@ -49,7 +50,7 @@ import (
 //	corrupt NAME              shifts a part of a region's weight to another one,
 //	                          in the record of one daemon
 //	submit NAME [id=X] [for=D] note TEXT | add R N | weight R N | drain R |
-//	  remove R | dead NAME [stopped] [force] | hold | unhold
+//	  remove R | dead NAME | strict R NAME... [stopped] [force] | hold | unhold
 //	                          submits a command and waits for the result
 //	load D [changes=N] [gap=D]
 //	                          daemons submit commands all the time; prints
@@ -61,6 +62,7 @@ import (
 //	word NAME [dry]: the operator's that its region was not removed
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
+//	layouts NAME              prints its layouts of strict keys
 //	epochs NAME               prints its epochs of regions and founders
 //	settled NAME              its rights agent states that the newest is settled
 //	status                    prints the state of all daemons
@@ -159,6 +161,8 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 		s.w.find(args[1]).disk = slices.Clone(s.w.find(args[0]).disk)
 	case "record":
 		return s.record(s.w.find(args[0]).node.Record())
+	case "layouts":
+		return layoutsText(&s.w.find(args[0]).node.Record().Layouts)
 	case "epochs":
 		return s.epochs(s.w.find(args[0]).node.Record())
 	case "settled":
@@ -203,6 +207,10 @@ func (s *script) daemons(args, founders []string) {
 		}
 	}
 	for _, arg := range args {
+		if arg == "strict" { // before the first daemon
+			s.w.layouts = true
+			continue
+		}
 		name, diskless := strings.CutSuffix(arg, "/diskless")
 		region, _, _ := strings.Cut(name, "-")
 		s.w.add(region, name, !diskless)
@@ -235,7 +243,7 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 		}
 		m.disk = slices.Clone(s.copies[m])
 		if d.Cmd == "lose-disk" {
-			m.disk = nil
+			m.disk, m.acceptor = nil, acceptorModel{store: uint64(s.w.now)}
 		}
 	case "copy-disk":
 		s.copies[m] = slices.Clone(m.disk)
@@ -345,6 +353,11 @@ func (s *script) holds(d *datadriven.TestData) string {
 				r := m.node.Record()
 				return r != nil && len(r.Voters) == r.Voting() && slices.Equal(s.voters(r), slices.Sorted(slices.Values(a.Vals)))
 			})
+		case "strict":
+			ok = s.all(func(m *machine) bool {
+				r := m.node.Record()
+				return r != nil && r.Layouts.Announced == nil && r.Layouts.Active != nil && slices.Equal(strictNames(r.Layouts.Active), a.Vals)
+			})
 		case "learner":
 			ok = s.all(func(m *machine) bool {
 				r := m.node.Record()
@@ -392,6 +405,8 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 		r.Dead = &DeadID{ID: id, Stopped: true}
 	} else if op := FormatOp(what[0]); op == HoldFormat || op == UnholdFormat {
 		r.Change.Format = &FormatChange{Op: op}
+	} else if what[0] == "strict" {
+		r.Layouts = &LayoutChange{Recover: &StrictRecovery{Stopped: what[2:], LostVoters: LostVoters{Region: what[1]}}}
 	} else if what[0] == "note" {
 		r.Note = &Note{Text: strings.Join(what[1:], " ")}
 	} else {

@@ -147,7 +147,7 @@ const (
 	ForeignCluster
 	// FoundersDiffer: Peer has other founders in its settings.
 	FoundersDiffer
-	// OldDisk: the state of this daemon is older than what it has sent, or
+	// OldDisk: the state of this daemon is older than its own messages, or
 	// another daemon has a copy. It goes on under a new id. Text is the reason.
 	OldDisk
 	// IDEnded: an id, that of Peer, does not count any more. Text names it and

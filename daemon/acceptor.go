@@ -32,8 +32,8 @@ type acceptorLoop struct {
 	rejected uint64 // messages
 	fault    string // why nothing can be stored any more, "" when it can
 
-	// layouts returns those of the control log, and report tells it the state
-	// of the acceptor. They are set before run.
+	// layouts returns those of the control log, and report gives it the state
+	// of the acceptor. Both are set before run.
 	layouts func() (active, announced *route.Layout)
 	report  func(quorum.Report)
 

@@ -110,8 +110,8 @@ func (d *daemon) openAcceptor() error {
 	})
 }
 
-// reportAcceptor returns the function that tells the control log what changed
-// in the acceptor, and in the home regions of the rules in force.
+// reportAcceptor returns the function that gives the control log each changed
+// report of the acceptor, and the home regions of the rules in force.
 func (d *daemon) reportAcceptor() func(quorum.Report) {
 	var last control.AcceptorReport
 	var set *rules.Set

@@ -15,8 +15,8 @@ func hashPrint(secret [rules.SecretBytes]byte) uint64 {
 }
 
 // takeUp takes the accounts that the former run left, once. The nodes count
-// them as their own use, and the agent uses the windows of the former run if it
-// begins with its record.
+// their use as their own; they and the agent use the rights of the former run
+// if the agent begins with its record.
 func (d *daemon) takeUp(secret [rules.SecretBytes]byte) {
 	f := d.agent
 	if f == nil || f.lock == nil {
@@ -35,12 +35,12 @@ func (d *daemon) takeUp(secret [rules.SecretBytes]byte) {
 	default:
 		d.engine.visit(func(_ int, n *node.Node) { n.TakeUp(&left.Accounts, left.Until) })
 		left.Accounts.Keys = nil // the nodes have them
-		f.left = left
+		f.left, f.resume = left, func() { d.engine.visit(func(_ int, n *node.Node) { n.Resume() }) }
 	}
 }
 
 // resumes reports whether the agent that begins with a record may use the
-// windows of the run that stored it. It does so once.
+// windows of the run that stored it; then call resume. It does so once.
 func (f *rightsLoop) resumes(record *agent.Stored) bool {
 	left := f.left
 	f.left = nil

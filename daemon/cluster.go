@@ -38,6 +38,7 @@ type cluster struct {
 
 	news  chan struct{} // holds a token when dir or open changed
 	peers []gossip.Peer // of the engine; belongs to settle
+	alone bool          // likewise, see noteAlone
 
 	regions []string // all configured ones
 	ready   atomic.Bool
@@ -249,6 +250,7 @@ func (c *cluster) settle(ctx context.Context) {
 		c.mu.Unlock()
 		c.host.Targets(targets)
 		c.setControlPeers(reached, open)
+		c.noteAlone()
 		if open {
 			c.setPeers(c.willing(members))
 		}
@@ -277,19 +279,6 @@ func (c *cluster) noteSince(live []gossip.Member) {
 			c.since[m.ID] = time.Now().UTC()
 		}
 	}
-}
-
-// willing removes the members whose handshake fails, because one side refuses
-// the other. They cannot receive messages, so they get no share of the work.
-// The log and the metrics name them.
-func (c *cluster) willing(members []gossip.Member) []gossip.Member {
-	refused := map[string]bool{}
-	for _, s := range c.host.Streams() {
-		if _, no := errors.AsType[*link.Refused](s.Err); no && !s.Incoming && s.State != link.StateUp {
-			refused[s.Addr] = true
-		}
-	}
-	return slices.DeleteFunc(members, func(m gossip.Member) bool { return refused[m.Addr] && m.ID != c.self.ID })
 }
 
 // setPeers sets the peers of the engine and of its parts, if they changed.

@@ -16,6 +16,7 @@ import (
 	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
 )
 
@@ -29,12 +30,12 @@ type controlLoop struct {
 	storage replica.Storage
 	events  *controlEvents
 	news    chan struct{} // holds a token when a turn is due
-	limits  chan struct{} // the news of those who use limits, nil for nobody
+	limits  chan struct{} // signals a change of the limits, nil without a reader
 	written chan struct{} // the news of the rights agent, nil for nobody
 	// acceptor is the news of the acceptor, nil for nobody, and seen are the
 	// layouts when they were sent last.
 	acceptor chan struct{}
-	seen     control.Layouts
+	seen     [2]*route.Layout // active and announced
 	faulty   loglimit.Limiter
 
 	// identity is what streams prove, not nil after open.
@@ -57,7 +58,7 @@ type controlLoop struct {
 	early   map[crdt.Incarnation]*control.Message
 	leaving bool
 	// revision is that of the limits when news of them was sent last, and
-	// waiting are the channels of those who wait for the result of a command.
+	// waiting are the channels of callers that wait for a command's result.
 	revision control.Revision
 	waiting  map[control.Number][]chan<- control.Result
 }
@@ -134,9 +135,11 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 		c.revision = is
 		notify(c.limits)
 	}
-	if r := c.node.Record(); r != nil && r.Layouts != c.seen {
-		c.seen = r.Layouts
-		notify(c.acceptor)
+	if r := c.node.Record(); r != nil {
+		if is := [...]*route.Layout{r.Layouts.Active, r.Layouts.Announced}; is != c.seen {
+			c.seen = is
+			notify(c.acceptor)
+		}
 	}
 	renewed := c.renewed
 	c.renewed = false

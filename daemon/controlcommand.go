@@ -80,7 +80,7 @@ func (c *controlLoop) awaitLeader(ctx context.Context) error {
 	}
 }
 
-// finish hands results to those who wait for them. The caller holds c.mu.
+// finish sends results to their waiting callers. The caller holds c.mu.
 func (c *controlLoop) finish(results []control.Result) {
 	for _, r := range results {
 		for _, done := range c.waiting[r.ID] {

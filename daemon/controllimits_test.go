@@ -347,8 +347,8 @@ func TestLimitsResetKey(t *testing.T) {
 	})
 }
 
-// A daemon with other files runs the rules of the log, and says so. After a
-// restart without files and without peers it has them from its disk.
+// A daemon with other files runs the rules of the log, and reports that. After
+// a restart without files and without peers it has them from its disk.
 func TestLimitsOfDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLimitsWorld(t, 1, []string{"us-0", "eu-0"}, "us", "eu")

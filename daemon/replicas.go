@@ -33,6 +33,11 @@ func (e *Engine) Peers(at node.Instant, peers []gossip.Peer) {
 	e.visit(func(_ int, n *node.Node) { n.Peers(at, peers) })
 }
 
+// SetAlone sets at all shards whether all peers refuse this daemon.
+func (e *Engine) SetAlone(alone bool) {
+	e.visit(func(_ int, n *node.Node) { n.SetAlone(alone) })
+}
+
 // Step merges the message of a peer's shard. See node.Node.Step. A message for
 // a shard that does not exist is rejected as misplaced.
 func (e *Engine) Step(at node.Instant, m *gossip.Message) error {

@@ -35,9 +35,10 @@ type rightsLoop struct {
 	control *controlLoop // nil in tests with an agent of their own
 
 	// hash is a fingerprint of how keys are hashed. left is what the former run
-	// left, until the agent begins; nil for none.
-	hash uint64
-	left *replica.Leftover
+	// left, until the agent begins; nil for none. resume lets the nodes use it.
+	hash   uint64
+	left   *replica.Leftover
+	resume func()
 
 	lock    io.Closer // locks the folder while the process runs, nil while the disk fails
 	version atomic.Uint64

@@ -157,8 +157,8 @@ func TestDisklessParts(t *testing.T) {
 }
 
 // TestDisklessWithoutDurable: a diskless daemon holds nothing a while after all
-// daemons with a disk are gone, and says why. It holds rights again when they
-// are back.
+// daemons with a disk have ended, and reports the reason. It holds rights again
+// when they are back.
 func TestDisklessWithoutDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newDisklessWorld(t, 2, 2)

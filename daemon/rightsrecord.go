@@ -154,6 +154,9 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		f.failed(at, err)
 		return
 	}
+	if start.Accounts {
+		f.resume()
+	}
 	how := "joins its region: the other daemons admit it"
 	switch {
 	case start.Record != nil:

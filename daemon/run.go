@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,7 +19,6 @@ import (
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
-	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
@@ -380,27 +378,6 @@ func (d *daemon) ready() error {
 		return errors.New("draining")
 	}
 	return errors.New("starting")
-}
-
-// refusedByAll returns an error if no peer can use the counts of this daemon:
-// no stream is up, and each peer differs in the secret, the shards or the
-// version of the protocol.
-func refusedByAll(streams []link.Stream) error {
-	var latest *link.Refused
-	for i := range streams {
-		var r *link.Refused
-		if s := &streams[i]; s.State == link.StateUp || !errors.As(s.Err, &r) {
-			return nil
-		}
-		if r.Reason != link.ReasonSecret && r.Reason != link.ReasonShards && r.Reason != link.ReasonVersion {
-			return nil
-		}
-		latest = r
-	}
-	if latest == nil {
-		return nil
-	}
-	return fmt.Errorf("all peers refuse this daemon, so it would count alone: %w", latest)
 }
 
 // banner prints the addresses of the daemon and example calls.

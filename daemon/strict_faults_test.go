@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // TestStrictCut partitions the region of an owner: the others answer by
@@ -211,6 +213,54 @@ func TestStrictLayout(t *testing.T) {
 		ask(20)
 		if passed > 20 || passed < 12 {
 			t.Errorf("%d passed, want 20, less the headroom and leases of the former owner", passed)
+		}
+	})
+}
+
+// TestStrictRegionLost: a region is lost for good. Its keys have owners
+// elsewhere from the next window on, and those of other regions at once.
+func TestStrictRegionLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 1, strictRules(t, rules.Node{Key: "login", Limit: perMinute(6, rules.Deny)}), "us", "eu", "ap")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		us, eu := w.in("us")[0], w.in("eu")[0]
+		users := map[string]string{} // by the region of the owner
+		for i := range 100 {
+			user := fmt.Sprint("user", i)
+			users[w.ownerOf(eu, "login", user).region] = user
+		}
+		ask := func(user string, n int) (passed int) {
+			for range n {
+				if eu.check(descriptor(1, "login", user)).Decision.Allowed {
+					passed++
+				}
+			}
+			return passed
+		}
+		first, other := ask(users["us"], 4), ask(users["ap"], 4)
+		w.kill(us)
+		w.layouts.change(func(report quorum.Reports) {
+			is := w.layouts.log.Active
+			next := is.Clone().WithLost(is.LossOf("us", time.Now().Add(time.Second).UnixMilli()))
+			next.Regions = slices.DeleteFunc(next.Regions, func(g route.Region) bool { return g.Name == "us" })
+			if err := w.layouts.log.Announce(next, report); err != nil {
+				t.Fatal(err)
+			}
+		})
+		w.within(10*time.Second, "the next layout is active", func() bool { return w.status(eu).Active == 2 && w.voting() })
+		if n := first + ask(users["us"], 10); n > 6 {
+			t.Errorf("%d passed in the window of the loss, limit 6", n)
+		}
+		if c := eu.check(descriptor(1, "login", users["us"])); c.Decision.Allowed || c.Statuses[0].Degraded != node.OwnerUnreachable {
+			t.Errorf("%+v in the window of the loss: want owner_unreachable", c.Statuses[0])
+		}
+		if n := other + ask(users["ap"], 10); n != 6 {
+			t.Errorf("%d of a key passed whose owner is in no lost region, want 6", n)
+		}
+		untilInto(time.Second)
+		if n := ask(users["us"], 10); n != 6 {
+			t.Errorf("%d passed in the next window, want 6", n)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (x *layoutLog) known() bool {
 	return true
 }
 
-// change changes the log, and tells all acceptors if it did.
+// change calls do on the log, and informs all acceptors of a change.
 func (x *layoutLog) change(do func(quorum.Reports)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -222,7 +222,7 @@ func (w *strictWorld) ownerOf(r *resident, key, user string) *resident {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	h := w.stricts[r.name].Routing().Owner(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion())
+	h := w.stricts[r.name].Routing().Owner(x.hits[0].Key, uint64(x.hits[0].Rule.ID), x.hits[0].Limit.HomeInRegion(), 0)
 	i := slices.IndexFunc(w.residents, func(o *resident) bool { return o.name == h.Name })
 	if i < 0 {
 		w.t.Fatalf("%s/%s is owned by %s at %s: %s", key, user, h.Name, r.name, w.describe())

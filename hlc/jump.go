@@ -36,7 +36,7 @@ func (c *Clock) withhold(mono, wall int64) int64 {
 		return expected
 	case c.held > 0 && sat.AddInt(seen, limit) < expected: // it was set back
 		if c.held = max(0, wall-expected); c.held <= limit {
-			c.held = 0 // what is left is no jump
+			c.held = 0 // the rest is below the limit of a jump
 		}
 		return wall - c.held
 	}

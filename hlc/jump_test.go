@@ -90,8 +90,8 @@ func TestHeldJumpIsSetBack(t *testing.T) {
 	wantMillis(t, c, b, 5_000)
 }
 
-// What is left of a jump that is set back nearly is followed, as any change of
-// that size is.
+// The rest of a jump that is set back nearly is followed, as any change of that
+// size is.
 func TestHeldJumpIsSetBackNearly(t *testing.T) {
 	c, b := holding()
 	b.wall += int64(time.Hour)

@@ -155,6 +155,8 @@ const (
 	// ClockOff: more than half of the peers have another time, so the windows
 	// of this daemon are not theirs, and its answers lack most of their counts.
 	ClockOff
+	// Alone: all peers refuse the counts of this daemon, and it has not theirs.
+	Alone
 	// NoRights: the daemon has no allotment of its own in the window, and
 	// denied all hits beyond the transfers it received. It has just started,
 	// lost its file, was retired, or receives from too few daemons of its
@@ -173,11 +175,11 @@ const (
 	degradedKinds = iota
 )
 
-var degradedNames = []string{"", "keys_full", "cells_full", "clock_off", "no_rights", "no_cluster", "owner_unreachable", "circuit_breaker_open"}
+var degradedNames = []string{"", "keys_full", "cells_full", "clock_off", "alone", "no_rights", "no_cluster", "owner_unreachable", "circuit_breaker_open"}
 
 // DegradedReasons returns the reasons, without NotDegraded.
 func DegradedReasons() []Degraded {
-	return []Degraded{KeysFull, CellsFull, ClockOff, NoRights, NoCluster, OwnerUnreachable, CircuitOpen}
+	return []Degraded{KeysFull, CellsFull, ClockOff, Alone, NoRights, NoCluster, OwnerUnreachable, CircuitOpen}
 }
 
 // String returns the name for metrics and answers, "" for none.

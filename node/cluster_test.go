@@ -103,6 +103,7 @@ func (c *cluster) start(t testing.TB, d *daemon) {
 func (d *daemon) takeUp() {
 	if d.left != nil {
 		d.node.TakeUp(d.left, d.until)
+		d.node.Resume()
 		d.left = nil
 	}
 }

@@ -55,6 +55,7 @@ type former struct {
 	asOf, until int64
 	rules       []KnownRule // by name
 	keys        map[crdt.Key]KeyAccount
+	resumed     bool     // see Resume
 	ending      []ending // descending by ends
 }
 
@@ -64,10 +65,10 @@ type ending struct {
 	key  crdt.Key
 }
 
-// TakeUp adds the use of rights by former runs, before the first call. The node
-// then uses Allotments.Former where the use is known. until is the last window
-// that the former runs may have used, in Unix milliseconds. The accounts may be
-// those of other shards, too; the caller keeps them.
+// TakeUp adds the use of rights by former runs, before the first call. until is
+// the last window that the former runs may have used, in Unix milliseconds. The
+// accounts may be those of other shards, too; the caller keeps them. What the
+// former runs received is not used before Resume.
 func (n *Node) TakeUp(a *Accounts, until int64) {
 	f := &former{asOf: a.AsOf, until: until, rules: slices.Clone(a.Rules), keys: map[crdt.Key]KeyAccount{}}
 	slices.SortFunc(f.rules, func(a, b KnownRule) int { return cmp.Compare(a.Name, b.Name) })
@@ -80,6 +81,34 @@ func (n *Node) TakeUp(a *Accounts, until int64) {
 	slices.SortFunc(f.ending, func(a, b ending) int { return cmp.Compare(b.ends, a.ends) })
 	n.keys.former, n.gate.former = f, f
 	clear(n.gate.cached)
+}
+
+// Resume lets the node use the rights of former runs: what they received, and
+// Allotments.Former where their use is known. Call it once it is certain that
+// this run goes on under their id. It does nothing without TakeUp.
+func (n *Node) Resume() {
+	f := n.keys.former
+	if f == nil || f.resumed {
+		return
+	}
+	f.resumed = true
+	clear(n.gate.cached)
+	for k, was := range f.keys {
+		i := n.keys.live.Find(k)
+		if i < 0 {
+			continue
+		}
+		e := n.keys.live.At(i)
+		a := n.keys.sides.account(e.Extra)
+		if a == nil || e.Rule < 0 {
+			continue
+		}
+		if l := n.rules.set.Rules()[e.Rule].Limit; l != nil && quota.Of(l).Windowed() && a.grid == l.Grid() {
+			a.Left(l, quota.Allotment{}, n.now) // moves it to the window of now
+			a.Return(l, was.Window-l.Window(), was.PrevBack)
+			a.Return(l, was.Window, was.Back)
+		}
+	}
 }
 
 // after returns the instant after which the history of a rule's windows begins
@@ -97,7 +126,7 @@ func (f *former) after(name uint64, weighted bool) (after int64, ok bool) {
 // and in those that count in it.
 func (f *former) covers(r *rules.Rule, x, carry int64) bool {
 	fold := quota.Of(r.Limit)
-	if f == nil || !fold.Windowed() || sat.AddInt(x, fold.Window()) <= f.asOf {
+	if f == nil || !f.resumed || !fold.Windowed() || sat.AddInt(x, fold.Window()) <= f.asOf {
 		return false
 	}
 	after, ok := f.after(r.Shared(), fold.Weighted())
@@ -105,11 +134,13 @@ func (f *former) covers(r *rules.Rule, x, carry int64) bool {
 }
 
 // account returns the use of a key by former runs.
-func (f *former) account(k crdt.Key) (KeyAccount, bool) {
+func (f *former) account(k crdt.Key) (a KeyAccount, ok bool) {
 	if f == nil || len(f.keys) == 0 {
 		return KeyAccount{}, false
 	}
-	a, ok := f.keys[k]
+	if a, ok = f.keys[k]; !f.resumed {
+		a.Back, a.PrevBack = 0, 0
+	}
 	return a, ok
 }
 
@@ -179,8 +210,8 @@ func (n *Node) HandOn(at Instant, a *Accounts) bool {
 		}
 	}
 	if f := n.keys.former; f != nil {
-		for key, k := range f.keys {
-			if k.Ends > now && n.keys.live.Find(key) < 0 && !a.add(k) {
+		for key := range f.keys {
+			if k, _ := f.account(key); k.Ends > now && n.keys.live.Find(key) < 0 && !a.add(k) {
 				return false
 			}
 		}

@@ -105,3 +105,28 @@ func TestTakenUpDecisionsAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations a decision, want none", n)
 	}
 }
+
+// What a stopped run received is not used before it is certain that this run
+// goes on under its id, and what it used counts at once.
+func TestReceivedWaitsForResume(t *testing.T) {
+	for _, resumedAfter := range []int{0, 10} {
+		c := rightsCluster(t, fixed100, "a1", "a2")
+		a1 := c.daemons[0]
+		c.cuts[[2]string{"a1", "a2"}] = true
+		c.grant(t, a1, "k=v", 5)
+		c.stop(t, a1)
+		left, until := a1.left, a1.until
+		a1.left = nil
+		left.Keys[0].Back = 20 // received
+		c.pass(time.Second)
+		c.start(t, a1)
+		a1.node.TakeUp(left, until)
+		if got := c.grant(t, a1, "k=v", resumedAfter); got != 0 {
+			t.Errorf("%d admitted before it goes on, want none", got)
+		}
+		a1.node.Resume()
+		if got := c.grant(t, a1, "k=v", 100); got != 20-5 {
+			t.Errorf("%d admitted once it goes on, want %d", got, 20-5)
+		}
+	}
+}

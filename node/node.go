@@ -112,8 +112,8 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		cell, log := n.keys.cell(st.probed.ref)
 		if n.replica != nil {
 			st.probed.elsewhere = n.elsewhere(&h[i], cell, st.probed.ref)
-			if n.replica.clocks.Outlier() && st.Degraded == NotDegraded && replicated(h[i].Limit) {
-				st.Degraded = ClockOff
+			if st.Degraded == NotDegraded && replicated(h[i].Limit) {
+				st.Degraded = n.replica.degraded()
 			}
 		}
 		if st.probed.homed = n.homed(&h[i]); st.probed.homed {

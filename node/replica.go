@@ -18,6 +18,7 @@ import (
 type replica struct {
 	engine *gossip.Engine
 	clocks gossip.Clocks
+	alone  bool          // see SetAlone
 	view   transferView  // scratch of transferCall
 	counts []quota.Known // scratch of known
 	found  []int32       // scratch of merge
@@ -111,7 +112,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			e.KeepUntil(max(f.Expires(&e.Cell), c.Span.End(c.Window)))
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
-				n.review(e, n.rules.set.FindShared(c.Span.Rule), now)
+				review(n, e, n.rules.set.FindShared(c.Span.Rule), now)
 			}
 		} else if quota.Of(l).Drains() && n.keys.roomFor(now) {
 			// The times of the hits are known only now.
@@ -263,6 +264,25 @@ func (n *Node) Leave(at Instant) {
 		n.millis(at)
 		n.leases.Leave(n.leaseNow())
 	}
+}
+
+// SetAlone sets whether all peers refuse this node, so that it decides without
+// their counts.
+func (n *Node) SetAlone(alone bool) {
+	if n.replica != nil {
+		n.replica.alone = alone
+	}
+}
+
+// degraded returns why the counts of other daemons may be missing here.
+func (r *replica) degraded() Degraded {
+	switch {
+	case r.clocks.Outlier():
+		return ClockOff
+	case r.alone:
+		return Alone
+	}
+	return NotDegraded
 }
 
 // Link is the state of the stream to a peer.

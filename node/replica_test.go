@@ -245,3 +245,20 @@ func TestABucketIsLearnedOnce(t *testing.T) {
 		})
 	}
 }
+
+// Answers of a daemon that all peers refuse are degraded, of limits whose hits
+// are replicated.
+func TestAloneIsDegraded(t *testing.T) {
+	c := rightsCluster(t, fixed100, "a1", "a2")
+	a1 := c.daemons[0]
+	var call Call
+	for _, alone := range []bool{true, false} {
+		want := NotDegraded
+		if a1.node.SetAlone(alone); alone {
+			want = Alone
+		}
+		if c.ask(t, a1, &call, "k=v"); call.Statuses[0].Degraded != want || !call.Decision.Allowed {
+			t.Errorf("alone %v: %+v, want an admitted call with the reason %q", alone, call.Statuses[0], want)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 
 // review lets the aggregator of a key check whether its region runs short,
 // after counts of another daemon arrived.
-func (n *Node) review(e *keytable.Entry, rule *rules.Rule, now int64) {
+func review(n *Node, e *keytable.Entry, rule *rules.Rule, now int64) {
 	a := n.keys.sides.account(e.Extra)
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() || !n.replica.engine.Aggregates(e.Key) {
 		return
@@ -110,12 +110,12 @@ func (n *Node) review(e *keytable.Entry, rule *rules.Rule, now int64) {
 		return
 	}
 	c := n.transferCall(&h, a, now)
-	c.in.Estimate = n.estimate(&h, e, now)
+	c.in.Estimate = estimate(n, &h, e, now)
 	n.transfer(&c, a.transfers.Review(&c.in), 0, now)
 }
 
 // estimate returns the estimated hits of all daemons on a key.
-func (n *Node) estimate(h *Hit, e *keytable.Entry, now int64) uint64 {
+func estimate(n *Node, h *Hit, e *keytable.Entry, now int64) uint64 {
 	at := ref{where: inLive, index: n.keys.live.Find(e.Key)}
 	return sat.Add(quota.Of(h.Limit).Used(&e.Cell, nil, now), n.elsewhere(h, &e.Cell, at))
 }
@@ -130,7 +130,7 @@ func (n *Node) stepRights(from crdt.Incarnation, messages []gossip.RightsMessage
 			continue
 		}
 		if m.Kind == gossip.NeedReport {
-			c.in.Estimate = n.estimate(&c.hit, e, now)
+			c.in.Estimate = estimate(n, &c.hit, e, now)
 		}
 		n.transfer(&c, c.account.transfers.Step(&c.in, sender, m), from, now)
 	}

@@ -95,8 +95,8 @@ type Decided struct {
 // window with.
 type Allotted struct {
 	Daemon *Daemon
-	// Holder is who holds the rights: the Chain of a process, or a generation
-	// of a region, see ByRegion.
+	// Holder is the holder of the rights: the Chain of a process, or a
+	// generation of a region, see ByRegion.
 	Holder uint64
 	Rule   uint64
 	Window int64 // start, Unix ms

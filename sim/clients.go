@@ -162,7 +162,7 @@ func (l *clients) keepTokens(w *World, p *pendingCall) {
 			continue
 		}
 		token := replica.RefundToken{Incarnation: p.daemon.incarnations[0], Receipt: *r}
-		token.Receipt.Number = p.token(i) // the auditors tell tokens of all daemons apart
+		token.Receipt.Number = p.token(i) // the auditors distinguish tokens of all daemons
 		text := string(p.daemon.sealer.Append(nil, &token))
 		w.events.push(w.now+after, evRefund, l.refunds.put(refund{p.from.source, p.daemon, text, hits, false}))
 	}

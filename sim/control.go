@@ -227,7 +227,8 @@ func (r *receiver) StepControl(m *control.Message) error {
 	return err
 }
 
-// initAgain is the time after which the operator asks again for a founding.
+// initAgain is the least time after which the operator asks again for a
+// founding.
 const initAgain = 2 * time.Second
 
 // beginControl has the operator ask a founder to found the cluster, again and
@@ -235,7 +236,7 @@ const initAgain = 2 * time.Second
 func beginControl(w *World) {
 	if !anyRecord(w) {
 		initControl(w, false)
-		w.events.push(w.now+initAgain, evInit, 0)
+		w.events.push(w.now+max(initAgain, 5*w.cfg.Control.Heartbeat), evInit, 0)
 	}
 }
 

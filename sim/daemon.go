@@ -81,8 +81,9 @@ type Daemon struct {
 
 	sealer replica.TokenSealer
 
-	left  *replica.Leftover // of the process before
-	chain uint64            // see Chain
+	left    *replica.Leftover // of the process before
+	resumed bool              // it goes on with that
+	chain   uint64            // see Chain
 
 	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding
 	follows follower            // of the control log
@@ -223,7 +224,9 @@ func (w *World) start(d *Daemon) error {
 			return fmt.Errorf("sim: %s: %w", d.Name, err)
 		}
 		if d.left != nil {
-			n.TakeUp(&d.left.Accounts, d.left.Until)
+			if n.TakeUp(&d.left.Accounts, d.left.Until); d.resumed {
+				n.Resume()
+			}
 		}
 		d.Nodes = append(d.Nodes, n)
 		d.incarnations = append(d.incarnations, n.Incarnation())

@@ -104,6 +104,9 @@ const (
 	// its end the processes of To crash and start with the copy as their own.
 	// Without To each of From gets its own file back, as by OldDisk.
 	CopiedControl
+	// LostVoters is an Amnesia of From after which the operator gives up the
+	// strict voters among them. They start again when the outcome is known.
+	LostVoters
 	// Upgrade is Leave after which From start as a later version, which reads a
 	// later format of the control log, and Downgrade one after which they start
 	// as the former version. Where their disks have the later format already,
@@ -179,6 +182,7 @@ var faultKinds = [...]faultKind{
 	MixedLimits:    {"mixed_limits", "other limits at {from}", (*faults).changeRules, nil, known},
 	ControlCommand: {"control_command", "a command at {from}", (*faults).commandControl, nil, drawn},
 	CopiedControl:  {"copied_control", "control logs of {from} copied, and put back at {to}", (*faults).copyControl, (*faults).putControl, drawn},
+	LostVoters:     {"lost_voters", "{from} down, disks lost, strict voters given up", (*faults).remove, (*faults).unremove, drawn},
 	Upgrade:        {"upgrade", "{from} replaced by a later version", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	Downgrade:      {"downgrade", "{from} replaced by a former version", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
@@ -240,7 +244,7 @@ func everywhere(places []string) string {
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
 	switch f.Kind {
-	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, Upgrade, Downgrade:
+	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, LostVoters, Upgrade, Downgrade:
 		return true
 	}
 	return false
@@ -311,7 +315,7 @@ func (a *faults) crash(w *World, f *Fault, d *Daemon) {
 	d.downs++
 	w.crash(d)
 	switch f.Kind {
-	case Amnesia:
+	case Amnesia, LostVoters:
 		d.newDisk(w)
 	case PowerLoss:
 		d.disk.PowerLoss(int(f.Share))

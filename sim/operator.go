@@ -231,13 +231,32 @@ func (a *faults) remove(w *World, f *Fault, i int) {
 		return
 	}
 	for _, region := range w.regionsOf(f) {
-		for _, d := range w.local[region] {
+		local := w.local[region]
+		if f.Kind == LostVoters {
+			local = slices.DeleteFunc(slices.Clone(local), func(d *Daemon) bool { return !d.in(f.From) })
+		}
+		for _, d := range local {
 			a.crash(w, f, d)
 		}
-		order(&removal{targets: w.local[region], change: func(*Daemon) control.Change {
+		order(&removal{targets: local, change: func(d *Daemon) control.Change {
+			if f.Kind == LostVoters {
+				return giveUp(d.control.Record(), w.regions[region], local)
+			}
 			return control.Change{Region: &control.RegionChange{Op: control.RemoveRegion, Name: w.regions[region], Stopped: true}}
 		}})
 	}
+}
+
+// giveUp returns the recovery of a region whose strict voters among some
+// daemons are lost.
+func giveUp(r *control.Record, region string, lost []*Daemon) control.Change {
+	c := &control.StrictRecovery{LostVoters: control.LostVoters{Region: region}}
+	for _, d := range lost {
+		if r != nil && r.Layouts.Active != nil && slices.Contains(r.Layouts.Active.VotersOf(region), d.Name) {
+			c.Stopped = append(c.Stopped, d.Name)
+		}
+	}
+	return control.Change{Layouts: &control.LayoutChange{Recover: c}}
 }
 
 // unremove starts what was stopped when the outcome of its removal is known,
@@ -249,7 +268,7 @@ func (a *faults) unremove(w *World, f *Fault, i int) {
 		if slices.ContainsFunc(all, func(r *removal) bool { return r.id != 0 }) {
 			return false
 		}
-		if f.Kind == RemoveDaemon {
+		if f.Kind != RemoveRegion {
 			ofEach((*faults).restart)(a, w, f, i)
 			return true
 		}
@@ -379,15 +398,15 @@ func (a *faults) changeRegion(w *World) control.Change {
 			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
 			Force: a.rng.IntN(2) == 0,
 		}}
-		// An error of the operator, which is refused as a daemon is heard.
+		// An error of the operator: refused while a daemon is live.
 		c := change.Region
 		c.Stopped = c.Op == control.RemoveRegion && heard(w, c.Name)
 	}
 	return change
 }
 
-// heard reports whether all daemons run, and nothing keeps those of a region
-// from being heard.
+// heard reports whether all daemons run and are connected, so that those of a
+// region count as live.
 func heard(w *World, region string) bool {
 	return slices.Contains(w.regions, region) && !slices.ContainsFunc(w.daemons, func(d *Daemon) bool {
 		return d.Paused || d.leaving != nil || slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return !w.Connected(d, o) })

@@ -310,7 +310,7 @@ func absent(local []*Daemon) (n int) {
 }
 
 // holders returns how many of the daemons of a region share out its rights,
-// without those that forget: a generation begins with those that were heard
+// without diskless ones: a generation begins with the daemons that were live
 // then.
 func holders(local, pods []*Daemon) int {
 	n := len(local)

@@ -172,7 +172,7 @@ func (v *virtualProcess) settle() {
 	})
 }
 
-// addressee returns who a frame of counts or rights is for.
+// addressee returns the receiver of a frame of counts or rights.
 func addressee(frame []byte) crdt.Incarnation {
 	if m, err := wire.DecodeRights(frame); err == nil {
 		return m.To

@@ -296,7 +296,7 @@ func takeAccounts(d *Daemon, w *World) {
 	if err != nil {
 		w.storage.check(d.damaged || d.disk.Faults != (simdisk.Faults{}), "at %v: %s: %v", w.now, d.Name, err)
 	}
-	d.left, d.chain = left, uint64(len(w.membership.all))
+	d.left, d.resumed, d.chain = left, false, uint64(len(w.membership.all))
 }
 
 // resumes reports whether the agent that begins with a record goes on with the
@@ -307,6 +307,10 @@ func resumes(d *Daemon, record *agent.Stored) bool {
 		return false
 	}
 	left.Self, d.chain = 0, left.Hash // once
+	for _, n := range d.Nodes {       // none before the start of the process
+		n.Resume()
+	}
+	d.resumed = true
 	return true
 }
 

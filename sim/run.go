@@ -82,13 +82,14 @@ func (o *Options) now() time.Duration {
 }
 
 // RunTwice is Run, twice: it returns the first result and a *DivergenceError
-// when the second run was another one.
+// when the second run was another one. The second run is without auditors,
+// which only read.
 func RunTwice(cfg *Config, o Options) (*Result, error) {
 	first, err := Run(cfg, o)
 	if err != nil {
 		return nil, err
 	}
-	o.Wall, o.Trace = nil, nil
+	o.Wall, o.Trace, o.Auditors = nil, nil, nil
 	second, err := Run(cfg, o)
 	if err != nil {
 		return nil, err

@@ -63,6 +63,7 @@ const (
 	overrideUnset
 	keyBlocked
 	emergencyTaken
+	strictRecovered
 	formatHeld
 	laterFormat
 	formatUnread
@@ -88,6 +89,7 @@ func (s situation) String() string {
 		"command: cluster init", "command: region add", "command: region weight", "command: region drain",
 		"command: region remove", "command: daemon remove", "command: limits apply", "command: limits rollback",
 		"command: limits set", "command: limits unset", "command: key block", "command: an emergency override",
+		"command: strict recover",
 		"command: cluster format --hold", "the format of the record raised", "an older version that cannot read the record",
 		"a disk of a later format refused", "a downgrade before the raise",
 	)
@@ -115,7 +117,7 @@ type situations struct {
 	arrived []time.Duration // by link: when the latest frame that arrived was sent
 }
 
-// pod is what is known about the processes of a machine.
+// pod is the state of a machine, over all its processes.
 type pod struct {
 	diskless bool
 	newer    bool     // the latest process was of a later version
@@ -174,7 +176,8 @@ func (s *situations) lost(w *World, from, to int, frame []byte) {
 	}
 }
 
-// received counts what a link did to a frame that arrives.
+// received counts the faults of a link, and the differences of its ends, that a
+// frame met that arrives.
 func (s *situations) received(w *World, f *flight) {
 	if w.cfg.Control == nil || !wire.IsControl(f.frame) {
 		return
@@ -378,7 +381,7 @@ func (s *situations) scaled(w *World, d *Daemon) {
 	}
 }
 
-// opened notes what a process found on its disk.
+// opened counts the state in which a process found its disk.
 func (s *situations) opened(w *World, d *Daemon, found *replica.Recovery) {
 	p := &s.pods[d.Index]
 	is := d.control.ID()
@@ -434,7 +437,8 @@ func (s *situations) happened(w *World, d *Daemon, e *control.Event) {
 	}
 }
 
-// follows counts what is new in another record of a daemon, and what it skips.
+// follows counts the changes from a daemon's record to its next one, and the
+// versions in between that it skipped.
 func (s *situations) follows(w *World, d *Daemon) {
 	was, is := s.pods[d.Index].record, d.control.Record()
 	if is == nil || was == is {

@@ -73,8 +73,8 @@ func (s *situations) concluded(w *World, d *Daemon, results []control.Result) {
 	}
 }
 
-// commandOf returns the command that makes a change, false for none that its
-// result proves: what is added and removed is seen in records.
+// commandOf returns the situation that the result of a change proves, false for
+// none: regions that are added or removed are seen in records.
 func commandOf(c *control.Change) (situation, bool) {
 	switch l := c.Limits; {
 	case c.Format != nil:
@@ -82,6 +82,8 @@ func commandOf(c *control.Change) (situation, bool) {
 	case c.Region != nil:
 		return map[control.RegionOp]situation{control.WeighRegion: regionWeighed, control.DrainRegion: regionDrained}[c.Region.Op],
 			c.Region.Op == control.WeighRegion || c.Region.Op == control.DrainRegion
+	case c.Layouts != nil:
+		return strictRecovered, true
 	case l == nil:
 		return 0, false
 	case l.Rules != nil && l.Rules.Rollback != nil:

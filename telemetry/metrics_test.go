@@ -155,6 +155,7 @@ rld_clock_steps_total{direction="backward"} 7
 rld_clock_steps_total{direction="forward"} 6
 # HELP rld_degraded_total Descriptors with a degraded decision, by reason.
 # TYPE rld_degraded_total counter
+rld_degraded_total{reason="alone"} 0
 rld_degraded_total{reason="cells_full"} 9
 rld_degraded_total{reason="circuit_breaker_open"} 0
 rld_degraded_total{reason="clock_off"} 0

@@ -63,8 +63,8 @@ func DecodeControl(frame []byte) (*control.Message, error) {
 		return nil, &SizeError{What: "raft messages", Got: n, Max: control.MaxRaft}
 	}
 	m := &control.Message{From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To)}
-	if err := readControlHeader(f.Header, m); err != nil {
-		return nil, err
+	if err := json.Unmarshal(f.Header, m); err != nil {
+		return nil, malformed("header: %.260v", err)
 	}
 	if len(f.Base) > 0 {
 		m.Base = f.Base
@@ -104,7 +104,8 @@ func controlHeader(m *control.Message) ([]byte, error) {
 	return header, nil
 }
 
-// readControlHeader sets the fields of m that a header contains.
+// readControlHeader sets the fields of m that a header contains. It rejects
+// fields that are unknown.
 func readControlHeader(header []byte, m *control.Message) error {
 	d := json.NewDecoder(bytes.NewReader(header))
 	d.DisallowUnknownFields()
@@ -117,6 +118,9 @@ func readControlHeader(header []byte, m *control.Message) error {
 // checkControlHeader rejects a header of m that controlHeader would not return.
 func checkControlHeader(header []byte, m *control.Message) error {
 	if want, err := json.Marshal(m); err != nil || !bytes.Equal(want, header) {
+		if err := readControlHeader(header, &control.Message{}); err != nil { // names the field
+			return err
+		}
 		return malformed("header of %d bytes, want %d: each field once and in order, UTF-8, no spaces, no empty lists",
 			len(header), len(want))
 	}

@@ -6,7 +6,7 @@
 // Messages go through generated protobuf code (rights.proto, strict.proto and
 // control.proto of proto/rld/v1) unless a measurement says otherwise. In those
 // of the control log most fields are one JSON text, in the form in which
-// package control stores them. The measurement says otherwise for counts: a
+// package control stores them. The measurement does for counts: a
 // frame holds thousands of cells, the generated code would copy every column
 // and allocate every list, and it accepts several encodings of one frame.
 // Counts are therefore encoded by hand, straight from and into the messages of

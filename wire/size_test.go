@@ -75,7 +75,7 @@ func inRegion(m gossip.Message) gossip.Message {
 	return m
 }
 
-// shards is a message of each of n shards, all saying the same.
+// shards is a message of each of n shards, all with the same content.
 func shards(n int, m gossip.Message) []gossip.Message {
 	var msgs []gossip.Message
 	for i := range n {

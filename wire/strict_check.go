@@ -111,18 +111,7 @@ func (c *checker) chunk(item int, p *sticky.SnapshotChunk) {
 }
 
 func (c *checker) layout(l *route.Layout) {
-	c.atMost("regions", len(l.Regions), route.MaxRegions)
-	c.atMost("pins", len(l.Pins), route.MaxPins)
-	for i := 0; i < len(l.Regions) && c.err == nil; i++ {
-		g := &l.Regions[i]
-		if i > 0 && g.Name <= l.Regions[i-1].Name {
-			c.fail("layout: regions are not ascending at %d", i)
-		}
-		c.names(g.Name)
-		c.generations(g.Generations)
-		c.atMost("replicas of one region", len(g.Replicas), route.MaxReplicas)
-		c.names(g.Replicas...)
-	}
+	c.places(l.Regions, l.Pins)
 	c.atMost("former layouts", len(l.Formers), route.MaxFormers)
 	for i := 0; i < len(l.Formers) && c.err == nil; i++ {
 		c.atMost("regions of a former layout", len(l.Formers[i].Regions), route.MaxRegions)
@@ -133,11 +122,34 @@ func (c *checker) layout(l *route.Layout) {
 		}
 	}
 	c.atMost("numbers of reserves", len(l.Reserves), route.MaxReserves)
-	for i := 0; i < len(l.Pins) && c.err == nil; i++ {
-		if i > 0 && l.Pins[i].Rule <= l.Pins[i-1].Rule {
+	c.atMost("losses", len(l.Lost), route.MaxLost)
+	for i := 0; i < len(l.Lost) && c.err == nil; i++ {
+		c.places(l.Lost[i].Regions, l.Lost[i].Pins)
+		if l.Lost[i].Region != "" {
+			c.names(l.Lost[i].Region)
+		}
+	}
+}
+
+// places checks the regions and the pins of a layout.
+func (c *checker) places(regions []route.Region, pins []route.Pin) {
+	c.atMost("regions", len(regions), route.MaxRegions)
+	c.atMost("pins", len(pins), route.MaxPins)
+	for i := 0; i < len(regions) && c.err == nil; i++ {
+		g := &regions[i]
+		if i > 0 && g.Name <= regions[i-1].Name {
+			c.fail("layout: regions are not ascending at %d", i)
+		}
+		c.names(g.Name)
+		c.generations(g.Generations)
+		c.atMost("replicas of one region", len(g.Replicas), route.MaxReplicas)
+		c.names(g.Replicas...)
+	}
+	for i := 0; i < len(pins) && c.err == nil; i++ {
+		if i > 0 && pins[i].Rule <= pins[i-1].Rule {
 			c.fail("layout: pins are not ascending at %d", i)
 		}
-		c.names(l.Pins[i].Region)
+		c.names(pins[i].Region)
 	}
 }
 

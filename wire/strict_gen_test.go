@@ -115,11 +115,16 @@ func orderRecords(records []sticky.Record) []sticky.Record {
 	})
 }
 
-func orderLayout(l *route.Layout) {
-	for i := range l.Regions {
-		g := &l.Regions[i]
+func orderPlaces(regions []route.Region, pins []route.Pin) ([]route.Region, []route.Pin) {
+	for i := range regions {
+		g := &regions[i]
 		g.Replicas = ordered(g.Replicas, strings.Compare)
 	}
+	return ordered(regions, func(a, b route.Region) int { return strings.Compare(a.Name, b.Name) }),
+		ordered(pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+}
+
+func orderLayout(l *route.Layout) {
 	for i := range l.Formers {
 		for j := range l.Formers[i].Regions {
 			g := &l.Formers[i].Regions[j]
@@ -129,8 +134,10 @@ func orderLayout(l *route.Layout) {
 			}
 		}
 	}
-	l.Regions = ordered(l.Regions, func(a, b route.Region) int { return strings.Compare(a.Name, b.Name) })
-	l.Pins = ordered(l.Pins, func(a, b route.Pin) int { return cmp.Compare(a.Rule, b.Rule) })
+	l.Regions, l.Pins = orderPlaces(l.Regions, l.Pins)
+	for i := range l.Lost {
+		l.Lost[i].Regions, l.Lost[i].Pins = orderPlaces(l.Lost[i].Regions, l.Lost[i].Pins)
+	}
 }
 
 // genStrict draws any message that is valid.

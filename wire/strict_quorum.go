@@ -105,19 +105,37 @@ func generationOf(g *rldv1.StrictGeneration) route.Generation {
 	return route.Generation{Voter: g.Voter, Generation: g.Generation}
 }
 
+func strictRegion(r *route.Region) *rldv1.StrictRegion {
+	return &rldv1.StrictRegion{
+		Name: r.Name, Weight: r.Weight, Replicas: r.Replicas,
+		Generations: listOf(r.Generations, strictGeneration),
+	}
+}
+
+func regionOf(r *rldv1.StrictRegion) route.Region {
+	return route.Region{
+		Name: r.Name, Weight: r.Weight, Replicas: r.Replicas,
+		Generations: fromList(r.Generations, generationOf),
+	}
+}
+
+func strictPin(p *route.Pin) *rldv1.StrictPin {
+	return &rldv1.StrictPin{Rule: p.Rule, Region: p.Region}
+}
+
+func pinOf(p *rldv1.StrictPin) route.Pin { return route.Pin{Rule: p.Rule, Region: p.Region} }
+
 func strictLayout(l *route.Layout) *rldv1.StrictLayout {
 	return &rldv1.StrictLayout{
 		Number: l.Number, LogNumber: l.Log.Number, LogRandom: l.Log.Random,
-		Regions: listOf(l.Regions, func(r *route.Region) *rldv1.StrictRegion {
-			return &rldv1.StrictRegion{
-				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas,
-				Generations: listOf(r.Generations, strictGeneration),
+		Regions: listOf(l.Regions, strictRegion),
+		Pins:    listOf(l.Pins, strictPin),
+		Formers: listOf(l.Formers, strictFormer),
+		Lost: listOf(l.Lost, func(x *route.Loss) *rldv1.StrictLoss {
+			return &rldv1.StrictLoss{
+				Region: x.Region, FromMs: x.From, Regions: listOf(x.Regions, strictRegion), Pins: listOf(x.Pins, strictPin),
 			}
 		}),
-		Pins: listOf(l.Pins, func(p *route.Pin) *rldv1.StrictPin {
-			return &rldv1.StrictPin{Rule: p.Rule, Region: p.Region}
-		}),
-		Formers: listOf(l.Formers, strictFormer),
 		Reserves: listOf(l.Reserves, func(r *route.Reserves) *rldv1.StrictReserves {
 			return &rldv1.StrictReserves{FromMs: r.From, Regions: uint32(r.Regions)}
 		}),
@@ -127,16 +145,14 @@ func strictLayout(l *route.Layout) *rldv1.StrictLayout {
 func layoutOf(l *rldv1.StrictLayout) route.Layout {
 	return route.Layout{
 		Number: l.Number, Log: route.Log{Number: l.LogNumber, Random: l.LogRandom},
-		Regions: fromList(l.Regions, func(r *rldv1.StrictRegion) route.Region {
-			return route.Region{
-				Name: r.Name, Weight: r.Weight, Replicas: r.Replicas,
-				Generations: fromList(r.Generations, generationOf),
+		Regions: fromList(l.Regions, regionOf),
+		Pins:    fromList(l.Pins, pinOf),
+		Formers: fromList(l.Formers, formerOf),
+		Lost: fromList(l.Lost, func(x *rldv1.StrictLoss) route.Loss {
+			return route.Loss{
+				Region: x.Region, From: x.FromMs, Regions: fromList(x.Regions, regionOf), Pins: fromList(x.Pins, pinOf),
 			}
 		}),
-		Pins: fromList(l.Pins, func(p *rldv1.StrictPin) route.Pin {
-			return route.Pin{Rule: p.Rule, Region: p.Region}
-		}),
-		Formers: fromList(l.Formers, formerOf),
 		Reserves: fromList(l.Reserves, func(r *rldv1.StrictReserves) route.Reserves {
 			return route.Reserves{From: r.FromMs, Regions: int(r.Regions)}
 		}),

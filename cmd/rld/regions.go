@@ -184,7 +184,7 @@ const regionExitText = "\n\nA daemon accepts the command from its own machine, a
 // command makes cmd a command that changes a region or a daemon. Commands that
 // remove something only print what would happen without --yes.
 func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
-	removes := c.name == api.RemoveRegion || c.name == api.RemoveDaemon
+	removes := c.name == api.RemoveRegion || c.name == api.RemoveDaemon || c.name == api.RecoverStrict
 	cmd.Long += regionExitText
 	cmd.Args = one("names", "one", "the name is empty")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -206,6 +206,9 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 				return fmt.Errorf("--yes %q is not the name %q", c.yes, c.request.Name)
 			}
 		}
+		if c.name == api.RecoverStrict && len(c.request.Voters) == 0 {
+			return errors.New("--stopped is missing: name the strict voters that are lost for good")
+		}
 		if cmd.Flags().Lookup("weight") != nil {
 			ratio, err := api.ParsePercent(c.weight)
 			if err != nil {
@@ -226,7 +229,9 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 	f.BoolVar(&c.request.DryRun, "dry-run", false, "print what would happen, and change nothing")
 	f.StringVar(&c.secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	if removes {
-		f.BoolVar(&c.request.Stopped, "stopped", false, "state that nothing of it runs, nor will run again with its state")
+		if c.name != api.RecoverStrict {
+			f.BoolVar(&c.request.Stopped, "stopped", false, "state that nothing of it runs, nor will run again with its state")
+		}
 		f.StringVar(&c.yes, "yes", "", "do it: the `name` again")
 	}
 	return cmd
@@ -286,6 +291,9 @@ func (c *regionChange) answerText(a *api.ChangeAnswer) string {
 	switch {
 	case a.DryRun && c.name == api.RemoveRegion && !c.request.Stopped:
 		return fmt.Sprintf("It is possible: %s. Nothing was done. To do it, add --yes %s.\n", printable(a.Text), printable(c.request.Name))
+	case a.DryRun && c.name == api.RecoverStrict:
+		return fmt.Sprintf("It is possible: %s. Nothing was done.\nIf one of %s comes back with its state, strict limits are exceeded. If none does, add --yes %s.\n",
+			printable(a.Text), few(printables(c.request.Voters)), printable(c.request.Name))
 	case a.DryRun && c.request.Stopped && c.name != api.AddRegion:
 		return fmt.Sprintf("It is possible: %s. Nothing was done.\nIf anything of %s still runs, limits are exceeded. If nothing does, add --yes %s.\n",
 			printable(a.Text), printable(c.request.Name), printable(c.request.Name))

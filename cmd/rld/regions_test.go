@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -37,6 +38,27 @@ func TestRegionExitCodes(t *testing.T) {
 		{"tried", "region remove eu --stopped", []answer{{DryRun: true, Text: "region eu removed"}}, answer{}, "", 0, "add --yes eu", api.ChangeRequest{Name: "eu", Stopped: true, DryRun: true}},
 		{"removed", "region remove eu --stopped --yes eu", []answer{done}, answer{}, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu", Stopped: true}},
 		{"a daemon", "daemon remove eu-1 --stopped --yes eu-1", []answer{done}, answer{}, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu-1", Stopped: true}},
+		{
+			"a strict recovery is tried", "strict recover eu --stopped eu-0,eu-1",
+			[]answer{{DryRun: true, Text: "region eu: its strict voters"}},
+			answer{},
+			"", 0, "If one of eu-0, eu-1 comes back with its state, strict limits are exceeded. If none does, add --yes eu.",
+			api.ChangeRequest{Name: "eu", Stopped: true, Voters: []string{"eu-0", "eu-1"}, DryRun: true},
+		},
+		{
+			"a strict recovery", "strict recover eu --stopped eu-0 --stopped eu-1 --yes eu",
+			[]answer{done},
+			answer{},
+			"", 0, "Version 9: ",
+			api.ChangeRequest{Name: "eu", Stopped: true, Voters: []string{"eu-0", "eu-1"}},
+		},
+		{
+			"voters are replaced later", "strict recover eu --stopped eu-0 --yes eu --wait 1s",
+			[]answer{pending},
+			pending, "", 3, "it waits for region ap",
+			api.ChangeRequest{Name: "eu", Stopped: true, Voters: []string{"eu-0"}},
+		},
+		{"a strict recovery of nobody", "strict recover eu --yes eu", nil, answer{}, "", 64, "stopped", api.ChangeRequest{}},
 		{"another name", "region remove eu --stopped --yes us", nil, answer{}, "", 64, `--yes "us" is not the name "eu"`, api.ChangeRequest{}},
 		{"no weight", "region add eu", nil, answer{}, "", 64, "weight", api.ChangeRequest{}},
 		{"a bad weight", "region add eu --weight 20", nil, answer{}, "", 64, "is not a percentage", api.ChangeRequest{}},
@@ -50,7 +72,7 @@ func TestRegionExitCodes(t *testing.T) {
 				ChangeCluster: func(_ context.Context, _ api.ClusterCommandName, q api.ChangeRequest) (answer, error) {
 					ids = append(ids, q.ID)
 					q.ID, q.Author = "", ""
-					if q != tc.want {
+					if !reflect.DeepEqual(q, tc.want) {
 						t.Errorf("request %+v, want %+v", q, tc.want)
 					}
 					if tc.refused != "" {

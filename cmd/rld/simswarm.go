@@ -73,6 +73,7 @@ func newSimSwarm(p process) *cobra.Command {
 			}
 			ctx, done := stopSignals(cmd.Context(), os.Exit)
 			defer done()
+			debug.SetGCPercent(gcPercent)
 			s := newSwarm(o, p)
 			if err := s.open(); err != nil {
 				return exitWith(exitNoneOf, err)
@@ -96,6 +97,9 @@ func newSimSwarm(p process) *cobra.Command {
 	o.out.flags(f)
 	return cmd
 }
+
+// gcPercent is GOGC of a swarm: its runs are small and make much garbage.
+const gcPercent = 400
 
 // check finds what makes no sense and fills in what follows from the rest.
 func (o *swarmOptions) check(runsGiven bool) error {

@@ -7,7 +7,28 @@ import (
 )
 
 func newStrict(p process) *cobra.Command {
-	return group("strict", "Show the state of strict keys", newStrictStatus(p))
+	return group("strict", "Show the state of strict keys, and recover from the loss of their voters", newStrictStatus(p), usageCodes(newStrictRecover(p)))
+}
+
+func newStrictRecover(p process) *cobra.Command {
+	c := &regionChange{name: api.RecoverStrict}
+	c.request.Stopped = true
+	cmd := c.command(p, &cobra.Command{
+		Use:   "recover REGION",
+		Short: "Give up a majority of the strict voters of a region that are lost for good",
+		Long: "Give up the strict voters of a region: a majority of them is lost for good, with its disks.\n" +
+			"The strict keys of the region have no owner in the windows that are open, where on_failure\n" +
+			"decides, and new ones in later windows, under new voters. Sliding windows, logs and buckets\n" +
+			"have owners when no hits of before count any more. --stopped names the voters that do not\n" +
+			"run, or that run with empty disks: your statement that they will not run again with the\n" +
+			"state that they had. Nothing checks that, but it is refused while one of them was heard in\n" +
+			"the last minute, and while the others are a majority. Without --yes and the name of the\n" +
+			"region it only prints what would happen.",
+		Example: "  rld strict recover eu-west --stopped eu-west-0,eu-west-1\n" +
+			"  rld strict recover eu-west --stopped eu-west-0,eu-west-1 --yes eu-west --reason 'both disks are gone'",
+	})
+	cmd.Flags().StringSliceVar(&c.request.Voters, "stopped", nil, "`names` of the voters that are lost, separated by commas")
+	return cmd
 }
 
 func newStrictStatus(p process) *cobra.Command {

@@ -347,7 +347,7 @@ func (s *ControlState) LiveVoters() (live int, missing []string) {
 }
 
 // peer returns the peer with an id, nil for none. After a restart its former
-// process may still be among the peers: the one heard latest counts.
+// process may still be among the peers: the latest message counts.
 func (s *ControlState) peer(id control.ID) *control.PeerStatus {
 	var best *control.PeerStatus
 	for i := range s.Status.Peers {

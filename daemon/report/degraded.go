@@ -78,6 +78,8 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	case node.KeysFull:
 		return fmt.Sprintf("%d of %d keys are tracked: new keys share overflow counters "+
 			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys", s.LiveKeys, s.MaxKeys)
+	case node.Alone:
+		return "all peers refuse this daemon, so it counts alone and is not ready; /readyz?verbose gives the reason"
 	case node.NoRights:
 		return "this daemon has no allotment: for limits with a budget it admits only transferred rights; " +
 			"rld budget gives the reason"

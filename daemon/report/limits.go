@@ -86,7 +86,7 @@ func overrideOf(o *control.Override, now int64) api.LimitsOverride {
 		State: api.OverrideInForce, From: timeOf(cmp.Or(o.Begins(), o.From)), Until: timeOf(o.Until), Author: o.Author, Reason: o.Reason,
 		Emergency: o.Emergency != 0,
 	}
-	if o.Reset { // Until is how long the record has it, and says nothing of a key
+	if o.Reset { // Until is the end of the entry, not of its effect on a key
 		out.Until = nil
 	}
 	switch begins := o.Begins(); {

@@ -91,6 +91,14 @@ func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest
 	case api.UnholdFormat:
 		return control.Change{Format: &control.FormatChange{Op: control.UnholdFormat}}, nil
 	}
+	if name == api.RecoverStrict {
+		if !q.Stopped {
+			return control.Change{}, errors.New("strict voters are given up only when an operator states that they are stopped, or run without their state")
+		}
+		return control.Change{Layouts: &control.LayoutChange{Recover: &control.StrictRecovery{
+			Stopped: q.Voters, LostVoters: control.LostVoters{Region: q.Name},
+		}}}, nil
+	}
 	if !q.Stopped {
 		return control.Change{}, errors.New("a daemon is removed only when an operator states that it is stopped, and that its state will not be used again")
 	}
@@ -120,8 +128,11 @@ func ClusterCommand(r *Report, text string) (api.ChangeAnswer, error) {
 	if c := commandOf(s.Record, func(c *control.Command) bool { return c.Request == id }); c != nil {
 		out.Text = c.Text
 	}
-	out.Pending = !s.Status.Settled
-	if out.Pending {
+	for _, region := range s.Record.Layouts.Replacing() {
+		out.Pending, out.Waits = true, append(out.Waits, "the strict voters after those of region "+region)
+	}
+	if !s.Status.Settled {
+		out.Pending = true
 		reached := r.reachedRegions(&s)
 		for _, g := range s.Record.Regions {
 			if !reached[g.Name] {

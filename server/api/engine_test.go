@@ -79,7 +79,7 @@ func (e *engine) TryCheck(c *node.Call) (bool, error) {
 	return true, e.Check(context.Background(), c)
 }
 
-// Refund refunds all hits of the request, unless it is told another answer.
+// Refund refunds all hits of the request, unless it is set to another answer.
 func (e *engine) Refund(r *node.Receipt, hits uint64) node.Refunded {
 	e.mu.Lock()
 	defer e.mu.Unlock()

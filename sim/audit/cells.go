@@ -22,7 +22,7 @@ import (
 //     that it states for its view.
 //   - From one look to the next no cell of a live window shrinks or goes.
 //   - When a process leaves and its counts are acknowledged, the regional peers
-//     that it hears hold them all.
+//     of which it receives messages hold them all.
 type cellAuditor struct {
 	finding
 	wait    int // inputs until the next look

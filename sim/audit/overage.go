@@ -60,8 +60,8 @@ func overage(a *sim.Auditor, t *truth) {
 	a.Restarted, a.Down = disturb, disturb
 }
 
-// heard is what a process received of another one: all versions up to
-// contiguous, and all counts up to a time.
+// heard is the state that a process received of another one: all versions up
+// to contiguous, and all counts up to a time.
 type heard struct {
 	contiguous uint64
 	until      time.Duration

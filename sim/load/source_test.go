@@ -131,7 +131,7 @@ func TestNewAndHotKeys(t *testing.T) {
 	}
 }
 
-// TestWaitEndsWithTheLongestRun: a client that is told to come back later than
+// TestWaitEndsWithTheLongestRun: a client whose retry_after is later than
 // that does not come back, and its time does not wrap.
 func TestWaitEndsWithTheLongestRun(t *testing.T) {
 	s := Source{Work: &Workload{Retry: &Retry{Jitter: 2}}, rng: rand.New(rand.NewPCG(7, 0))}

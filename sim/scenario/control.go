@@ -18,6 +18,7 @@ func (s *scenario) control(n *yamlpos.Node, name string) bool {
 		field{"begin", s.Duration(&s.cfg.Begin, 0, sim.MaxDuration)},
 		field{"diskless", s.placeList(&s.cfg.Diskless)},
 		field{"heartbeat", s.Duration(&c.Heartbeat, time.Millisecond, time.Minute)},
+		field{"compare", s.Duration(&c.Compare, time.Millisecond, time.Minute)},
 		field{"stable", s.Duration(&c.Stable, time.Millisecond, time.Hour)},
 		field{"replace_after", s.Duration(&c.ReplaceAfter, time.Millisecond, 24*time.Hour)},
 		field{"remove_after", s.Duration(&c.RemoveAfter, time.Millisecond, 24*time.Hour)},
@@ -37,6 +38,7 @@ func controlNode(c *sim.Config) *yamlpos.Node {
 	f.time("begin", c.Begin, 0)
 	f.places("diskless", c.Diskless)
 	f.time("heartbeat", x.Heartbeat, 0)
+	f.time("compare", x.Compare, 0)
 	f.time("stable", x.Stable, 0)
 	f.time("replace_after", x.ReplaceAfter, 0)
 	f.time("remove_after", x.RemoveAfter, 0)

@@ -30,7 +30,10 @@ func (d *draw) control(seed uint64) {
 	c.Control = x
 	// An election must outlast some round trips.
 	trip := 2 * max(c.Network.Across.Delay+4*c.Network.Across.Jitter, c.Network.Region.Delay+4*c.Network.Region.Jitter)
-	x.Heartbeat = max(trip/4, d.wild(50*time.Millisecond, 400*time.Millisecond)).Round(time.Millisecond)
+	x.Heartbeat = max(trip/4, d.wild(50*time.Millisecond, 400*time.Millisecond), affordable(d, 5)).Round(time.Millisecond)
+	if least := affordable(d, 4); least > time.Second {
+		x.Compare = least.Round(time.Millisecond)
+	}
 	x.Stable = d.wild(100*time.Millisecond, 3*time.Second).Round(time.Millisecond)
 	x.ReplaceAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
 	x.RemoveAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
@@ -104,6 +107,20 @@ func drawVersions(d *draw) {
 			i++
 		}
 	}
+}
+
+// controlEvents is about how many events of one kind of timer the control log
+// makes during a run, and controlInterval the longest interval.
+const (
+	controlEvents   = 15_000
+	controlInterval = time.Minute
+)
+
+// affordable returns the least interval of something that makes a number of
+// events at each daemon.
+func affordable(d *draw, events int) time.Duration {
+	c := &d.cfg
+	return min(c.Duration*time.Duration(events*c.Daemons())/controlEvents, controlInterval)
 }
 
 // drawPods draws what becomes of diskless daemons in Kubernetes: all of them,

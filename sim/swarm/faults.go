@@ -118,7 +118,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.Leave:
 		f.For = d.wild(100*time.Millisecond, 6*time.Second)
 		f.Rename, f.Stay = d.chance(0.2), d.chance(0.1)
-	case sim.RemoveDaemon, sim.RemoveRegion:
+	case sim.RemoveDaemon, sim.RemoveRegion, sim.LostVoters:
 		f.At, f.For = d.time(0, c.Duration/2), d.time(0, c.Duration/2)
 	case sim.Cut:
 		f.To, f.OneWay = d.somewhere(), d.chance(0.5)

@@ -15,6 +15,7 @@ var situations = []func(d *draw){
 	drawPausedVoter, drawCutVoter, drawCommands, drawCommands, drawCommands, drawRecoveries, drawRecoveries, drawBothSides, drawFilesBack,
 	drawFarClock, drawEviction, drawRoll, drawRoll, drawSurge, drawScaling, drawScaling, drawDisklessDown, drawOldLog, drawOldLog,
 	drawCloneOfLastRun, drawFailingLog, drawLateFounding, drawRemoval, drawGeneration, drawGeneration,
+	drawLostVoters,
 }
 
 // drawSituation draws one of the situations in most runs with a control log.
@@ -36,7 +37,7 @@ func add(d *draw, all ...sim.Fault) {
 // early draws a time of the first half of a run.
 func early(d *draw) time.Duration { return d.time(0, d.cfg.Duration/2) }
 
-// founderOf draws a founder, who votes at first.
+// founderOf draws a founder, which votes at first.
 func founderOf(d *draw) []string {
 	all := d.cfg.Founders()
 	i := d.IntN(len(all))
@@ -76,7 +77,7 @@ func drawCutVoter(d *draw) {
 	add(d, f)
 }
 
-// drawCommands draws operators who give many commands in a short time.
+// drawCommands draws many commands in a short time.
 func drawCommands(d *draw) {
 	at, length := early(d), d.wild(100*time.Millisecond, 5*time.Second)
 	for range d.between(10, 25) {
@@ -218,7 +219,7 @@ func drawDisklessDown(d *draw) {
 func misused(d *draw) bool {
 	return slices.ContainsFunc(d.cfg.Faults, func(f sim.Fault) bool {
 		switch f.Kind {
-		case sim.CopiedControl, sim.ClonedDisk, sim.TruncatedFile, sim.BitFlip, sim.Amnesia:
+		case sim.CopiedControl, sim.ClonedDisk, sim.TruncatedFile, sim.BitFlip, sim.Amnesia, sim.LostVoters:
 			return true
 		default:
 			return false
@@ -279,4 +280,16 @@ func drawRemoval(d *draw) {
 	}
 	name := r.Daemon(d.IntN(r.Daemons))
 	add(d, sim.Fault{Kind: sim.RemoveDaemon, At: early(d), For: d.time(2*time.Second, 5*time.Second), From: []string{name}})
+}
+
+// drawLostVoters draws that a majority of a region, or all of it, loses its
+// disks and is given up.
+func drawLostVoters(d *draw) {
+	r := regionOf(d, 1)
+	if r == nil || misused(d) {
+		return
+	}
+	f := sim.Fault{Kind: sim.LostVoters, At: early(d), For: d.time(4*time.Second, 8*time.Second), From: namesOf(r, d.IntN((r.Daemons+1)/2))}
+	add(d, f)
+	d.cfg.Duration = max(d.cfg.Duration, f.At+f.For+d.time(0, 5*time.Second))
 }

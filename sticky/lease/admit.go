@@ -161,7 +161,7 @@ func (t *Table) byEntry(e *entry, h *Hit, a *Answer, l *rules.Limit) Verdict {
 		a.entry, a.origin = e, fromLease
 		return Admitted
 	}
-	owner, v := t.ownerOf(entryKey(h.Key, a.reserve), h.Rule.ID, a.reserve || h.Rule.Limit.HomeInRegion())
+	owner, v := t.ownerOf(entryKey(h.Key, a.reserve), h.Rule.ID, a.reserve || h.Rule.Limit.HomeInRegion(), l)
 	if v == nil || owner.Incarnation == 0 {
 		return Failed
 	}

@@ -193,7 +193,7 @@ func (w *world) resume(ticket uint64, late bool) {
 func (w *world) ownerOf(d *daemon, x rules.Descriptor) (*daemon, Hit) {
 	w.t.Helper()
 	h := w.hit(x)
-	owner := d.Routing().Owner(h.Key, uint64(h.Rule.ID), h.Rule.Limit.HomeInRegion())
+	owner := d.Routing().Owner(h.Key, uint64(h.Rule.ID), h.Rule.Limit.HomeInRegion(), 0)
 	for _, o := range w.daemons {
 		if o.table != nil && o.id == owner.Incarnation {
 			return o, h

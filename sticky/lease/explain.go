@@ -78,7 +78,7 @@ func (t *Table) Explain(at Now, key crdt.Key, r *rules.Rule, reserve bool) *Expl
 	probe := entry{id: id, rule: r.ID, reserve: reserve}
 	out := &Explanation{Limit: *l, Watermarks: probe.watermarksKey(t.env.Region)}
 	var v *route.Routing
-	if out.Owner, v = t.ownerOf(id.key, r.ID, probe.regional()); v != nil {
+	if out.Owner, v = t.ownerOf(id.key, r.ID, probe.regional(), l); v != nil {
 		out.Pinned = !probe.regional() && v.Pinned(uint64(r.ID))
 		out.Within, out.Open = t.env.Owners.Reach(out.Owner.Incarnation)
 	}

@@ -31,7 +31,7 @@ func (t *Table) onRequest(from crdt.Incarnation, q *sticky.LeaseRequest) bool {
 		t.refuse(q, sticky.UnknownRule)
 		return true
 	}
-	owner, v := t.ownerOf(q.Key, r.ID, q.Reserve || r.Limit.HomeInRegion())
+	owner, v := t.ownerOf(q.Key, r.ID, q.Reserve || r.Limit.HomeInRegion(), r.Limit)
 	switch {
 	case v == nil || q.Hops > 0 && !v.IsVoter() || !owner.Self && q.Hops == 0 && (!owner.Own || owner.Incarnation == 0):
 		t.refuse(q, sticky.NotOwner)
@@ -101,7 +101,7 @@ func (t *Table) serve(e *entry, r *rules.Rule, v *route.Routing) {
 	case l == nil:
 		t.refuseQueue(o, sticky.UnknownRule)
 		return
-	case !e.homed(v):
+	case !homed(t, e, l, v):
 		t.dismiss(e, sticky.NotOwner)
 		return
 	}

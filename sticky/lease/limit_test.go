@@ -3,6 +3,8 @@ package lease
 import (
 	"testing"
 	"time"
+
+	"github.com/georld/rld/rules"
 )
 
 // strictRules has a limit per algorithm, and one with a regional reserve.
@@ -124,4 +126,24 @@ func (w *world) lease(lessee, owner *daemon, h Hit, n uint64) {
 	lessee.table.requestID++
 	q.ID, q.Want, q.Need = lessee.table.requestID, n, n
 	w.forge(lessee, owner, requests(q))
+}
+
+// TestLeasedSince: no hits count of leases that an owner granted before.
+func TestLeasedSince(t *testing.T) {
+	const now = 1_000_000_000_250
+	hour := int64(time.Hour / time.Millisecond)
+	for a, want := range map[rules.Algorithm]int64{
+		rules.FixedWindow:   now - now%hour,
+		rules.SlidingWindow: now - now%hour - hour,
+		rules.SlidingLog:    now - hour - hour/24 - 1_000,
+		rules.TokenBucket:   now - hour/2 - 2*hour/32 - 1_000, // the bucket fills in half an hour
+	} {
+		l := &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 100, Burst: 50, Algorithm: a}
+		if !l.Algorithm.Bucket() {
+			l.Burst = 0
+		}
+		if is := leasedSince(l, now); is != want {
+			t.Errorf("%v: %d ms ago, want %d", a, now-is, now-want)
+		}
+	}
 }

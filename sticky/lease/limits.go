@@ -58,18 +58,36 @@ func reserves(t *Table, l *rules.Limit) [2]int {
 	if v == nil {
 		return [2]int{1, 1}
 	}
-	f, now := quota.Of(l), t.at.Millis
-	start, counts := now, now-l.Window()
-	switch {
-	case f.Windowed():
-		start = now - now%l.Window()
-		if counts = start; f.Weighted() {
-			counts -= l.Window()
-		}
-	case f.Drains():
-		counts = now - f.RefillTime()
+	start := t.at.Millis
+	if quota.Of(l).Windowed() {
+		start -= start % l.Window()
 	}
-	return [2]int{v.Reserves(start), v.Reserves(counts)}
+	return [2]int{v.Reserves(start), v.Reserves(countedSince(l, t.at.Millis))}
+}
+
+// countedSince returns the time from which on hits still count.
+func countedSince(l *rules.Limit, now int64) int64 {
+	switch f := quota.Of(l); {
+	case f.Weighted():
+		return now - now%l.Window() - l.Window()
+	case f.Windowed():
+		return now - now%l.Window()
+	case f.Drains():
+		return now - f.RefillTime()
+	}
+	return now - l.Window()
+}
+
+// leasedSince returns the time from which on leases were granted whose hits
+// still count. Those of buckets and logs may be used after the owner is gone.
+func leasedSince(l *rules.Limit, now int64) int64 {
+	switch f := quota.Of(l); {
+	case f.Stamped():
+		now -= f.WatermarkStep() + maxWithin.Milliseconds()
+	case f.Drains():
+		now -= 2*f.Step() + maxWithin.Milliseconds()
+	}
+	return countedSince(l, now)
 }
 
 // lower lowers the limits to those of another number of reserves.

@@ -70,8 +70,11 @@ func (t *Table) Request(at Now, h *Hit, a *Answer, ticket uint64) {
 // returns false if there is no owner to ask.
 func (t *Table) request(e *entry, r *rules.Rule) bool {
 	l := t.limit(r, e.reserve)
-	owner, _ := t.ownerOf(e.id.key, e.rule, e.regional())
-	if l == nil || owner.Incarnation == 0 || owner.Self {
+	if l == nil {
+		return false
+	}
+	owner, _ := t.ownerOf(e.id.key, e.rule, e.regional(), l)
+	if owner.Incarnation == 0 || owner.Self {
 		return false
 	}
 	within, open := t.env.Owners.Reach(owner.Incarnation)

@@ -24,7 +24,7 @@ const (
 // that another daemon granted can only be used here.
 func (t *Table) returnLeft(e *entry, l *rules.Limit, keep uint64) {
 	x := &e.lease
-	owner, _ := t.ownerOf(e.id.key, e.rule, e.reserve || l.HomeInRegion())
+	owner, _ := t.ownerOf(e.id.key, e.rule, e.reserve || l.HomeInRegion(), l)
 	if quota.Of(l).Drains() || owner.Incarnation == 0 {
 		return
 	}

@@ -194,11 +194,12 @@ func (t *Table) activate(e *entry) {
 	}
 }
 
-// ownerOf returns the owner of an entry's key. The routing is nil if unknown.
-func (t *Table) ownerOf(key crdt.Key, rule rules.ID, regional bool) (route.Owner, *route.Routing) {
+// ownerOf returns the owner of an entry's key under a limit. The routing is nil
+// if unknown.
+func (t *Table) ownerOf(key crdt.Key, rule rules.ID, regional bool, l *rules.Limit) (route.Owner, *route.Routing) {
 	v := t.env.Owners.Routing()
 	if v == nil {
 		return route.Owner{}, nil
 	}
-	return v.Owner(key, uint64(rule), regional), v
+	return v.Owner(key, uint64(rule), regional, leasedSince(l, t.at.Millis)), v
 }

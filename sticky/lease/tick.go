@@ -27,9 +27,11 @@ func (t *Table) tick(e *entry, v *route.Routing) bool {
 	if r == nil || v == nil {
 		return len(e.waiters) > 0
 	}
-	if o := e.owner; o != nil && (len(o.queue) > 0 || v.Owner(e.id.key, uint64(e.rule), e.regional()).Self) {
-		t.serve(e, r, v)
-		t.sendAccepts(e, v)
+	if o := e.owner; o != nil {
+		if owner, _ := t.ownerOf(e.id.key, e.rule, e.regional(), r.Limit); len(o.queue) > 0 || owner.Self {
+			t.serve(e, r, v)
+			t.sendAccepts(e, r.Limit, v)
+		}
 	}
 	x := &e.lease
 	if len(e.waiters) > 0 {

@@ -38,8 +38,8 @@ func (e *entry) watermarksKey(region string) crdt.Key {
 // homed reports whether the region is the owner of an entry by a routing. The
 // next layout may have moved it to another region, whose voters copied the
 // watermarks of these and nothing that came after.
-func (e *entry) homed(v *route.Routing) bool {
-	return v.Owner(e.id.key, uint64(e.rule), e.regional()).Own
+func homed(t *Table, e *entry, l *rules.Limit, v *route.Routing) bool {
+	return v.Owner(e.id.key, uint64(e.rule), e.regional(), leasedSince(l, t.at.Millis)).Own
 }
 
 // watermark returns the amount that a majority stored for a window.
@@ -116,7 +116,7 @@ func (t *Table) propose(e *entry, l *rules.Limit, v *route.Routing, local, remot
 	}
 	o.proposer.Want(t.env.Self, now, o.others, want)
 	t.activate(e)
-	t.sendAccepts(e, v)
+	t.sendAccepts(e, l, v)
 }
 
 // drainMargin is how much later than needed a bucket's watermark is: the bucket
@@ -126,8 +126,8 @@ func (o *owner) drainMargin() time.Duration {
 }
 
 // sendAccepts sends the Accepts that are due to the voters.
-func (t *Table) sendAccepts(e *entry, v *route.Routing) {
-	if !e.homed(v) {
+func (t *Table) sendAccepts(e *entry, l *rules.Limit, v *route.Routing) {
+	if !homed(t, e, l, v) {
 		return
 	}
 	key := e.watermarksKey(t.env.Region)

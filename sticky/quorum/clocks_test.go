@@ -122,7 +122,7 @@ func TestOutlierOwnsNothing(t *testing.T) {
 		for _, r := range w.all {
 			names := map[string]bool{}
 			for key := range uint64(300) {
-				if o := r.Routing().Owner(crdt.Key{Hi: key * 0x9e3779b97f4a7c15, Lo: key}, 1, false); o.Incarnation != 0 {
+				if o := r.Routing().Owner(crdt.Key{Hi: key * 0x9e3779b97f4a7c15, Lo: key}, 1, false, 0); o.Incarnation != 0 {
 					names[o.Name] = true
 				}
 			}

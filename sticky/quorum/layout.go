@@ -7,8 +7,8 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// Report is the state of an acceptor for those who choose the voters, as far as
-// it is on disk.
+// Report is the state of an acceptor as far as it is on disk. The choice of the
+// voters follows from the reports.
 type Report struct {
 	// Number and Log identify the newest layout that it has: it votes under no
 	// earlier one. Copied reports that it has all watermarks that a voter of
@@ -26,7 +26,7 @@ type Report struct {
 	Unknown *route.Layout
 }
 
-// Report returns the present state. It does not report what is not stored yet.
+// Report returns the present state, without changes that are not stored yet.
 func (r *Acceptor) Report() Report {
 	s := Report{Number: r.stored.Number, Log: r.stored.Log, Generation: r.meta.Generation, Unknown: r.unknown}
 	s.Copied, s.Failing = r.failed == nil && r.stored.copied, r.failed != nil

@@ -159,7 +159,7 @@ func TestChange(t *testing.T) {
 		}
 	}
 	v := w.all[4].Routing()
-	if v.Number() != 2 || v.Owner(key, 7, false).Region != "s" || !v.IsVoter() || len(v.Voters()) != 3 {
+	if v.Number() != 2 || v.Owner(key, 7, false, 0).Region != "s" || !v.IsVoter() || len(v.Voters()) != 3 {
 		t.Errorf("view of layout %d, voters %v", v.Number(), v.Voters())
 	}
 	w.down = nil

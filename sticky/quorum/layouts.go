@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/georld/rld/sticky/route"
 )
@@ -31,8 +32,9 @@ func (l *Layouts) Begin(first route.Layout, reports Reports) {
 	l.Active = &first
 }
 
-// Announce announces the next layout: the regions and pins of l. The other
-// fields are filled in. It fails if the former voters, or a majority of the new
+// Announce announces the next layout: the regions, pins and losses of next. The
+// other fields are filled in. Nobody copies from the voters of regions that are
+// lost. It fails if the former voters, or a majority of the new
 // ones, are not reached.
 func (l *Layouts) Announce(next route.Layout, reports Reports) error {
 	next, is := next.Clone(), l.Active
@@ -40,7 +42,11 @@ func (l *Layouts) Announce(next route.Layout, reports Reports) error {
 	if l.Announced != nil {
 		next.Number = l.Announced.Number + 1
 	}
-	for _, g := range next.Formers[0].Regions {
+	f := &next.Formers[0]
+	f.Regions = slices.DeleteFunc(f.Regions, func(g route.FormerRegion) bool {
+		return slices.ContainsFunc(next.Lost[len(is.Lost):], func(x route.Loss) bool { return x.Region == g.Name })
+	})
+	for _, g := range f.Regions {
 		if err := reached(g.Name, g.Replicas, reports); err != nil {
 			return err
 		}

@@ -14,5 +14,5 @@
 // changes.
 //
 // Layouts are numbered. The control log announces the next one and makes it
-// active once enough acceptors of package quorum have copied what they need.
+// active once enough acceptors of package quorum have copied the watermarks.
 package route

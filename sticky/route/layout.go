@@ -16,6 +16,8 @@ const (
 	// changes of the number of reserves that a layout remembers.
 	MaxFormers  = 16
 	MaxReserves = 16
+	// MaxLost bounds the losses that a layout remembers.
+	MaxLost = 8
 	// MaxName bounds the bytes of a region's or daemon's name.
 	MaxName   = 255
 	maxWeight = 1 << 30
@@ -36,6 +38,21 @@ type Layout struct {
 	Formers []Former `json:"formers,omitempty"`
 	// Reserves are the numbers of regional reserves, ascending by From.
 	Reserves []Reserves `json:"reserves,omitempty"`
+	// Lost are the regions that lost their watermarks, in order of From.
+	Lost []Loss `json:"lost,omitempty"`
+}
+
+// Loss is a region whose strict voters are gone for good, with the watermarks
+// that no other region had copied. Keys that drew the region have no owner
+// while hits count that were admitted before From.
+type Loss struct {
+	// Region is the name of the region, empty if any key may have drawn it.
+	Region string `json:"region,omitempty"`
+	From   int64  `json:"from"` // in Unix milliseconds
+	// Regions and Pins are those by which the keys drew the region, without
+	// voters.
+	Regions []Region `json:"regions,omitempty"`
+	Pins    []Pin    `json:"pins,omitempty"`
 }
 
 // Log is a history of layouts: a recovery of the control log.
@@ -120,7 +137,7 @@ func (l *Layout) Validate() error {
 	return l.validateFormers()
 }
 
-// validateFormers checks what a layout states about earlier ones.
+// validateFormers checks the former layouts and the reserves.
 func (l *Layout) validateFormers() error {
 	if len(l.Formers) > MaxFormers || len(l.Reserves) > MaxReserves {
 		return fmt.Errorf("%d former layouts and %d numbers of reserves: want at most %d and %d", len(l.Formers), len(l.Reserves), MaxFormers, MaxReserves)
@@ -145,7 +162,53 @@ func (l *Layout) validateFormers() error {
 			return fmt.Errorf("reserves of %d regions from %d on: want 1 to %d, ascending", v.Regions, v.From, MaxRegions)
 		}
 	}
+	return l.validateLost()
+}
+
+// validateLost checks the losses of a layout.
+func (l *Layout) validateLost() error {
+	if len(l.Lost) > MaxLost {
+		return fmt.Errorf("%d losses: want at most %d", len(l.Lost), MaxLost)
+	}
+	for i := range l.Lost {
+		x := &l.Lost[i]
+		if i > 0 && l.Lost[i-1].From > x.From {
+			return fmt.Errorf("loss from %d on at place %d: want them in order", x.From, i)
+		}
+		of := Layout{Number: 1, Regions: x.Regions, Pins: x.Pins}
+		switch {
+		case x.Region == "" && len(x.Regions)+len(x.Pins) == 0:
+		case of.Region(x.Region) == nil:
+			return fmt.Errorf("loss of region %q: want one of its layout", x.Region)
+		default:
+			if err := of.Validate(); err != nil {
+				return fmt.Errorf("loss of region %q: %w", x.Region, err)
+			}
+		}
+	}
 	return nil
+}
+
+// LossOf returns the loss of a region whose voters are gone for good.
+func (l *Layout) LossOf(region string, from int64) Loss {
+	x := Loss{Region: region, From: from, Pins: l.Pins}
+	for i := range l.Regions {
+		x.Regions = append(x.Regions, Region{Name: l.Regions[i].Name, Weight: l.Regions[i].Weight})
+	}
+	return x
+}
+
+// WithLost returns the layout with more losses. Those beyond MaxLost are one:
+// until the latest of them, no key has an owner.
+func (l Layout) WithLost(more ...Loss) Layout {
+	all := slices.Concat(l.Lost, more)
+	slices.SortStableFunc(all, func(a, b Loss) int { return cmp.Compare(a.From, b.From) })
+	if beyond := len(all) - MaxLost; beyond > 0 {
+		all = all[beyond:]
+		all[0] = Loss{From: all[0].From}
+	}
+	l.Lost = all
+	return l
 }
 
 // Former returns the part of the layout that its voters are copied by.
@@ -159,8 +222,8 @@ func (l *Layout) Former() Former {
 	return f
 }
 
-// Covers reports whether voters of the layout need nothing more of the layout o
-// than what they copy from Formers: o is one of them or was overruled before
+// Covers reports whether voters of the layout need nothing of the layout o
+// beyond their copies from Formers: o is one of them or was overruled before
 // one became active.
 func (l *Layout) Covers(o *Layout) bool {
 	return o.Number == 0 || o.Log == l.Log && o.Number <= l.Number || slices.ContainsFunc(l.Formers, func(f Former) bool {

@@ -38,6 +38,14 @@ type Routing struct {
 	voters   []Voter
 	isVoter  bool
 	reserves []Reserves // of the layout
+	lost     []lost
+}
+
+// lost is a Loss of the layout, with the routing that drew the region.
+type lost struct {
+	region  string
+	from    int64
+	routing *Routing
 }
 
 // regionOwners is a region that can be the owner of keys.
@@ -59,12 +67,20 @@ type daemon struct {
 }
 
 // Owner returns the owner of a key: in the own region if regional is set, else
-// in the region that the rule is pinned to or that the key draws.
-func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
+// in the region that the rule is pinned to or that the key draws. No owner can
+// know the hits of a region that lost its watermarks: the key has none if hits
+// count that were admitted from since on, in Unix milliseconds, and the loss
+// came later.
+func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool, since int64) Owner {
 	if len(v.regions) == 0 {
 		return Owner{}
 	}
 	word := rendezvous.Fold(key)
+	for i := range v.lost {
+		if x := &v.lost[i]; since < x.from && x.of(v, word, rule, regional) {
+			return Owner{Region: x.region}
+		}
+	}
 	i := v.regionOf(word, rule, regional)
 	a := &v.regions[i]
 	h := Owner{Region: a.name, Own: i == v.own}
@@ -77,6 +93,17 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool) Owner {
 	}
 	h.Self = h.Incarnation != 0 && h.Incarnation == v.self
 	return h
+}
+
+// of reports whether the region that was lost may have been the owner of a key.
+func (x *lost) of(v *Routing, word, rule uint64, regional bool) bool {
+	switch {
+	case x.region == "":
+		return true
+	case regional:
+		return x.region == v.regions[v.own].name
+	}
+	return x.region == x.routing.regions[x.routing.regionOf(word, rule, false)].name
 }
 
 // Candidate reports whether a daemon would be the owner of a key if others
@@ -175,6 +202,10 @@ func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Rou
 	if v.own < 0 {
 		v.own = len(v.regions)
 		v.regions = append(v.regions, newRegionOwners(&Region{Name: region}, live))
+	}
+	for i := range l.Lost {
+		x := &l.Lost[i]
+		v.lost = append(v.lost, lost{x.Region, x.From, New(&Layout{Regions: x.Regions, Pins: x.Pins}, "", "", 0, nil)})
 	}
 	for _, p := range l.Pins {
 		for i := range l.Regions {

@@ -50,7 +50,7 @@ func TestRoutingWeights(t *testing.T) {
 		v := New(threeRegions(weights...), "eu", "eu1", 4, nil)
 		got, sum := map[string]int{}, 0.0
 		for _, k := range keys {
-			got[v.Owner(k, 0, false).Region]++
+			got[v.Owner(k, 0, false, 0).Region]++
 		}
 		for _, w := range weights {
 			sum += float64(w)
@@ -65,7 +65,7 @@ func TestRoutingWeights(t *testing.T) {
 	before := New(threeRegions(1, 2, 4), "eu", "eu1", 4, nil)
 	after := New(threeRegions(1, 3, 4), "eu", "eu1", 4, nil)
 	for _, k := range keys {
-		a, b := before.Owner(k, 0, false).Region, after.Owner(k, 0, false).Region
+		a, b := before.Owner(k, 0, false, 0).Region, after.Owner(k, 0, false, 0).Region
 		if a != b && b != "eu" {
 			t.Fatalf("key %v moved from %s to %s when only eu grew", k, a, b)
 		}
@@ -79,7 +79,7 @@ func TestRoutingGolden(t *testing.T) {
 	v := New(l, "eu", "eu1", 4, allLive(l))
 	got := ""
 	for i := range uint64(16) {
-		got += v.Owner(crdt.Key{Hi: i, Lo: i * i}, 0, false).Name + " "
+		got += v.Owner(crdt.Key{Hi: i, Lo: i * i}, 0, false, 0).Name + " "
 	}
 	if got != golden {
 		t.Errorf("homes %q: want %q", got, golden)
@@ -97,7 +97,7 @@ func TestRoutingOwners(t *testing.T) {
 	owners := func(v *Routing, rule uint64, regional bool) []string {
 		var names []string
 		for _, k := range keys {
-			h := v.Owner(k, rule, regional)
+			h := v.Owner(k, rule, regional, 0)
 			if h.Own != (h.Region == "eu") || h.Self != (h.Incarnation == 4) {
 				t.Fatalf("home %+v at eu1, which has slot 4", h)
 			}
@@ -141,10 +141,10 @@ func TestRoutingOwners(t *testing.T) {
 		}
 	}
 	v := New(l, "asia", "asia1", 1, without("asia1", "asia2", "asia3"))
-	if h := v.Owner(keys[0], 0, true); h.Incarnation != 0 || h.Name != "" || !h.Own {
+	if h := v.Owner(keys[0], 0, true, 0); h.Incarnation != 0 || h.Name != "" || !h.Own {
 		t.Errorf("home %+v in a region of which nobody is known: want none", h)
 	}
-	if got := (&Routing{}).Owner(keys[0], 1, false); got != (Owner{}) {
+	if got := (&Routing{}).Owner(keys[0], 1, false, 0); got != (Owner{}) {
 		t.Errorf("home %+v by the zero view: want none", got)
 	}
 }
@@ -156,7 +156,7 @@ func TestRoutingTakeover(t *testing.T) {
 	before := New(l, "eu", "eu1", 4, all)
 	after := New(l, "eu", "eu1", 4, slices.DeleteFunc(slices.Clone(all), func(p Peer) bool { return p.Name == "eu2" }))
 	for _, k := range keysOf(1_000) {
-		a, b := before.Owner(k, 0, false), after.Owner(k, 0, false)
+		a, b := before.Owner(k, 0, false, 0), after.Owner(k, 0, false, 0)
 		if a.Name != "eu2" && a != b {
 			t.Fatalf("home %+v became %+v when eu2 died", a, b)
 		}
@@ -194,7 +194,7 @@ func BenchmarkOwner(b *testing.B) {
 			keys := keysOf(1024)
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				v.Owner(keys[i%1024], 1, false)
+				v.Owner(keys[i%1024], 1, false, 0)
 			}
 		})
 	}
@@ -240,6 +240,62 @@ func TestPinsAscend(t *testing.T) {
 		}
 		if err := l.Validate(); (err == nil) != tt.valid {
 			t.Errorf("pins of rules %d: %v", tt.rules, err)
+		}
+	}
+}
+
+// TestRoutingLost: the keys of a region that lost its watermarks have no owner
+// while hits count from before, and later those of the layout. The others keep
+// theirs, whatever their weights are now.
+func TestRoutingLost(t *testing.T) {
+	was := threeRegions(1, 2, 3)
+	was.Pins = []Pin{{Rule: 8, Region: "asia"}, {Rule: 9, Region: "us"}}
+	now := threeRegions(3, 2, 0)
+	now.Regions = now.Regions[:2]
+	lost := was.LossOf("us", 1_000)
+	*now = now.WithLost(lost)
+	if err := now.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	all := allLive(threeRegions(1, 1, 1))
+	before, after := New(was, "eu", "eu1", 4, all), New(now, "eu", "eu1", 4, all)
+	for _, k := range keysOf(300) {
+		for _, rule := range []uint64{1, 8, 9} {
+			old, late := before.Owner(k, rule, false, 999), after.Owner(k, rule, false, 1_000)
+			if late.Incarnation == 0 || late.Region == "us" {
+				t.Fatalf("owner %+v of a window that began later: want one", late)
+			}
+			if is := after.Owner(k, rule, false, 999); old.Region == "us" && is != (Owner{Region: "us"}) || old.Region != "us" && is != late {
+				t.Fatalf("owner %+v of a key that had %+v: want %+v, or none of the lost region", is, old, late)
+			}
+		}
+		if is := after.Owner(k, 9, true, 0); !is.Own {
+			t.Fatalf("owner %+v in another region than the lost one: want one here", is)
+		}
+	}
+	// The region is there again, with empty voters.
+	back := threeRegions(1, 1, 1).WithLost(lost)
+	v := New(&back, "us", "us1", 7, all)
+	if a, b := v.Owner(keysOf(1)[0], 1, true, 999), v.Owner(keysOf(1)[0], 1, true, 1_000); a.Incarnation != 0 || b.Incarnation == 0 {
+		t.Errorf("owners %+v and %+v in the region that lost its watermarks: want none, then one", a, b)
+	}
+	many := back
+	for i := range int64(MaxLost) {
+		many = many.WithLost(was.LossOf("asia", 2_000+i))
+	}
+	if err := many.Validate(); err != nil || len(many.Lost) != MaxLost || many.Lost[0].Region != "" || many.Lost[0].From != 2_000 {
+		t.Errorf("losses %+v, %v: want the first two as one of all keys", many.Lost, err)
+	}
+	if is := New(&many, "eu", "eu1", 4, all).Owner(keysOf(1)[0], 1, false, 1_999); is.Incarnation != 0 {
+		t.Errorf("owner %+v of a key whose region may be lost: want none", is)
+	}
+	for what, bad := range map[string]Layout{
+		"an unknown region": threeRegions(1, 1, 1).WithLost(Loss{Region: "x", Regions: was.Regions}),
+		"no weights":        threeRegions(1, 1, 1).WithLost(Loss{Region: "us", Regions: []Region{{Name: "us"}}}),
+		"regions of nobody": threeRegions(1, 1, 1).WithLost(Loss{Regions: was.Regions}),
+	} {
+		if bad.Validate() == nil {
+			t.Errorf("a loss with %s is valid", what)
 		}
 	}
 }

@@ -290,7 +290,7 @@ func TestCluster(t *testing.T) {
 	}
 	c.left("ann", 600)
 
-	// Evictions of several at once. Founders are not among them: a voter whom
+	// Evictions of several at once. Founders are not among them: a voter which
 	// nobody can follow takes 20 s to leave.
 	c.remove(slices.DeleteFunc(slices.Clone(c.pods), func(p *process) bool { return strings.HasSuffix(p.pod, "-0") })...)
 }

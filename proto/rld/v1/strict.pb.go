@@ -1181,6 +1181,7 @@ type StrictLayout struct {
 	LogRandom     uint64            `protobuf:"fixed64,5,opt,name=log_random,json=logRandom,proto3" json:"log_random,omitempty"`
 	Formers       []*StrictFormer   `protobuf:"bytes,6,rep,name=formers,proto3" json:"formers,omitempty"`
 	Reserves      []*StrictReserves `protobuf:"bytes,7,rep,name=reserves,proto3" json:"reserves,omitempty"`
+	Lost          []*StrictLoss     `protobuf:"bytes,8,rep,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1264,6 +1265,83 @@ func (x *StrictLayout) GetReserves() []*StrictReserves {
 	return nil
 }
 
+func (x *StrictLayout) GetLost() []*StrictLoss {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+// StrictLoss is a region whose voters are gone for good: keys that drew it by
+// the regions and pins have no owner while hits count from before.
+type StrictLoss struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Region        string                 `protobuf:"bytes,1,opt,name=region,proto3" json:"region,omitempty"`
+	FromMs        int64                  `protobuf:"zigzag64,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
+	Regions       []*StrictRegion        `protobuf:"bytes,3,rep,name=regions,proto3" json:"regions,omitempty"`
+	Pins          []*StrictPin           `protobuf:"bytes,4,rep,name=pins,proto3" json:"pins,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StrictLoss) Reset() {
+	*x = StrictLoss{}
+	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StrictLoss) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StrictLoss) ProtoMessage() {}
+
+func (x *StrictLoss) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StrictLoss.ProtoReflect.Descriptor instead.
+func (*StrictLoss) Descriptor() ([]byte, []int) {
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *StrictLoss) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
+}
+
+func (x *StrictLoss) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *StrictLoss) GetRegions() []*StrictRegion {
+	if x != nil {
+		return x.Regions
+	}
+	return nil
+}
+
+func (x *StrictLoss) GetPins() []*StrictPin {
+	if x != nil {
+		return x.Pins
+	}
+	return nil
+}
+
 // StrictFormer is an earlier layout that voters copy from. Regions ascend by
 // name.
 type StrictFormer struct {
@@ -1278,7 +1356,7 @@ type StrictFormer struct {
 
 func (x *StrictFormer) Reset() {
 	*x = StrictFormer{}
-	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	mi := &file_rld_v1_strict_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1290,7 +1368,7 @@ func (x *StrictFormer) String() string {
 func (*StrictFormer) ProtoMessage() {}
 
 func (x *StrictFormer) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[11]
+	mi := &file_rld_v1_strict_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1303,7 +1381,7 @@ func (x *StrictFormer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictFormer.ProtoReflect.Descriptor instead.
 func (*StrictFormer) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{11}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *StrictFormer) GetNumber() uint64 {
@@ -1345,7 +1423,7 @@ type StrictFormerRegion struct {
 
 func (x *StrictFormerRegion) Reset() {
 	*x = StrictFormerRegion{}
-	mi := &file_rld_v1_strict_proto_msgTypes[12]
+	mi := &file_rld_v1_strict_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1357,7 +1435,7 @@ func (x *StrictFormerRegion) String() string {
 func (*StrictFormerRegion) ProtoMessage() {}
 
 func (x *StrictFormerRegion) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[12]
+	mi := &file_rld_v1_strict_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1370,7 +1448,7 @@ func (x *StrictFormerRegion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictFormerRegion.ProtoReflect.Descriptor instead.
 func (*StrictFormerRegion) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{12}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StrictFormerRegion) GetName() string {
@@ -1399,7 +1477,7 @@ type StrictReserves struct {
 
 func (x *StrictReserves) Reset() {
 	*x = StrictReserves{}
-	mi := &file_rld_v1_strict_proto_msgTypes[13]
+	mi := &file_rld_v1_strict_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1411,7 +1489,7 @@ func (x *StrictReserves) String() string {
 func (*StrictReserves) ProtoMessage() {}
 
 func (x *StrictReserves) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[13]
+	mi := &file_rld_v1_strict_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1424,7 +1502,7 @@ func (x *StrictReserves) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictReserves.ProtoReflect.Descriptor instead.
 func (*StrictReserves) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{13}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *StrictReserves) GetFromMs() int64 {
@@ -1455,7 +1533,7 @@ type StrictRegion struct {
 
 func (x *StrictRegion) Reset() {
 	*x = StrictRegion{}
-	mi := &file_rld_v1_strict_proto_msgTypes[14]
+	mi := &file_rld_v1_strict_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1545,7 @@ func (x *StrictRegion) String() string {
 func (*StrictRegion) ProtoMessage() {}
 
 func (x *StrictRegion) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[14]
+	mi := &file_rld_v1_strict_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1558,7 @@ func (x *StrictRegion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictRegion.ProtoReflect.Descriptor instead.
 func (*StrictRegion) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{14}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StrictRegion) GetName() string {
@@ -1522,7 +1600,7 @@ type StrictPin struct {
 
 func (x *StrictPin) Reset() {
 	*x = StrictPin{}
-	mi := &file_rld_v1_strict_proto_msgTypes[15]
+	mi := &file_rld_v1_strict_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1534,7 +1612,7 @@ func (x *StrictPin) String() string {
 func (*StrictPin) ProtoMessage() {}
 
 func (x *StrictPin) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[15]
+	mi := &file_rld_v1_strict_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1547,7 +1625,7 @@ func (x *StrictPin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictPin.ProtoReflect.Descriptor instead.
 func (*StrictPin) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{15}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StrictPin) GetRule() uint64 {
@@ -1581,7 +1659,7 @@ type StrictEntry struct {
 
 func (x *StrictEntry) Reset() {
 	*x = StrictEntry{}
-	mi := &file_rld_v1_strict_proto_msgTypes[16]
+	mi := &file_rld_v1_strict_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1671,7 @@ func (x *StrictEntry) String() string {
 func (*StrictEntry) ProtoMessage() {}
 
 func (x *StrictEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[16]
+	mi := &file_rld_v1_strict_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1684,7 @@ func (x *StrictEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictEntry.ProtoReflect.Descriptor instead.
 func (*StrictEntry) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{16}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StrictEntry) GetRecord() *StrictRecord {
@@ -1650,7 +1728,7 @@ type StrictMeta struct {
 
 func (x *StrictMeta) Reset() {
 	*x = StrictMeta{}
-	mi := &file_rld_v1_strict_proto_msgTypes[17]
+	mi := &file_rld_v1_strict_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1662,7 +1740,7 @@ func (x *StrictMeta) String() string {
 func (*StrictMeta) ProtoMessage() {}
 
 func (x *StrictMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_rld_v1_strict_proto_msgTypes[17]
+	mi := &file_rld_v1_strict_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1675,7 +1753,7 @@ func (x *StrictMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StrictMeta.ProtoReflect.Descriptor instead.
 func (*StrictMeta) Descriptor() ([]byte, []int) {
-	return file_rld_v1_strict_proto_rawDescGZIP(), []int{17}
+	return file_rld_v1_strict_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StrictMeta) GetGeneration() uint64 {
@@ -1828,7 +1906,7 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
 	"watermarks\x18\x06 \x03(\v2\x11.rld.v1.WatermarkR\n" +
 	"watermarks\x12\x19\n" +
-	"\bended_ms\x18\a \x01(\x12R\aendedMs\"\x9f\x02\n" +
+	"\bended_ms\x18\a \x01(\x12R\aendedMs\"\xc7\x02\n" +
 	"\fStrictLayout\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12.\n" +
 	"\aregions\x18\x02 \x03(\v2\x14.rld.v1.StrictRegionR\aregions\x12%\n" +
@@ -1838,7 +1916,14 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
 	"log_random\x18\x05 \x01(\x06R\tlogRandom\x12.\n" +
 	"\aformers\x18\x06 \x03(\v2\x14.rld.v1.StrictFormerR\aformers\x122\n" +
-	"\breserves\x18\a \x03(\v2\x16.rld.v1.StrictReservesR\breserves\"\x9a\x01\n" +
+	"\breserves\x18\a \x03(\v2\x16.rld.v1.StrictReservesR\breserves\x12&\n" +
+	"\x04lost\x18\b \x03(\v2\x12.rld.v1.StrictLossR\x04lost\"\x94\x01\n" +
+	"\n" +
+	"StrictLoss\x12\x16\n" +
+	"\x06region\x18\x01 \x01(\tR\x06region\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x12R\x06fromMs\x12.\n" +
+	"\aregions\x18\x03 \x03(\v2\x14.rld.v1.StrictRegionR\aregions\x12%\n" +
+	"\x04pins\x18\x04 \x03(\v2\x11.rld.v1.StrictPinR\x04pins\"\x9a\x01\n" +
 	"\fStrictFormer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -1886,7 +1971,7 @@ func file_rld_v1_strict_proto_rawDescGZIP() []byte {
 	return file_rld_v1_strict_proto_rawDescData
 }
 
-var file_rld_v1_strict_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_rld_v1_strict_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_rld_v1_strict_proto_goTypes = []any{
 	(*StrictFrame)(nil),        // 0: rld.v1.StrictFrame
 	(*LeaseRequest)(nil),       // 1: rld.v1.LeaseRequest
@@ -1899,13 +1984,14 @@ var file_rld_v1_strict_proto_goTypes = []any{
 	(*SnapshotChunk)(nil),      // 8: rld.v1.SnapshotChunk
 	(*StrictRecord)(nil),       // 9: rld.v1.StrictRecord
 	(*StrictLayout)(nil),       // 10: rld.v1.StrictLayout
-	(*StrictFormer)(nil),       // 11: rld.v1.StrictFormer
-	(*StrictFormerRegion)(nil), // 12: rld.v1.StrictFormerRegion
-	(*StrictReserves)(nil),     // 13: rld.v1.StrictReserves
-	(*StrictRegion)(nil),       // 14: rld.v1.StrictRegion
-	(*StrictPin)(nil),          // 15: rld.v1.StrictPin
-	(*StrictEntry)(nil),        // 16: rld.v1.StrictEntry
-	(*StrictMeta)(nil),         // 17: rld.v1.StrictMeta
+	(*StrictLoss)(nil),         // 11: rld.v1.StrictLoss
+	(*StrictFormer)(nil),       // 12: rld.v1.StrictFormer
+	(*StrictFormerRegion)(nil), // 13: rld.v1.StrictFormerRegion
+	(*StrictReserves)(nil),     // 14: rld.v1.StrictReserves
+	(*StrictRegion)(nil),       // 15: rld.v1.StrictRegion
+	(*StrictPin)(nil),          // 16: rld.v1.StrictPin
+	(*StrictEntry)(nil),        // 17: rld.v1.StrictEntry
+	(*StrictMeta)(nil),         // 18: rld.v1.StrictMeta
 }
 var file_rld_v1_strict_proto_depIdxs = []int32{
 	1,  // 0: rld.v1.StrictFrame.requests:type_name -> rld.v1.LeaseRequest
@@ -1922,22 +2008,25 @@ var file_rld_v1_strict_proto_depIdxs = []int32{
 	9,  // 11: rld.v1.SnapshotChunk.records:type_name -> rld.v1.StrictRecord
 	6,  // 12: rld.v1.SnapshotChunk.generations:type_name -> rld.v1.StrictGeneration
 	3,  // 13: rld.v1.StrictRecord.watermarks:type_name -> rld.v1.Watermark
-	14, // 14: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
-	15, // 15: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
-	11, // 16: rld.v1.StrictLayout.formers:type_name -> rld.v1.StrictFormer
-	13, // 17: rld.v1.StrictLayout.reserves:type_name -> rld.v1.StrictReserves
-	12, // 18: rld.v1.StrictFormer.regions:type_name -> rld.v1.StrictFormerRegion
-	6,  // 19: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
-	9,  // 20: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
-	10, // 21: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
-	10, // 22: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
-	17, // 23: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
-	6,  // 24: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	15, // 14: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
+	16, // 15: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
+	12, // 16: rld.v1.StrictLayout.formers:type_name -> rld.v1.StrictFormer
+	14, // 17: rld.v1.StrictLayout.reserves:type_name -> rld.v1.StrictReserves
+	11, // 18: rld.v1.StrictLayout.lost:type_name -> rld.v1.StrictLoss
+	15, // 19: rld.v1.StrictLoss.regions:type_name -> rld.v1.StrictRegion
+	16, // 20: rld.v1.StrictLoss.pins:type_name -> rld.v1.StrictPin
+	13, // 21: rld.v1.StrictFormer.regions:type_name -> rld.v1.StrictFormerRegion
+	6,  // 22: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
+	9,  // 23: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
+	10, // 24: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
+	10, // 25: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
+	18, // 26: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
+	6,  // 27: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_strict_proto_init() }
@@ -1951,7 +2040,7 @@ func file_rld_v1_strict_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rld_v1_strict_proto_rawDesc), len(file_rld_v1_strict_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

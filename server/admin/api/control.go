@@ -125,6 +125,8 @@ type ChangeRequest struct {
 	// daemon decides by a generation that was removed without it. Nothing
 	// checks it.
 	Stopped bool `json:"stopped,omitempty"`
+	// Voters are the strict voters of RecoverStrict that Stopped states.
+	Voters []string `json:"voters,omitempty"`
 	// Force allows a change of regions while one that must acknowledge it
 	// cannot be reached.
 	Force bool `json:"force,omitempty"`
@@ -142,9 +144,10 @@ type ChangeAnswer struct {
 	Version string `json:"version"`
 	// Text describes what it does.
 	Text string `json:"text"`
-	// Pending reports that the shares of the regions are not settled yet: Waits
-	// names the regions that cannot be reached. Until then, what each one may
-	// admit is the least of both.
+	// Pending reports that the shares of the regions are not settled yet, or
+	// that lost strict voters are not replaced: Waits names the regions that
+	// cannot be reached, and those whose voters are. Until then, what each
+	// region may admit is the least of both.
 	Pending bool     `json:"pending"`
 	Waits   []string `json:"waits_for"`
 }
@@ -186,11 +189,15 @@ const (
 	RemoveDaemon ClusterCommandName = "daemon-remove"
 	HoldFormat   ClusterCommandName = "format-hold"
 	UnholdFormat ClusterCommandName = "format-unhold"
+	// RecoverStrict gives up the strict voters of a region.
+	RecoverStrict ClusterCommandName = "strict-recover"
 )
 
 // ClusterCommands returns all commands about the control log.
 func ClusterCommands() []ClusterCommandName {
-	return []ClusterCommandName{InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, HoldFormat, UnholdFormat}
+	return []ClusterCommandName{
+		InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, HoldFormat, UnholdFormat, RecoverStrict,
+	}
 }
 
 // InitRequest is the body of InitCluster.

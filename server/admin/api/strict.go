@@ -37,7 +37,7 @@ type StrictState struct {
 // NextLayout is a layout that is not active yet.
 type NextLayout struct {
 	Number uint64 `json:"number"`
-	// WaitsFor lists the voters that have not copied what they need. A majority
+	// WaitsFor lists the voters that have not copied all watermarks. A majority
 	// in each region suffices.
 	WaitsFor []Missing `json:"waits_for"`
 }
