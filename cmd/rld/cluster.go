@@ -317,3 +317,25 @@ func historyText(a *api.HistoryAnswer, dropped bool) string {
 	}
 	return t.String()
 }
+
+// recoverText formats the answer to a recovery.
+func recoverText(a *api.RecoverAnswer, yield bool) string {
+	s := &a.Cluster
+	if yield && a.DryRun {
+		return fmt.Sprintf("%s would follow the other recovery, and what its own one alone has would be dropped. Nothing was done.\n"+
+			"To do it, add --yes %s.\n", or(s.Daemon.Name, "-"), or(s.Daemon.Name, "-"))
+	}
+	if yield {
+		return fmt.Sprintf("Recovery %d began with the record of the other side, and %s follows it.\n"+
+			"rld cluster history --dropped lists what was dropped.\n", a.Recovery, or(s.Daemon.Name, "-"))
+	}
+	if !a.DryRun {
+		return fmt.Sprintf("Recovery %d began with the record of %s, its only voter. Others become voters by themselves.\n"+
+			"rld cluster history --dropped lists what was dropped.\n", a.Recovery, or(s.Daemon.Name, "-"))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Recovery %d would begin with version %s of %s. Nothing was done.\n", a.Recovery, or(s.Version, "-"), or(s.Daemon.Name, "-"))
+	fmt.Fprintf(&b, "Later versions of others are dropped. If no voter of the following comes back, add --yes %s.\n\n", or(s.Daemon.Name, "-"))
+	b.WriteString(clusterDaemons("DAEMON", append([]api.ClusterDaemon{s.Daemon}, s.Peers...)))
+	return b.String()
+}
