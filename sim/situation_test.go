@@ -43,7 +43,8 @@ func TestSituations(t *testing.T) {
 		{"a disk of a later format refused", 2, []Fault{version(Upgrade, seconds(1)), version(Downgrade, seconds(9), "a-0")}, nil},
 		{
 			"an older version that cannot read the record", 2,
-			[]Fault{{Kind: Crash, At: seconds(1), For: seconds(9), From: []string{"a-1"}}, version(Upgrade, seconds(1), "a-0", "b")}, nil,
+			[]Fault{{Kind: Crash, At: seconds(1), For: seconds(9), From: []string{"a-1"}}, version(Upgrade, seconds(1), "a-0", "b")},
+			nil,
 		},
 	} {
 		cfg := quick(t)
