@@ -385,7 +385,12 @@ func sameWithoutUnknown(in *replica.Inbound, from replica.Origin, frame []byte) 
 
 // changeRegion draws a note or a change of a region.
 func (a *faults) changeRegion(w *World) control.Change {
-	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", a.rng.IntN(100))}}
+	n := a.rng.IntN(100)
+	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", n)}}
+	if n < 20 {
+		op := []control.FormatOp{control.HoldFormat, control.UnholdFormat}[n%2]
+		change = control.Change{Format: &control.FormatChange{Op: op}}
+	}
 	if a.rng.IntN(2) == 0 {
 		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
 		names := append(slices.Clone(w.regions), "new-1", "new-2")
