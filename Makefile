@@ -24,6 +24,9 @@ KUBERNETES := deploy/kubernetes/test
 # the race detector, complete without.
 LONG := control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
 	sticky/lease sticky/quorum wire
+# Those of them without goroutines, also in tests: the race detector sees their
+# code in the tests of package daemon and of the simulator. make race has all.
+SEQUENTIAL := control limits quota/agent quota/epoch quota/transfer sim/swarm sticky/lease sticky/quorum wire
 # Packages that only read the repository: without the race detector.
 READ := internal/docs internal/lint
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
@@ -43,10 +46,10 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests, those of concurrent code under the race detector
 	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
-	go test $(LONG:%=./%) $(READ:%=./%)
+	go test -vet=off $(LONG:%=./%) $(READ:%=./%) # lint has vetted all
 	@echo "Under the race detector: the packages that take long are short."
-	$(TOOLS)/race -short $(LONG:%=./%)
-	$(TOOLS)/race $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
+	$(TOOLS)/race -vet=off -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
+	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
 
 e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
@@ -96,13 +99,7 @@ coverage: ## list the statements of the core that SEEDS seeds of the swarm do no
 	go run ./internal/coverage -runs $(SEEDS) -out coverage.txt
 
 fuzz: ## run every fuzz target for FUZZTIME
-	@targets=$$(go test -list '^Fuzz' ./... | \
-		awk '/^Fuzz/ {name[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, name[i]; n = 0}'); \
-	if [[ -z "$$targets" ]]; then echo "fuzz: no targets found" >&2; exit 1; fi; \
-	while read -r pkg name; do \
-		echo "fuzz: $$name of $$pkg for $(FUZZTIME)"; \
-		$(TOOLS)/fuzz "$$name" $(FUZZTIME) "$$pkg" < /dev/null; \
-	done <<< "$$targets"
+	$(TOOLS)/fuzz $(FUZZTIME)
 
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench

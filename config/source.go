@@ -123,6 +123,9 @@ func (r *reader) read(path string) error {
 		return fmt.Errorf("%s: more than %d files of limits; join some", path, MaxFiles)
 	}
 	data, err := readRegular(path, limits.MaxFileBytes)
+	if errors.Is(err, errTooLarge) {
+		return fmt.Errorf("%w: split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -144,6 +147,9 @@ func (r *reader) warnings() []string {
 	return out
 }
 
+// errTooLarge is the error of a file with more bytes than are read.
+var errTooLarge = errors.New("read at most")
+
 // readRegular reads a regular file of at most limit bytes. It opens without
 // blocking, since opening a pipe waits for its writer.
 func readRegular(path string, limit int64) ([]byte, error) {
@@ -164,7 +170,7 @@ func readRegular(path string, limit int64) ([]byte, error) {
 		return nil, pathProblem(path, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: is larger than the %d bytes that are read at most", path, limit)
+		return nil, fmt.Errorf("%s: is larger than the %d bytes that are %w", path, limit, errTooLarge)
 	}
 	return data, nil
 }

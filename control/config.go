@@ -14,6 +14,12 @@ const MaxFounders = 5
 type Config struct {
 	// Name and Region are those of the daemon.
 	Name, Region string
+	// Format is the newest format of records that the daemon reads, default
+	// Format. FormatAfter is how long all daemons that are seen must have read
+	// the next format before the leader raises that of the cluster, default 24
+	// hours.
+	Format      int
+	FormatAfter time.Duration
 	// Durable daemons store what Ready returns, and may vote.
 	Durable bool
 	// Founders are the names of the durable daemons that found the cluster, the
@@ -71,6 +77,7 @@ type Config struct {
 
 // withDefaults returns the configuration with all defaults.
 func (c Config) withDefaults() Config {
+	c.Format, c.FormatAfter = cmp.Or(c.Format, Format), cmp.Or(c.FormatAfter, 24*time.Hour)
 	c.Heartbeat = cmp.Or(c.Heartbeat, 200*time.Millisecond)
 	c.Compare = cmp.Or(c.Compare, time.Second)
 	c.Retry = cmp.Or(c.Retry, time.Second)
@@ -98,7 +105,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):
 		return fmt.Errorf("control: founders %v: want each once", c.Founders)
-	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset, c.DaemonHorizon, c.RemoveAfter) < 0 || c.Entries < 0:
+	case min(c.Heartbeat, c.Compare, c.Retry, c.Stable, c.ReplaceAfter, c.InForce, c.Horizon, c.Longest, c.MaxOffset, c.DaemonHorizon, c.RemoveAfter, c.FormatAfter) < 0 || c.Entries < 0 || c.Format < 0:
 		return fmt.Errorf("control: a negative duration or number: want 0 for the default")
 	}
 	return nil

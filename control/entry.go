@@ -15,7 +15,8 @@ import (
 // the text that describes it, or the refusal of one. All texts come from the
 // leader, so that daemons of several versions have equal records.
 type Entry struct {
-	// Format is the format of records that the entry needs.
+	// Format is the format of the record that the entry makes: a daemon must
+	// read it to apply the entry.
 	Format int `json:"format"`
 	// Changes and Before are those of the record that the entry was checked
 	// against: the count of changes and the hash. An entry that comes after
@@ -94,13 +95,10 @@ func DecodeEntry(data []byte) (*Entry, error) {
 
 // apply returns the record after an entry at a version. An entry that must not
 // be applied changes only the version: the error is errVoid or a
-// *DivergedError. The record is nil for an entry that this version of rld
-// cannot apply.
+// *DivergedError.
 func (r *Record) apply(at Version, e *Entry) (*Record, error) {
 	h := r.Hash()
 	switch {
-	case e.Format > r.Format:
-		return nil, fmt.Errorf("an entry of format %d in a record of format %d", e.Format, r.Format)
 	case e.Changes > r.Changes: // the leader had only entries before this one
 		return r.at(at, false), &DivergedError{Here: h, Leader: e.Before}
 	case e.Changes < r.Changes || r.Outcome(e.Command.Request) != nil:
@@ -137,6 +135,9 @@ func (r *Record) change(e *Entry) error {
 	if e.changes() != 1 {
 		return errors.New("a command with no change, or with several: want one")
 	}
+	if want := e.Change.makes(r.Format); e.Format != want {
+		return fmt.Errorf("an entry of format %d: want %d", e.Format, want)
+	}
 	if e.Region != nil {
 		if err := r.changeRegion(e.Region); err != nil {
 			return err
@@ -157,6 +158,11 @@ func (r *Record) change(e *Entry) error {
 			return err
 		}
 	}
+	if e.Change.Format != nil {
+		if err := r.changeFormat(e.Change.Format, e.Command.At); err != nil {
+			return err
+		}
+	}
 	if err := r.Limits.change(e, r.Version); err != nil {
 		return err
 	}
@@ -173,6 +179,7 @@ func (r *Record) change(e *Entry) error {
 	switch {
 	case e.Change.Epoch != nil:
 		r.rememberRebalanced(c)
+	case e.Change.Format != nil && e.Change.Format.silent():
 	case (e.Layouts == nil || e.Layouts.Recover != nil) && (e.Limits == nil || e.Limits.InForce == nil): // which no person asked for
 		r.remember(c)
 	}
@@ -182,7 +189,7 @@ func (r *Record) change(e *Entry) error {
 // changes returns how many fields are set.
 func (c *Change) changes() int {
 	n := 0
-	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil, c.Layouts != nil} {
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil, c.Layouts != nil, c.Format != nil} {
 		if set {
 			n++
 		}
@@ -201,6 +208,8 @@ func (c *Change) describe() string {
 		return c.Dead.describe()
 	case c.Layouts != nil:
 		return c.Layouts.describe()
+	case c.Format != nil:
+		return c.Format.describe()
 	case c.Epoch != nil:
 		return fmt.Sprintf("epoch %s: shares of %d rules", c.Epoch.ID, len(c.Epoch.Rules))
 	case c.Dropped != nil:

@@ -69,7 +69,7 @@ func TestFailingDiskIsBounded(t *testing.T) {
 	b.failing = false
 	w.until("written", 10*time.Second, func() bool { return b.writing != nil })
 	for n := range len(b.writing) + 1 {
-		start, err := Recover(append(slices.Clone(b.disk), b.writing[:n]...))
+		start, err := Recover(append(slices.Clone(b.disk), b.writing[:n]...), Config{})
 		if err == nil {
 			_, err = open(w.config(b), start)
 		}

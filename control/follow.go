@@ -7,14 +7,19 @@ import (
 	"time"
 )
 
-// after returns the record after a committed entry, as Record.apply does.
-func (r *Record) after(it *Item) (*Record, error) {
+// after returns the record after a committed entry, as Record.apply does, for a
+// daemon that reads formats up to a number. It is nil for an entry that the
+// daemon cannot apply: the error of one of a newer format is a *FormatError.
+func (r *Record) after(it *Item, reads int) (*Record, error) {
 	at := Version{r.Version.Recovery, it.Index}
 	switch {
 	case it.Voter != nil:
 		return r.withVoter(at, *it.Voter, it.Remove), nil
 	case it.Entry != nil:
-		e, err := DecodeEntry(it.Entry)
+		e, err := r.readEntry(it.Entry, reads)
+		if errors.Is(err, errVoid) {
+			return r.at(at, false), err
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -32,7 +37,7 @@ func (n *Node) follow(p *peer, m *Message) {
 	n.takeEntries(m)
 	if n.record == nil {
 		if m.Cluster != 0 {
-			n.want(p)
+			n.want(p, m)
 		}
 		return
 	}
@@ -50,7 +55,7 @@ func (n *Node) follow(p *peer, m *Message) {
 	}
 	switch {
 	case order > 0:
-		n.want(p)
+		n.want(p, m)
 	case order < 0 && m.Want:
 		sendDifference(n, p, m.Cluster, there)
 	case order < 0:
@@ -58,9 +63,10 @@ func (n *Node) follow(p *peer, m *Message) {
 	}
 }
 
-// want requests the missing entries, or the record, from one peer at a time.
-func (n *Node) want(p *peer) {
-	if n.at >= n.due.want {
+// want requests the missing entries, or the record, from one peer at a time,
+// unless this daemon cannot read them.
+func (n *Node) want(p *peer, m *Message) {
+	if n.at >= n.due.want && !n.formats.cannotRead(m.Version.Recovery) {
 		n.due.want = n.at + n.cfg.Heartbeat
 		n.send(p, Message{Want: true})
 	}
@@ -71,7 +77,11 @@ func (n *Node) takeBase(p *peer, m *Message) {
 	if n.record != nil && !n.diverged && m.Version.Compare(n.record.Version) <= 0 {
 		return // the version is that of the base, or a later one
 	}
-	r, err := unpackRecord(m.Base)
+	r, err := unpackRecord(m.Base, n.cfg.Format)
+	if f, newer := errors.AsType[*FormatError](err); newer {
+		n.formats.leaveUnread(m.Version.Recovery, f)
+		return
+	}
 	if err != nil {
 		n.events.AddOnce(Rejected, p.Name, "record", err.Error())
 		return
@@ -108,7 +118,8 @@ func (n *Node) takeEntries(m *Message) {
 // adopt replaces the record.
 func (n *Node) adopt(r *Record) {
 	r.Hash()
-	n.notices.generations(r)
+	n.notices.compare(r)
+	n.formats.adopts(r.Version.Recovery)
 	n.record, n.log, n.diverged = r, nil, false
 	n.queue(stored{Base: n.form.encoded(n.record)})
 	n.limits.store()
@@ -131,7 +142,11 @@ func appliedEvent(it *Item) (kind EventKind, peer, text string) {
 
 // apply applies the next committed entry.
 func (n *Node) apply(it *Item) {
-	next, err := n.record.after(it)
+	next, err := n.record.after(it, n.cfg.Format)
+	if f, newer := errors.AsType[*FormatError](err); newer {
+		n.formats.leaveUnread(n.record.Version.Recovery, f) // and go on with this record
+		return
+	}
 	if next == nil {
 		n.abstain(fmt.Sprintf("entry %d: %v", it.Index, err)) // and go on with this record
 		return
@@ -155,7 +170,7 @@ func (n *Node) apply(it *Item) {
 		n.requests.void()
 	}
 	next.Hash()
-	n.notices.generations(next)
+	n.notices.compare(next)
 	n.record = next
 	n.runs.checkSelf()
 	n.queue(stored{Log: next.Version.Recovery, Item: it})

@@ -38,6 +38,16 @@ func drawID(t *rapid.T) (d ID) {
 	return d
 }
 
+// lawsFormat is the newest format that is read here.
+const lawsFormat = 3
+
+// drawFormat draws a change of the format. Most of them are possible.
+func drawFormat(t *rapid.T, r *Record) *FormatChange {
+	c := &FormatChange{Op: rapid.SampledFrom([]FormatOp{NextReadable, NextUnread, RaiseFormat, HoldFormat, UnholdFormat, "double"}).Draw(t, "op")}
+	c.Format = rapid.SampledFrom([]int{r.Next.Format, r.Format + 1, r.Format, maxFormat + 1}).Draw(t, "format")
+	return c
+}
+
 // drawEntry draws an entry. Most of them were checked against the record.
 func drawEntry(t *rapid.T, r *Record) *Entry {
 	e := &Entry{
@@ -66,6 +76,11 @@ func drawEntry(t *rapid.T, r *Record) *Entry {
 		e.Dropped = &Command{
 			Request: drawNumber(t), Version: Version{Recovery{rapid.Uint32().Draw(t, "recovery"), 7}, 1}, Author: drawText(t), Text: drawText(t),
 		}
+	}
+	if kind == 15 {
+		e.Change.Format = drawFormat(t, r)
+		e.Format = e.Change.makes(r.Format)
+		return e
 	}
 	if kind == 2 {
 		e.Dead = drawDead(t, r)
@@ -199,7 +214,7 @@ func TestRecordLaws(t *testing.T) {
 		for range rapid.IntRange(0, 20).Draw(t, "items") {
 			it := drawItem(t, r, r.Version.Index+1)
 			before := r.Encode()
-			next, err := r.after(it)
+			next, err := r.after(it, lawsFormat)
 			if !bytes.Equal(r.Encode(), before) {
 				t.Fatalf("the record before %s changed", it.Entry)
 			}
@@ -258,7 +273,7 @@ func checkEpochs(t *rapid.T, r, next *Record, used map[uint64]string) {
 // checkUnread checks that an item which no record follows is one of a later
 // version of rld, or of no version.
 func checkUnread(t *rapid.T, r *Record, it *Item, err error) {
-	if e, unread := DecodeEntry(it.Entry); err == nil || unread == nil && e.Format <= r.Format {
+	if e, unread := DecodeEntry(it.Entry); err == nil || unread == nil && e.Format <= lawsFormat {
 		t.Fatalf("no record after %s: %v", it.Entry, err)
 	}
 }
@@ -297,7 +312,7 @@ func checkAfter(t *rapid.T, r *Record, it *Item, next *Record, refused error) {
 	if refused != nil && !same || refused == nil && it.Entry != nil && next.Changes != r.Changes+1 {
 		t.Fatalf("after %s with error %v: %d changes of %d", it.Entry, refused, next.Changes, r.Changes)
 	}
-	restored, err := DecodeRecord(next.Encode())
+	restored, err := DecodeRecord(next.Encode(), lawsFormat)
 	if err != nil {
 		t.Fatalf("after %s: %v", it.Entry, err)
 	}
@@ -305,11 +320,11 @@ func checkAfter(t *rapid.T, r *Record, it *Item, next *Record, refused error) {
 		t.Fatalf("%s is restored as %s", next.Encode(), restored.Encode())
 	}
 	// The same item makes the same record of one that came from a disk.
-	former, err := DecodeRecord(r.Encode())
+	former, err := DecodeRecord(r.Encode(), lawsFormat)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := former.after(it)
+	again, err := former.after(it, lawsFormat)
 	if !bytes.Equal(again.Encode(), next.Encode()) || again.Hash() != next.Hash() || (err == nil) != (refused == nil) {
 		t.Fatalf("%s the first time and %s the second time, errors %v and %v", next.Encode(), again.Encode(), refused, err)
 	}
@@ -390,13 +405,13 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"format":1}`), []byte(`null`))
 	known := (&Founding{Cluster: 1, Regions: even("a", "b"), Founders: []Founder{{Name: "a", Raft: 1}}}).record()
 	f.Fuzz(func(t *testing.T, record, entry []byte) {
-		r, err := DecodeRecord(record)
+		r, err := DecodeRecord(record, lawsFormat)
 		if err != nil {
 			r = known
 		} else if !bytes.Equal(r.Encode(), record) {
 			t.Fatalf("accepted %q, which Encode does not return", record)
 		}
-		next, err := r.after(&Item{Index: r.Version.Index + 1, Entry: entry})
+		next, err := r.after(&Item{Index: r.Version.Index + 1, Entry: entry}, lawsFormat)
 		if next != nil {
 			checkFuzzed(t, r, next, err)
 		}
@@ -414,7 +429,7 @@ func checkFuzzed(t *testing.T, r, next *Record, refused error) {
 	if err := next.validate(); err != nil {
 		t.Fatalf("%s became invalid: %v", r.Encode(), err)
 	}
-	if _, err := DecodeRecord(next.Encode()); err != nil {
+	if _, err := DecodeRecord(next.Encode(), lawsFormat); err != nil {
 		t.Fatalf("%s: %v", next.Encode(), err)
 	}
 	if refused != nil && next.Hash() != r.Hash() {
@@ -450,7 +465,7 @@ func FuzzStored(f *testing.F) {
 			}
 			items = append(items, pool[int(o)%len(pool)])
 		}
-		start, err := Recover(items)
+		start, err := Recover(items, Config{})
 		if err != nil {
 			return
 		}
@@ -466,7 +481,7 @@ func FuzzStored(f *testing.F) {
 				n.Ready(at)
 			}
 		}
-		again, err := Recover(n.Snapshot())
+		again, err := Recover(n.Snapshot(), Config{})
 		if err != nil {
 			t.Fatalf("a snapshot cannot be restored: %v", err)
 		}

@@ -17,10 +17,12 @@ type LayoutAgent struct {
 	own  *AcceptorReport
 	pins []route.Pin
 
-	// The last report sent to the leader, when it is sent again, and the time
-	// after that.
-	sent        AcceptorReport
-	again, wait time.Duration
+	// The last report sent to the leader, and when it is sent again.
+	sent  AcceptorReport
+	again time.Duration
+	// wait is the time from one report to the next, or on the leader from one
+	// command to the next: longer and longer in vain.
+	wait time.Duration
 
 	// Of the leader: when it looks next, its latest command, since when it
 	// knows the newest layout, since when each daemon is there, and since when
@@ -51,6 +53,10 @@ type AcceptorReport struct {
 	// recovery dropped it. The next one must be copied from its voters, too.
 	Unknown *route.Layout `json:"unknown,omitempty"`
 }
+
+// maxRefusedWait is how many heartbeats a leader waits at most before it
+// proposes the next layout after one that was refused.
+const maxRefusedWait = 32
 
 // Layouts returns the part of the daemon in the layouts of strict keys.
 func (n *Node) Layouts() *LayoutAgent { return &n.layouts }
@@ -92,7 +98,13 @@ func (a *LayoutAgent) turn() {
 	if c == nil {
 		return
 	}
-	a.proposed = n.number()
+	// The record may refuse the next change for the reason of the latest one.
+	if o := n.record.Outcome(a.proposed); o != nil && o.Refused != "" {
+		a.wait = min(2*a.wait, maxRefusedWait*n.cfg.Heartbeat)
+	} else {
+		a.wait = n.cfg.Heartbeat
+	}
+	a.due, a.proposed = n.at+a.wait, n.number()
 	r := Request{ID: a.proposed, Author: "control", Change: Change{Layouts: c}}
 	n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
 	sendRequests(n)
@@ -200,7 +212,7 @@ func (a *LayoutAgent) observe(all []strictDaemon) {
 func (a *LayoutAgent) next(all []strictDaemon) *LayoutChange {
 	n := a.node
 	l, log := &n.record.Layouts, n.record.Version.Recovery.log()
-	if is := l.Announced; is != nil && is.Log == log && a.copied(is, all) {
+	if is := l.Announced; is != nil && is.Log == log && a.copied(is, all) && (l.Active != nil || founded(n.record, is, all)) {
 		return &LayoutChange{Activate: &Activation{Number: is.Number, From: n.wall + 2*n.cfg.MaxOffset.Milliseconds() + 1}}
 	}
 	want, forced := a.want(all)
@@ -224,7 +236,7 @@ func (a *LayoutAgent) copied(l *route.Layout, all []strictDaemon) bool {
 	for i := range l.Regions {
 		g, have := &l.Regions[i], 0
 		for _, name := range g.Replicas {
-			if d := findStrict(all, g.Name, name); d != nil && d.report.Copied && d.report.Number == l.Number && d.report.Log == l.Log {
+			if d := findStrict(all, g.Name, name); d != nil && d.report.Copied && d.has(l) {
 				have++
 			}
 		}
@@ -233,6 +245,34 @@ func (a *LayoutAgent) copied(l *route.Layout, all []strictDaemon) bool {
 		}
 	}
 	return true
+}
+
+// has reports whether a layout is the newest one of the daemon, on its disk.
+func (d *strictDaemon) has(l *route.Layout) bool {
+	return d.report.Number == l.Number && d.report.Log == l.Log
+}
+
+// founded reports whether the first layout may become active. There is no
+// former one whose voters would refuse that of another recovery, so the daemons
+// that the regions of the founding began with take their place: a majority of
+// them, or all whose ids are not dead.
+func founded(r *Record, l *route.Layout, all []strictDaemon) bool {
+	founders, dead, have := 0, 0, 0
+	for i := range r.Regions {
+		g := &r.Regions[i]
+		if g.Generation != r.FirstGeneration() {
+			continue
+		}
+		for _, id := range g.Founders {
+			founders++
+			if r.DeadID(id) != nil {
+				dead++
+			} else if slices.ContainsFunc(all, func(d strictDaemon) bool { return d.id == id && d.has(l) }) {
+				have++
+			}
+		}
+	}
+	return 2*have > founders || have == founders-dead
 }
 
 // reachesFormers reports whether a majority of the voters of each former layout
@@ -318,7 +358,7 @@ func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 			continue
 		}
 		for _, name := range next.Replicas {
-			next.Generations = next.Generations.With(route.NameHash(name), storeNumber(g.Name, name, is, all))
+			next.Generations = next.Generations.With(route.Generation{Voter: route.NameHash(name), Generation: storeNumber(g.Name, name, is, all)})
 		}
 		l.Regions = append(l.Regions, next)
 	}

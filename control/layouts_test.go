@@ -299,6 +299,25 @@ func TestLayoutRefused(t *testing.T) {
 	}
 }
 
+// TestRefusedLayouts: a leader whose layouts are refused proposes them less and
+// less often.
+func TestRefusedLayouts(t *testing.T) {
+	w := strictWorld(t, 1, []string{"a"}, "a-0")
+	w.untilVoters("a: a-0")
+	a := w.find("a-0")
+	a.acceptor.base.Number = maxLayout // no layout can follow
+	w.run(10 * time.Second)
+	before := a.node.Record()
+	w.run(time.Minute)
+	after := a.node.Record()
+	if last := after.Outcomes[len(after.Outcomes)-1]; !strings.Contains(last.Refused, "want at most") {
+		t.Fatalf("the latest outcome is %+v: want a layout that is refused", last)
+	}
+	if n := after.Version.Index - before.Version.Index; n < 5 || n > 30 {
+		t.Errorf("%d entries in a minute: want some, and few", n)
+	}
+}
+
 func (r *Record) formerOf(number uint64, voter string) route.Former {
 	return route.Former{Number: number, Log: r.Version.Recovery.log(), Regions: []route.FormerRegion{{Name: "a", Replicas: []string{voter}}}}
 }
@@ -361,6 +380,23 @@ func TestDroppedLayout(t *testing.T) {
 	if w.spent == before {
 		t.Error("nothing was consumed after the recovery")
 	}
+}
+
+// TestFirstLayoutOfOneRecovery: a recovery of a log without a layout gets one
+// only with a majority of the daemons that began. Two recoveries get one.
+func TestFirstLayoutOfOneRecovery(t *testing.T) {
+	w := strictWorld(t, 1, []string{"a", "b", "c"}, "a-0", "b-0", "c-0")
+	lone := w.find("b-0")
+	w.cut = func(from, to *machine) bool { return from == lone || to == lone }
+	if err := lone.node.Recover(RecoverRequest{Behind: true, Stopped: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.run(time.Minute)
+	if l := lone.node.Record().Layouts; l.Active != nil || l.Announced == nil {
+		t.Errorf("active %+v, announced %+v: want one that is announced", l.Active, l.Announced)
+	}
+	w.cut = func(_, _ *machine) bool { return false }
+	w.until("a layout of the recovery", time.Minute, func() bool { return w.layout() != nil })
 }
 
 func layoutStorm(t *testing.T, seed uint64) int {

@@ -199,7 +199,10 @@ func (l *Limits) StateOf(v Version) ChangeState {
 		case o.Version == v:
 			return ChangeState{Pending: o.Start == 0, From: o.Begins(), Until: o.Until}
 		case o.Ended != nil && *o.Ended == v:
-			return ChangeState{Pending: !o.Final, From: o.Until}
+			if !o.Final { // Until is still its former end
+				return ChangeState{Pending: true}
+			}
+			return ChangeState{From: o.Until}
 		}
 	}
 	return ChangeState{}

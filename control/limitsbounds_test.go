@@ -142,6 +142,22 @@ func TestEmergencyEntered(t *testing.T) {
 	}
 }
 
+// The end of an override is in force from a time that is known once all regions
+// have acknowledged it. Before, its own end is not that time.
+func TestStateOfAnEnd(t *testing.T) {
+	v, ended := Version{Index: 7}, Version{Index: 8}
+	l := Limits{Overrides: []Override{{Version: v, Start: 5, Until: 1000, Ended: &ended}}}
+	if is, want := l.StateOf(ended), (ChangeState{Pending: true}); is != want {
+		t.Errorf("pending: %+v, want %+v", is, want)
+	}
+	if err := l.bringIntoForce(&InForce{Version: ended, From: 20}, 10); err != nil {
+		t.Fatal(err)
+	}
+	if is, want := l.StateOf(ended), (ChangeState{From: 20}); is != want {
+		t.Errorf("in force: %+v, want %+v", is, want)
+	}
+}
+
 // An override that ended before all regions acknowledged it is not pending any
 // more once the leader brings it into force: it would ask for ever.
 func TestEndedOverrideIsNotPending(t *testing.T) {

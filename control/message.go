@@ -26,6 +26,8 @@ type Sender struct {
 	Applied uint64 `json:"applied,omitempty"`
 	// Leaving daemons give their vote away.
 	Leaving bool `json:"leaving,omitempty"`
+	// Format is the newest format of records that it reads.
+	Format int `json:"format,omitempty"`
 	// Clock is its clock in Unix milliseconds.
 	Clock int64 `json:"clock,omitempty"`
 	// Heard has a bit for each region of its record, in their order, of which
@@ -91,6 +93,9 @@ type Message struct {
 
 	Founding *FoundingMessage `json:"founding,omitempty"`
 
+	// Yield gives the recovery of the sender up.
+	Yield *Yield `json:"yield,omitempty"`
+
 	// Emergencies are the emergency overrides of the sender.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
 }
@@ -128,6 +133,9 @@ type Change struct {
 	// Layouts changes the layouts of strict keys. The leader submits all but
 	// the Recover of an operator.
 	Layouts *LayoutChange `json:"layouts,omitempty"`
+	// Format changes the format of the record, or what is known of the next
+	// one.
+	Format *FormatChange `json:"change_format,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

@@ -35,6 +35,7 @@ type Node struct {
 	form         form
 	confirmation confirmation
 	diverged     bool // the record must be replaced
+	formats      formats
 	// abstains is why the voter of this daemon stopped until the next start,
 	// empty if it did not: an entry could not be applied, or raft failed.
 	abstains   string
@@ -92,6 +93,7 @@ type peer struct {
 	version Version
 	foreign Number        // its cluster, if that is another one
 	heardAt time.Duration // -1 before its first message
+	metAt   time.Duration // when it was live first
 	baseAt  time.Duration // when it got the whole record
 }
 
@@ -119,7 +121,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 	for _, h := range start.written {
 		n.runs.latest[h.ID] = countedRun{Written: h}
 	}
-	n.founding.node = n
+	n.founding.node, n.formats.node = n, n
 	n.founding.promise, n.founding.stored = start.founding, start.founding
 	if n.self.Key.Key == nil {
 		n.self.Key = n.keys.next()
@@ -172,7 +174,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 		o := n.peer(p.Address)
 		fresh := o == nil
 		if fresh {
-			o = &peer{heardAt: -1, baseAt: at - n.cfg.Heartbeat}
+			o = &peer{heardAt: -1, metAt: at, baseAt: at - n.cfg.Heartbeat}
 		}
 		o.Peer = p
 		kept = append(kept, o)
@@ -230,6 +232,7 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 	n.compare()
 	n.confirmation.turn()
 	n.place()
+	n.formats.turn()
 	n.layouts.turn()
 	n.notices.turn()
 }
@@ -264,6 +267,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
 	}
+	receiveYield(n, p, m.Yield)
 	n.follow(p, m)
 	receiveRaft(n, p, m)
 	receiveRequests(n, p, m)
@@ -319,7 +323,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 func (n *Node) sender() Sender {
 	s := Sender{
 		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
-		Clock: n.wall, Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
+		Format: n.cfg.Format, Clock: n.wall, Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
 	}
 	s.Heard, s.HeardOf = n.rights.heardRegions()
 	if n.raft != nil {

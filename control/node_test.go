@@ -84,7 +84,7 @@ func TestTextsOnDisk(t *testing.T) {
 				w.run(time.Second)
 			}
 			w.crash(m)
-			if _, err := Recover(m.disk); err != nil {
+			if _, err := Recover(m.disk, Config{}); err != nil {
 				t.Errorf("the daemon cannot start: %.200v", err)
 			}
 		})

@@ -141,7 +141,7 @@ func TestDivergedLeader(t *testing.T) {
 	l := w.leader()
 	m := w.machines[slices.IndexFunc(w.machines, func(m *machine) bool { return m != l })]
 	other := w.machines[slices.IndexFunc(w.machines, func(o *machine) bool { return o != m && o != l })]
-	r, err := DecodeRecord(m.node.Record().Encode())
+	r, err := DecodeRecord(m.node.Record().Encode(), Format)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestSnapshotBeforeItems(t *testing.T) {
 		return slices.ContainsFunc(m.writing, func(item []byte) bool { return bytes.Contains(item, []byte(`"append"`)) })
 	})
 	m.node.runs.giveUp("a test")
-	if _, err := Recover(append(m.node.Snapshot(), m.writing...)); err != nil {
+	if _, err := Recover(append(m.node.Snapshot(), m.writing...), Config{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -91,7 +91,7 @@ func resumeRaft(n *Node, s *Start) error {
 	}
 	// The record of a snapshot is stored after it.
 	if snap, err := s.storage.Snapshot(); err == nil && len(snap.GetData()) > 0 {
-		r, err := unpackRecord(snap.GetData())
+		r, err := unpackRecord(snap.GetData(), n.cfg.Format)
 		if err != nil {
 			return fmt.Errorf("control: %w", err)
 		}
@@ -340,7 +340,7 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 func (v *raftNode) restore(s *raftpb.Snapshot) error {
 	at := s.GetMetadata()
 	v.conf, v.applied, v.term, v.dated = at.GetConfState(), at.GetIndex(), at.GetTerm(), false
-	r, err := unpackRecord(s.GetData())
+	r, err := unpackRecord(s.GetData(), v.node.cfg.Format)
 	if err != nil {
 		return err
 	}

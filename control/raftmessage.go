@@ -2,6 +2,7 @@ package control
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -35,6 +36,10 @@ func receiveRaft(n *Node, p *peer, m *Message) {
 			return
 		}
 		err := v.check(p, r)
+		if f, newer := errors.AsType[*FormatError](err); newer {
+			n.formats.leaveUnread(v.log, f)
+			return
+		}
 		if err != nil {
 			n.events.AddOnce(Rejected, p.Name, "raft", err.Error())
 			continue
@@ -55,7 +60,7 @@ func (v *raftNode) check(p *peer, r *raftpb.Message) error {
 	if err := checkRaft(r); err != nil || r.GetType() != raftpb.MsgSnap {
 		return err
 	}
-	s, err := checkSnapshot(r.GetSnapshot())
+	s, err := checkSnapshot(r.GetSnapshot(), v.node.cfg.Format)
 	if err == nil && (s.Cluster.ID != v.node.record.Cluster.ID || s.Version.Recovery != v.log) {
 		err = fmt.Errorf("snapshot of cluster %v and recovery %v", s.Cluster.ID, s.Version.Recovery)
 	}
@@ -110,8 +115,8 @@ func checkRaft(m *raftpb.Message) error {
 
 // checkSnapshot returns the record of a snapshot, and an error for one that no
 // leader sends.
-func checkSnapshot(s *raftpb.Snapshot) (*Record, error) {
-	r, err := unpackRecord(s.GetData())
+func checkSnapshot(s *raftpb.Snapshot, reads int) (*Record, error) {
+	r, err := unpackRecord(s.GetData(), reads)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,9 @@ import (
 )
 
 const (
-	// Format is the newest format of records that this version reads.
+	// Format is the newest format of records that this version of rld reads,
+	// beside all older ones. A change that older versions cannot apply comes
+	// with the next format: Record.change refuses it in an older record.
 	Format = 1
 	// MaxRecordBytes bounds a record as it is stored and sent, in bytes: a
 	// frame and an item on disk have 4 MiB at most.
@@ -45,8 +47,10 @@ const (
 // log add up to. Records are immutable: the slices of a record must not be
 // modified.
 type Record struct {
-	Format  int     `json:"format"`
-	Version Version `json:"version"`
+	Format int `json:"format"`
+	// Next is the format that may follow.
+	Next    NextFormat `json:"next_format,omitzero"`
+	Version Version    `json:"version"`
 	// First is the index at which the recovery began, From the version of the
 	// record that it began with; zero for the founding.
 	First uint64  `json:"first"`
@@ -311,12 +315,12 @@ func (r *Record) checkBytes() error {
 }
 
 // unpackRecord reads a record as it is stored and sent.
-func unpackRecord(data []byte) (*Record, error) {
+func unpackRecord(data []byte, reads int) (*Record, error) {
 	form, err := unpack(data, maxRecordJSON)
 	if err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	return DecodeRecord(form)
+	return DecodeRecord(form, reads)
 }
 
 // Hash returns a hash of everything but the version. Its first call is not safe
@@ -332,9 +336,10 @@ func (r *Record) Hash() string {
 	return r.hash
 }
 
-// DecodeRecord reads the JSON form of a record. It refuses a record of a newer
-// format, and one that breaks an invariant.
-func DecodeRecord(data []byte) (*Record, error) {
+// DecodeRecord reads the JSON form of a record, for a daemon that reads formats
+// up to a number. It refuses a record that breaks an invariant, and one of a
+// newer format with a *FormatError.
+func DecodeRecord(data []byte, reads int) (*Record, error) {
 	if len(data) > maxRecordJSON {
 		return nil, fmt.Errorf("record of %d bytes: want at most %d", len(data), maxRecordJSON)
 	}
@@ -342,8 +347,11 @@ func DecodeRecord(data []byte) (*Record, error) {
 	if err := json.Unmarshal(data, &head); err != nil {
 		return nil, fmt.Errorf("record: %w", err)
 	}
-	if head.Format < 1 || head.Format > Format {
-		return nil, fmt.Errorf("record of format %d: want 1 to %d", head.Format, Format)
+	if head.Format < 1 {
+		return nil, fmt.Errorf("record of format %d: want 1 or more", head.Format)
+	}
+	if head.Format > reads {
+		return nil, &FormatError{What: "record", Format: head.Format, Reads: reads}
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -413,5 +421,5 @@ func (r *Record) validate() error {
 	if err := r.validateEpochs(); err != nil {
 		return err
 	}
-	return errors.Join(r.Layouts.validate(), r.Limits.validate())
+	return errors.Join(r.Layouts.validate(), r.Limits.validate(), r.validateNext())
 }

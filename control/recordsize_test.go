@@ -78,7 +78,7 @@ func TestRecordBytes(t *testing.T) {
 	if len(r.Limits.Sets) != maxSets {
 		t.Errorf("%d rule sets are kept, want %d", len(r.Limits.Sets), maxSets)
 	}
-	again, err := unpackRecord(pack(r.Encode()))
+	again, err := unpackRecord(pack(r.Encode()), Format)
 	if err != nil || again.Hash() != r.Hash() {
 		t.Fatalf("the packed record is another one: %v", err)
 	}

@@ -19,6 +19,9 @@ type RecoverRequest struct {
 	// Stopped is the operator's statement that no other voter runs, also
 	// of those that seem to be live.
 	Stopped bool
+	// Yield ends a split: the recovery of this daemon is given up. A daemon of
+	// the other one begins the next recovery, which all follow.
+	Yield bool
 	// DryRun makes Recover check the request and change nothing.
 	DryRun bool
 }
@@ -28,6 +31,9 @@ type RecoverRequest struct {
 // majority of the voters is live, and where a daemon that can be reached has a
 // later record: recover there. The recovery begins when it is stored.
 func (n *Node) Recover(q RecoverRequest) error {
+	if q.Yield {
+		return q.yield(n)
+	}
 	if err := q.check(n); err != nil || q.DryRun {
 		return err
 	}
@@ -61,6 +67,57 @@ func (n *Node) Recover(q RecoverRequest) error {
 	return nil
 }
 
+// Yield is the request of an operator, at a daemon of one of two recoveries of
+// one number, that the receiver begins the next one with its record.
+type Yield struct {
+	Author string `json:"author"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// split reports whether a peer has another recovery of the number here.
+func split(n *Node, p *peer) bool {
+	there := p.version.Recovery
+	return n.record != nil && p.foreign == 0 && p.version.Index > 0 &&
+		there.Number == n.record.Version.Recovery.Number && there != n.record.Version.Recovery
+}
+
+// yield asks the durable daemon of another recovery of this number that has the
+// latest record. The message may be lost: then the operator repeats it.
+func (q *RecoverRequest) yield(n *Node) error {
+	if n.record == nil {
+		return ErrNoCluster
+	}
+	if err := checkTexts(q.Author, q.Reason); err != nil {
+		return fmt.Errorf("control: %w", err)
+	}
+	var best *peer
+	for _, p := range n.peers {
+		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		if live && split(n, p) && p.sender.Durable && (best == nil || p.version.Compare(best.version) > 0) {
+			best = p
+		}
+	}
+	if best == nil {
+		return fmt.Errorf("control: no live daemon with a disk has another recovery of number %d: there is no split to end here",
+			n.record.Version.Recovery.Number)
+	}
+	if !q.DryRun {
+		n.send(best, Message{Yield: &Yield{Author: q.Author, Reason: q.Reason}})
+	}
+	return nil
+}
+
+// receiveYield begins the next recovery for a daemon of the other side of a
+// split.
+func receiveYield(n *Node, p *peer, y *Yield) {
+	if y == nil || !split(n, p) {
+		return
+	}
+	if err := n.Recover(RecoverRequest{Author: y.Author, Reason: y.Reason, Stopped: true}); err != nil {
+		n.events.AddOnce(Rejected, p.Name, "yield", err.Error())
+	}
+}
+
 // check returns why Recover refuses the request, nil if it does not.
 func (q *RecoverRequest) check(n *Node) error {
 	switch {
@@ -78,7 +135,7 @@ func (q *RecoverRequest) check(n *Node) error {
 		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
 	}
 	for _, p := range n.peers {
-		if !q.Behind && p.heardAt >= 0 && p.version.Compare(n.record.Version) > 0 {
+		if !q.Behind && p.heardAt >= 0 && !split(n, p) && p.version.Compare(n.record.Version) > 0 {
 			return fmt.Errorf("control: %s has version %v, and this daemon %v: recover there", p.Name, p.version, n.record.Version)
 		}
 	}

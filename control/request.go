@@ -188,7 +188,7 @@ func (v *raftNode) proposeNext() {
 			if r.Epoch != nil {
 				refusal.Author = Rebalancer
 			}
-			e.Refused, e.Change, e.Command = shorten(err.Error(), maxRefusal), Change{}, refusal
+			e.Format, e.Refused, e.Change, e.Command = n.record.Format, shorten(err.Error(), maxRefusal), Change{}, refusal
 		}
 		if v.raw.Propose(e.Encode()) == nil {
 			q.proposed, q.proposedAt, q.current = r.ID, n.at, r
@@ -207,6 +207,9 @@ func prepare(n *Node, r *Request) (*Entry, error) {
 	}
 	if err == nil && e.Region != nil {
 		e.Region, err = n.rights.stampRegion(*e.Region)
+	}
+	if f := e.Change.Format; err == nil && f != nil && f.Op == RaiseFormat {
+		err = n.formats.refusesRaise(f.Format)
 	}
 	if err == nil && e.Layouts != nil && e.Layouts.Recover != nil {
 		e.Layouts = &LayoutChange{}
@@ -241,7 +244,7 @@ func (v *raftNode) complete() bool {
 // entry returns the entry of a command, without its text and its time.
 func (r *Record) entry(q *Request) *Entry {
 	return &Entry{
-		Format: r.Format, Changes: r.Changes, Before: r.Hash(), Change: q.Change,
+		Format: q.Change.makes(r.Format), Changes: r.Changes, Before: r.Hash(), Change: q.Change,
 		Command: Command{Request: q.ID, Author: q.Author, Reason: q.Reason},
 	}
 }

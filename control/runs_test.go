@@ -257,7 +257,7 @@ func TestOwnClone(t *testing.T) {
 	for _, item := range w.node.Snapshot() {
 		text += string(item)
 	}
-	start, err := Recover(w.node.Snapshot())
+	start, err := Recover(w.node.Snapshot(), Config{})
 	if err != nil || start.self.id() != w.node.ID() {
 		t.Errorf("stored id %v, error %v, items %s", start.self.id(), err, text)
 	}

@@ -32,6 +32,9 @@ import (
 //	                          names, regions, or all
 //	heal                      ends all cuts
 //	crash NAME..., start NAME...
+//	reads NAME... format=N    daemons that are down are those of another version
+//	refused NAME              prints why a daemon does not start
+//	format NAME               prints what its status has on formats
 //	lose-disk NAME            the disk of a daemon that is down becomes empty
 //	copy-disk NAME            copies what the disk holds
 //	old-disk NAME             puts the copy back at a daemon that is down
@@ -47,7 +50,7 @@ import (
 //	corrupt NAME              shifts a part of a region's weight to another one,
 //	                          in the record of one daemon
 //	submit NAME [id=X] [for=D] note TEXT | add R N | weight R N | drain R |
-//	  remove R | dead NAME | strict R NAME... [stopped] [force]
+//	  remove R | dead NAME | strict R NAME... [stopped] [force] | hold | unhold
 //	                          submits a command and waits for the result
 //	load D [changes=N] [gap=D]
 //	                          daemons submit commands all the time; prints
@@ -55,7 +58,7 @@ import (
 //	                          passed between two entries
 //	apply NAME [if=V], rollback NAME V [if=V], set, unset, block, unblock, reset,
 //	  adopt, emergency, limits: see limitsCommand
-//	recover NAME [behind] [stopped]: begins the next recovery
+//	recover NAME [behind] [stopped] [yield]: begins the next recovery
 //	word NAME [dry]: the operator's that its region was not removed
 //	leave NAME                the daemon gives its vote away
 //	record NAME               prints the record of a daemon
@@ -150,7 +153,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "limits":
 		return s.limits(s.w.find(args[0]))
 	case "recover":
-		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped")}
+		q := RecoverRequest{Behind: slices.Contains(args, "behind"), Stopped: slices.Contains(args, "stopped"), Yield: slices.Contains(args, "yield")}
 		out = result(s.w.find(args[0]).node.Recover(q))
 	case "word":
 		out = result(s.w.find(args[0]).node.Resume("operator", "", slices.Contains(args, "dry")))
@@ -169,6 +172,12 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 			d.Fatalf(t, "%v", err)
 		}
 		RightsOf(m.node).Settled(newest.ID)
+	case "refused":
+		if _, err := Recover(s.w.find(args[0]).disk, s.w.config(s.w.find(args[0]))); err != nil {
+			return err.Error()
+		}
+	case "format":
+		return s.format(s.w.find(args[0]).node)
 	case "status":
 		return s.status()
 	default:
@@ -246,12 +255,14 @@ func (s *script) machine(d *datadriven.TestData, m *machine) {
 	case "fail-disk", "mend-disk":
 		m.failing = d.Cmd == "fail-disk"
 	case "corrupt":
-		r, err := DecodeRecord(m.node.record.Encode())
+		r, err := DecodeRecord(m.node.record.Encode(), Format)
 		if err != nil {
 			d.Fatalf(s.t, "%v", err)
 		}
 		r.Regions[0].Horizon++
 		m.node.record, m.corrupt = r, true
+	case "reads":
+		d.ScanArgs(s.t, "format", &m.format)
 	case "leave":
 		m.node.Leave()
 	case "pause", "resume":
@@ -392,6 +403,8 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 			return result(err)
 		}
 		r.Dead = &DeadID{ID: id, Stopped: true}
+	} else if op := FormatOp(what[0]); op == HoldFormat || op == UnholdFormat {
+		r.Change.Format = &FormatChange{Op: op}
 	} else if what[0] == "strict" {
 		r.Layouts = &LayoutChange{Recover: &StrictRecovery{Stopped: what[2:], LostVoters: LostVoters{Region: what[1]}}}
 	} else if what[0] == "note" {

@@ -106,6 +106,15 @@ func (s *script) epochs(r *Record) string {
 	return s.named(b.String())
 }
 
+// format prints the formats that a daemon knows.
+func (s *script) format(n *Node) string {
+	st, out := n.Status(), ""
+	if r := n.Record(); r != nil {
+		out = fmt.Sprintf("record: %d, the next: %d, held: %v\n", r.Format, r.Next.Format, r.Next.Held != (Version{}))
+	}
+	return out + fmt.Sprintf("reads: %d, cannot read: %d, behind: %s\n", st.Reads, st.Unread, strings.Join(st.Behind, ", "))
+}
+
 // status prints the state of all daemons.
 func (s *script) status() string {
 	latest := map[Recovery]uint64{}

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/internal/enum"
@@ -27,6 +28,14 @@ type Status struct {
 	// HandsOver reports that this daemon leaves, and that another one takes its
 	// vote, or its strict vote.
 	HandsOver bool
+	// Unread is the format of the record of the cluster if this daemon cannot
+	// read it, else 0. Reads is the newest format that it reads, and Behind are
+	// the daemons that read none after that of the record, as Region/Name.
+	Unread, Reads int
+	Behind        []string
+	// RaisedAt is when the record gets Record.Next.Format at the earliest, in
+	// Unix milliseconds.
+	RaisedAt int64
 	// Peers are the live daemons but this one, ascending by address.
 	Peers []PeerStatus
 	// Abstains is why the voter of this daemon stopped, empty if it did not.
@@ -52,6 +61,7 @@ func (n *Node) Status() Status {
 	s := Status{ID: n.self.id(), Votes: n.raft != nil, Leads: n.leads(), Leader: n.leader(), Starting: n.Starting(), Cut: n.Cut(), Abstains: n.abstains, Unreported: len(n.dropped.all)}
 	s.Diverged, s.Founding = n.diverged, n.record == nil && n.founding.asked != nil
 	s.HandsOver, s.Peers = handsOver(n) || n.layouts.handsOver(), peerStatus(n)
+	s.Unread, s.Reads, s.Behind = n.formats.unread, n.cfg.Format, n.formats.behind()
 	if n.disk.failing != nil {
 		s.Failing = n.disk.failing.Error()
 	}
@@ -61,6 +71,7 @@ func (n *Node) Status() Status {
 	if newest, err := n.record.Newest(); err == nil {
 		s.Settled = !n.rights.settled.Before(newest.ID)
 	}
+	s.RaisedAt = n.record.Next.Since + n.cfg.FormatAfter.Milliseconds()
 	s.Version, s.Hash, s.Used = n.record.Version, n.record.Hash(), n.limits.used
 	if s.Pending = n.record.Limits.Pending(); s.Pending == (Version{}) {
 		return s
@@ -97,8 +108,7 @@ func peerStatus(n *Node) []PeerStatus {
 		if p.heardAt >= 0 {
 			all[i].Age = n.at - p.heardAt
 			all[i].Live = all[i].Age < n.cfg.patience(len(n.peers))
-			here, there := n.record, p.version.Recovery
-			all[i].Split = here != nil && there != here.Version.Recovery && there.Number == here.Version.Recovery.Number && p.version.Index > 0
+			all[i].Split = split(n, p)
 		}
 	}
 	return all
@@ -168,6 +178,8 @@ const (
 	// Resumed: an operator ended the start of this daemon, which nobody
 	// confirmed.
 	Resumed
+	// FormatRaised: the record has another format. Text names it.
+	FormatRaised
 
 	eventKinds = iota // their number
 )
@@ -181,9 +193,107 @@ func (k EventKind) String() string {
 		"begun", "applied", "command refused", "leader changed", "voter added", "voter removed",
 		"diverged", "recovered", "tail dropped", "split", "foreign cluster", "founders differ",
 		"old disk", "id ended", "rejected", "abstains", "store failed", "store mended", "limits in force", "emergency taken",
-		"quorum lost", "quorum regained", "generation begun", "generation ended", "override expired", "resumed",
+		"quorum lost", "quorum regained", "generation begun", "generation ended", "override expired", "resumed", "format raised",
 	)
 }
 
 // Event is something that happened in a node, for logs and metrics.
 type Event = eventlog.Event[EventKind]
+
+// notices turns changes of the state into events: of the quorum, and of
+// overrides that end.
+type notices struct {
+	node *Node
+	// led is when a leader was known, or when the node began to look; lost
+	// reports that its absence is an event already.
+	led         time.Duration
+	looks, lost bool
+	// seen is the greatest clock of a look at the overrides: those that ended
+	// before the start are no events.
+	seen int64
+}
+
+// leaderless is how long no leader is known before that is an event, in least
+// election timeouts: a few elections may fail.
+const leaderless = 5
+
+// look is the time between two looks at the overrides, in milliseconds.
+const look = 1_000
+
+// turn looks at the state.
+func (x *notices) turn() {
+	n := x.node
+	if n.record == nil || !x.looks {
+		x.led, x.seen, x.looks = n.at, n.wall, true
+		return
+	}
+	switch known := n.leader() != (ID{}); {
+	case known && x.lost:
+		n.events.Add(QuorumRegained, "", fmt.Sprintf("a leader is known, %s", n.votersText()))
+		x.led, x.lost = n.at, false
+	case known:
+		x.led = n.at
+	case !x.lost && n.at-x.led >= leaderless*n.cfg.election():
+		n.events.Add(QuorumLost, "", fmt.Sprintf("no leader is known for %s, %s", n.at-x.led, n.votersText()))
+		x.lost = true
+	}
+	x.expire()
+}
+
+// expire makes an event of each override that ended since the last look, and
+// that no command ended.
+func (x *notices) expire() {
+	n, from := x.node, x.seen
+	if n.wall < from+look {
+		return
+	}
+	x.seen = n.wall
+	for i := range n.record.Limits.Overrides {
+		o := &n.record.Limits.Overrides[i]
+		if o.Ended == nil && !o.Reset && o.Until > from && o.Until <= n.wall {
+			n.events.Add(OverrideExpired, "", fmt.Sprintf("%v of version %v had %v until %s", &o.Target, o.Version, &o.Setting, when(o.Until)))
+		}
+	}
+}
+
+// votersText describes how many voters are live.
+func (n *Node) votersText() string {
+	return fmt.Sprintf("%d of %d voters are live", n.liveVoters(), n.record.Voting())
+}
+
+// liveVoters returns how many voters are live, as this daemon knows.
+func (n *Node) liveVoters() int {
+	live := 0
+	for _, v := range n.record.Voters {
+		p := n.byID(v.Daemon)
+		if !v.Learner && (v.Daemon == n.self.id() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
+			live++
+		}
+	}
+	return live
+}
+
+// compare makes events of a later format, and of the generations of regions
+// that the next record has and the one here does not, and the other way round.
+func (x *notices) compare(next *Record) {
+	n := x.node
+	if n.record == nil {
+		return // Begun
+	}
+	if next.Format > n.record.Format {
+		n.events.Add(FormatRaised, "", fmt.Sprintf("the record has format %d", next.Format))
+	}
+	lacks := func(r *Record, g Region) bool {
+		return !slices.ContainsFunc(r.Regions, func(o Region) bool { return o.Name == g.Name && o.Generation == g.Generation })
+	}
+	for _, g := range n.record.Regions {
+		if lacks(next, g) {
+			n.events.Add(GenerationEnded, "", fmt.Sprintf("region %s since version %v", g.Name, g.Generation))
+		}
+	}
+	for _, g := range next.Regions {
+		if lacks(n.record, g) {
+			n.events.Add(GenerationBegun, "", fmt.Sprintf("region %s since version %v, with %d daemons", g.Name, g.Generation, len(g.Founders)))
+		}
+	}
+}

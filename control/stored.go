@@ -101,6 +101,7 @@ func (s *stored) encode() []byte {
 
 // Start is the state of a node before it starts, from its disk.
 type Start struct {
+	reads    int // the newest format
 	self     storedSelf
 	record   *Record
 	log      []Item
@@ -115,9 +116,10 @@ type Start struct {
 	former      []Limits
 }
 
-// Recover returns the state that stored items add up to.
-func Recover(items [][]byte) (*Start, error) {
-	s := &Start{storage: raft.NewMemoryStorage()}
+// Recover returns the state that stored items add up to. Items of a newer
+// format than Config.Format are a *FormatError.
+func Recover(items [][]byte, c Config) (*Start, error) {
+	s := &Start{storage: raft.NewMemoryStorage(), reads: c.withDefaults().Format}
 	for i, data := range items {
 		if err := s.apply(data); err != nil {
 			return nil, fmt.Errorf("item %d of %d of the control log: %w", i, len(items), err)
@@ -147,7 +149,7 @@ func (s *Start) apply(data []byte) error {
 		}
 		s.self = *in.Self
 	case in.Base != nil:
-		r, err := DecodeRecord(in.Base)
+		r, err := DecodeRecord(in.Base, s.reads)
 		if err != nil {
 			return err
 		}
@@ -191,7 +193,7 @@ func (s *Start) applyItem(log Recovery, it *Item) error {
 	if log != s.record.Version.Recovery || it.Index <= s.record.Version.Index {
 		return nil
 	}
-	next, err := s.record.after(it)
+	next, err := s.record.after(it, s.reads)
 	if next == nil {
 		return fmt.Errorf("entry %d: %w", it.Index, err)
 	}

@@ -30,7 +30,7 @@ func TestTornWrites(t *testing.T) {
 	w.run(10 * time.Second)
 	for _, m := range w.machines {
 		for n := range m.disk {
-			start, err := Recover(m.disk[:n])
+			start, err := Recover(m.disk[:n], Config{})
 			if err == nil {
 				_, err = open(w.config(m), start)
 			}
@@ -47,7 +47,7 @@ func TestItemOfOtherRecovery(t *testing.T) {
 	n := begin(t).find("a-0").node
 	was := n.Record().Version
 	other := stored{Log: Recovery{Number: 9, Random: 9}, Item: &Item{Index: was.Index + 1}}
-	s, err := Recover(append(n.Snapshot(), other.encode()))
+	s, err := Recover(append(n.Snapshot(), other.encode()), Config{})
 	if err != nil || s.record.Version != was {
 		t.Errorf("version %v, %v: want %v", s.record.Version, err, was)
 	}

@@ -55,6 +55,7 @@ type machine struct {
 	skew         time.Duration // of its clock
 	acceptor     acceptorModel
 	files        []RuleFile
+	format       int // that it reads, 0 for Format
 }
 
 // readFiles gives the node the rules of the files.
@@ -111,6 +112,7 @@ func (w *world) config(m *machine) Config {
 		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
 		Language: language(), Horizon: 3 * time.Second, Layouts: w.layouts,
 		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: w.replaceAfter, Longest: 20 * time.Second, Entries: 16,
+		Format: m.format, FormatAfter: time.Minute,
 	}
 }
 
@@ -119,7 +121,7 @@ func (w *world) start(m *machine) {
 	if m.up {
 		return
 	}
-	start, err := Recover(m.disk)
+	start, err := Recover(m.disk, w.config(m))
 	if err != nil {
 		w.t.Fatalf("%s at %v: %v", m.name, w.now, err)
 	}

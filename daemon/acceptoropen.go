@@ -84,8 +84,8 @@ func (n *acceptorLoop) close() {
 // logRecovery logs how the journal was found.
 func (n *acceptorLoop) logRecovery(r *replica.Recovery) {
 	if r.Cut != nil {
-		n.log.Info("the last record of strict keys was cut short, as by the end of the process; if the file was shortened or "+
-			"restored, limits of strict keys may be exceeded until their windows are over",
+		n.log.Info("the last record of strict keys was cut short, as by the end of the process; if more is missing, "+
+			"the other voters know of it: this daemon asks them before it votes",
 			"file", r.File, "offset", r.Cut.Offset, "bytes", r.Cut.Bytes)
 	}
 	if r.Found == replica.Damaged {

@@ -308,6 +308,8 @@ func (c *controlLoop) unready() error {
 	switch s := (&report.ControlState{Status: c.node.Status()}); {
 	case s.ForeignToAll():
 		return errors.New("all peers belong to another cluster: correct the addresses, or give this daemon a new state.dir")
+	case s.Status.Unread != 0:
+		return errors.New(report.Unread(&s.Status))
 	case s.Status.Diverged:
 		return errors.New("the record of the cluster differs from that of the leader, which replaces it")
 	}

@@ -25,6 +25,7 @@ type controlWorld struct {
 	diskless []string
 	options  func(*resident) limits.Options // nil for those of a cluster
 	holders  bool                           // control.Config.Holders
+	formats  map[string]int                 // that daemons read, if not control.Format
 	compact  int64                          // bytes; see replica.Storage
 	folders  map[string]*weakFolder
 	loops    map[string]*controlLoop // nil while the daemon is down
@@ -65,7 +66,7 @@ func (w *controlWorld) loop(r *resident, log *slog.Logger) *controlLoop {
 	return newControlLoop(control.Config{
 		Name: r.name, Region: r.region, Founders: w.founders, Durable: !slices.Contains(w.diskless, r.name),
 		Language:      replica.Language(r.region, o),
-		DaemonHorizon: agent.DefaultDaemonHorizon, Holders: w.holders,
+		DaemonHorizon: agent.DefaultDaemonHorizon, Holders: w.holders, Format: w.formats[r.name], FormatAfter: time.Minute,
 	}, replica.Storage{
 		Folder: w.folders[r.name], Owner: journal.Owner{Cluster: 1, Name: r.region + "/" + r.name}, CompactBytes: w.compact,
 	}, log)

@@ -52,6 +52,7 @@ var controlTexts = map[control.EventKind]struct {
 	control.GenerationBegun: {slog.LevelInfo, "a region was added"},
 	control.GenerationEnded: {slog.LevelWarn, "a region was removed: none of its rights count any more"},
 	control.OverrideExpired: {slog.LevelInfo, "an override ended"},
+	control.FormatRaised:    {slog.LevelWarn, "the record of the cluster has a later format: older versions of rld cannot read it"},
 	control.Resumed:         {slog.LevelWarn, "an operator states that this region was not removed: it goes on without the control log"},
 }
 

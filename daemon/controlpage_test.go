@@ -195,6 +195,53 @@ func TestControlForeignCluster(t *testing.T) {
 	})
 }
 
+// A daemon of an older version, which was away while the format of the record
+// was raised, goes on with its record, is not ready, and states why. It does
+// not start from a record of the later format.
+func TestFormatPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newControlWorld(t, 1, []string{"us-0", "eu-0", "ap-0"}, "us", "eu", "ap")
+		w.formats = map[string]int{"us-0": 2, "eu-0": 2}
+		for _, r := range w.residents {
+			r.start()
+		}
+		w.within(20*time.Second, "all have met", func() bool { return w.met("us-0", 2) && w.met("eu-0", 2) && w.met("ap-0", 2) })
+		w.init("us-0", "ap", "eu", "us")
+		w.within(20*time.Second, "it has begun", func() bool { return w.equal(1) })
+		us, ap := w.report("us-0"), w.find("ap-0")
+		w.within(20*time.Second, "ap-0 holds it back", func() bool {
+			f := us.ClusterPage().Cluster.Format
+			return f.Record == 1 && f.Reads == 2 && f.Next == 0 && slices.Equal(f.Behind, []string{"ap/ap-0"})
+		})
+		w.within(20*time.Second, "ap-0 is ready", func() bool { return ap.ready.Load() })
+		w.kill(ap)
+		w.within(5*time.Minute, "the others know the next one", func() bool {
+			f := us.ClusterPage().Cluster.Format
+			return f.Next == 2 && f.RaisedAt != nil && f.RaisedAt.After(time.Now()) && len(f.Behind) == 0
+		})
+		w.within(90*time.Second, "it is raised", func() bool { return us.ControlStats().Format == 2 })
+		if n := us.ControlStats().Events["format_raised"]; n != 1 {
+			t.Errorf("%d events of the raise", n)
+		}
+		ap.start()
+		pages := w.report("ap-0")
+		const why = "the record of the cluster has format 2, and this version of rld reads formats up to 1: it goes on with the record that it has; start a later version"
+		w.within(20*time.Second, "ap-0 is not ready", func() bool { err := pages.Ready(); return err != nil && err.Error() == why })
+		s := pages.ClusterPage().Cluster
+		if stateOf(pages, "record") != api.CheckFailed || s.Format.Unread != 2 || s.Format.Record != 1 || !slices.Contains(s.Problems, why) {
+			t.Errorf("record %s, %+v, %q", stateOf(pages, "record"), s.Format, s.Problems)
+		}
+		w.kill(ap)
+		us0 := w.find("us-0")
+		w.kill(us0)
+		w.formats["us-0"] = 1
+		err := w.loop(us0, w.discard()).open()
+		if err == nil || !strings.Contains(err.Error(), "of format 2: this version of rld reads formats up to 1. It is of a later version: start that one again") {
+			t.Errorf("us-0 starts from a record of format 2: %v", err)
+		}
+	})
+}
+
 // Each kind of event has a message for the log.
 func TestControlEventTexts(t *testing.T) {
 	for _, k := range control.EventKinds() {

@@ -79,7 +79,7 @@ func (x *processScript) layout() *route.Layout {
 		}
 		l.Regions = append(l.Regions, route.Region{Name: name, Weight: 1, Replicas: voters})
 	}
-	l.Region("us").Generations = route.Generations(nil).With(route.NameHash("us-0"), x.store())
+	l.Region("us").Generations = route.Generations(nil).With(route.Generation{Voter: route.NameHash("us-0"), Generation: x.store()})
 	l.Pins = replica.Pins(processRules())
 	return l
 }

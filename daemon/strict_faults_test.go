@@ -117,6 +117,7 @@ func TestStrictDisks(t *testing.T) {
 		ask()
 		first := w.residents[0]
 		restart(first, func() {})
+		w.within(time.Second, "it votes", w.voting)
 		if s := w.status(first); !s.Voting || s.Keys != 1 || s.Lost {
 			t.Errorf("with its disk: %+v", s)
 		}
@@ -263,4 +264,63 @@ func TestStrictRegionLost(t *testing.T) {
 			t.Errorf("%d passed in the next window, want 6", n)
 		}
 	})
+}
+
+// TestStrictOlderDisk puts the disk of a voter back to what it was some writes
+// before, or cuts its end off, while the third voter hears nothing of these.
+// The owner knows of them: the voter counts as one that lost its disk.
+func TestStrictOlderDisk(t *testing.T) {
+	for name, harm := range map[string]func(before, after []byte) []byte{
+		"put back": func(before, _ []byte) []byte { return before },
+		"cut":      func(before, after []byte) []byte { return after[:len(before)] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(30, rules.Deny)}), "us")
+				defer w.closeDisks()
+				untilInto(5 * time.Second)
+				owner := w.ownerOf(w.residents[0], "login", "bob")
+				others := slices.DeleteFunc(slices.Clone(w.residents), func(r *resident) bool { return r == owner })
+				old, late := others[0], others[1]
+				passed := 0
+				ask := func(r *resident, n int) {
+					for range n {
+						if r.check(descriptor(1, "login", "bob")).Decision.Allowed {
+							passed++
+						}
+					}
+				}
+				w.kill(late) // the other two are the majority
+				ask(owner, 3)
+				time.Sleep(time.Second)
+				before := readFile(t, w.journalOf(old))
+				ask(owner, 40)
+				time.Sleep(time.Second)
+				w.kill(old)
+				if err := os.WriteFile(w.journalOf(old), harm(before, readFile(t, w.journalOf(old))), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				old.start()
+				late.start()
+				w.within(10*time.Second, "they are back", w.whole)
+				w.within(time.Second, "an older disk is logged", func() bool { return len(old.lines("lost disk")) > 0 })
+				w.kill(owner)
+				time.Sleep(3 * time.Second)
+				ask(late, 40)
+				ask(old, 40)
+				if passed > 30 {
+					t.Errorf("%d passed, limit 30", passed)
+				}
+			})
+		})
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/disk"
 	"github.com/georld/rld/internal/sat"
+	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 )
@@ -45,9 +46,10 @@ func (s *Storage) StoreAccounts(l *Leftover) error {
 }
 
 // TakeAccounts removes the accounts of the former run and returns them, nil
-// for none. A file that is damaged, or that of another daemon, is an error, and
-// so is one that cannot be removed durably: two runs would use the rights then.
-// The error is for the log: the daemon starts without accounts.
+// for none. A damaged file is an error, and so is one that cannot be removed
+// durably: two runs would use the rights then. The file of another daemon is a
+// *journal.ForeignError and stays. The error is for the log: the daemon starts
+// without accounts.
 func (s *Storage) TakeAccounts() (*Leftover, error) {
 	if s.Diskless {
 		return nil, nil
@@ -56,15 +58,18 @@ func (s *Storage) TakeAccounts() (*Leftover, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	var l *Leftover
+	if err == nil {
+		l, err = decodeAccounts(s, data)
+	}
+	if foreign, ok := errors.AsType[*journal.ForeignError](err); ok {
+		return nil, foreign
+	}
 	removed := s.Folder.Remove(AccountsFile)
 	if removed == nil {
 		removed = s.Folder.Sync()
 	}
 	if err = errors.Join(err, removed); err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Folder.Path(AccountsFile), err)
-	}
-	l, err := decodeAccounts(s, data)
-	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Folder.Path(AccountsFile), err)
 	}
 	return l, nil
@@ -121,7 +126,10 @@ func decodeAccounts(s *Storage, data []byte) (*Leftover, error) {
 	}
 	r := accountsReader{rest: data[accountsHead:]}
 	if cluster, name := r.fixed(), r.bytes(r.uvarint()); cluster != s.Owner.Cluster || !bytes.Equal(name, []byte(s.Owner.Name)) {
-		return nil, fmt.Errorf("of daemon %q in cluster %016x: want that of %q in %016x", name, cluster, s.Owner.Name, s.Owner.Cluster)
+		return nil, &journal.ForeignError{
+			File: s.Folder.Path(AccountsFile),
+			What: fmt.Sprintf("of daemon %q in cluster %016x: want that of %q in %016x", name, cluster, s.Owner.Name, s.Owner.Cluster),
+		}
 	}
 	l := &Leftover{Self: r.fixed(), Generation: r.fixed(), Hash: r.fixed(), Until: r.varint()}
 	a := &l.Accounts

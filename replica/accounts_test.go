@@ -1,12 +1,14 @@
 package replica
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/disk"
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/node"
@@ -52,8 +54,8 @@ func TestAccountsAreTakenOnce(t *testing.T) {
 	}
 }
 
-// A file with any byte changed or cut off, or that of another daemon, is
-// refused and removed.
+// A file with any byte changed or cut off is refused and removed. That of
+// another daemon is refused and stays, for that one.
 func TestAccountsOfAnotherFile(t *testing.T) {
 	s, _ := accountsStorage()
 	whole := encodeAccounts(s, leftover())
@@ -71,11 +73,22 @@ func TestAccountsOfAnotherFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Owner.Name = "us/us-1"
+	l, err := s.TakeAccounts()
+	if _, ok := errors.AsType[*journal.ForeignError](err); !ok {
+		t.Errorf("of another daemon: %v, %v", l, err)
+	}
+	s.Owner.Name = "us/us-0"
+	if l, err := s.TakeAccounts(); err != nil || !reflect.DeepEqual(l, leftover()) {
+		t.Errorf("after another daemon refused it: %v, %v", l, err)
+	}
+	if err := disk.ReplaceFile(s.Folder, AccountsFile, whole[:len(whole)-1]); err != nil {
+		t.Fatal(err)
+	}
 	if l, err := s.TakeAccounts(); err == nil {
-		t.Errorf("of another daemon: %v", l)
+		t.Errorf("damaged: %v", l)
 	}
 	if _, err := s.Folder.ReadFile(AccountsFile); err == nil {
-		t.Error("the file is still there")
+		t.Error("the damaged file is still there")
 	}
 }
 

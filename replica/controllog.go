@@ -21,7 +21,6 @@ type ControlLog struct {
 }
 
 // OpenControl opens the journal and recovers the node of the control log from
-// OpenControl opens the journal and recovers the node of the control log from
 // it, see control.New. A daemon whose journal is damaged starts as a new one,
 // with another id; the damaged file is kept. With RefuseDamage it is an error.
 // On an error nothing is open.
@@ -32,7 +31,7 @@ func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Ran
 	}
 	g := &ControlLog{config: journal.Config{Folder: s.Folder, Name: ControlFile, Owner: s.Owner, CompactBytes: s.CompactBytes}}
 	r := Recovery{File: s.Folder.Path(ControlFile)}
-	start, err := g.open(&r)
+	start, err := g.open(&r, c)
 	if damaged, ok := errors.AsType[*journal.DamagedError](err); ok && !s.RefuseDamage {
 		r.Found, r.Damage, start = Damaged, damaged, nil
 		g.journal, err = journal.Begin(g.config, slices.Values[[][]byte](nil))
@@ -48,7 +47,7 @@ func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Ran
 }
 
 // open opens the journal and returns the state that it holds.
-func (g *ControlLog) open(r *Recovery) (*control.Start, error) {
+func (g *ControlLog) open(r *Recovery, c control.Config) (*control.Start, error) {
 	file, kept, err := journal.Open(g.config)
 	if err != nil {
 		return nil, err
@@ -57,7 +56,10 @@ func (g *ControlLog) open(r *Recovery) (*control.Start, error) {
 	if len(kept.Records) == 0 {
 		r.Found = Missing
 	}
-	start, err := control.Recover(kept.Records)
+	start, err := control.Recover(kept.Records, c)
+	if _, newer := errors.AsType[*control.FormatError](err); newer {
+		return nil, errors.Join(err, file.Close())
+	}
 	if err != nil { // the checksums are right, and the records are not
 		return nil, errors.Join(&journal.DamagedError{File: r.File, What: err.Error()}, file.Close())
 	}

@@ -395,6 +395,7 @@ func TestAcceptorStoresBeforeItSends(t *testing.T) {
 			t.Fatalf("the %s recovers %+v, %v", name, stored, err)
 		}
 		again, _ := acceptorOf(t, quorum.Start{Stored: stored})
+		again.Turn(5*time.Second, now) // no other voter answers
 		if status := again.Acceptor.Status(); !status.Voting || status.Keys != 1 {
 			t.Errorf("the %s: %+v", name, status)
 		}

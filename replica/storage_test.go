@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
@@ -63,7 +64,7 @@ func threeVoters(store uint64) *route.Layout {
 
 func layoutOf(number, store uint64, voters ...string) *route.Layout {
 	return &route.Layout{Number: number, Regions: []route.Region{{
-		Name: "us", Weight: 1, Replicas: voters, Generations: route.Generations(nil).With(route.NameHash("us-0"), store),
+		Name: "us", Weight: 1, Replicas: voters, Generations: route.Generations(nil).With(route.Generation{Voter: route.NameHash("us-0"), Generation: store}),
 	}}}
 }
 
@@ -113,6 +114,7 @@ func TestRecoveryOfAcceptor(t *testing.T) {
 			tc.harm(x)
 			x.end()
 			l, _, found = x.acceptor()
+			l.Turn(5*time.Second, now) // no other voter answers
 			status := l.Acceptor.Status()
 			if found.Found != tc.found || status.Voting != tc.votes || tc.votes != (status.Keys == 1) {
 				t.Errorf("found %v, votes %v, %d keys; want %v, %v", found.Found, status.Voting, status.Keys, tc.found, tc.votes)
@@ -349,6 +351,7 @@ func TestOpenOnFailingDisk(t *testing.T) {
 				}
 				x.disk.Faults = simdisk.Faults{}
 				l, _, found := x.acceptor()
+				l.Turn(5*time.Second, now)
 				status := l.Acceptor.Status()
 				if want := map[string]Found{"new": Missing, "stored": Intact, "damaged": Damaged}[state]; found.Fault != nil || found.Found != want || status.Voting != (want == Intact) {
 					t.Errorf("after that: found %v, fault %v, voting %v", found.Found, found.Fault, status.Voting)

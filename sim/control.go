@@ -37,6 +37,9 @@ func (c *Config) controlOf(d *Daemon) control.Config {
 	out.Durable = !c.diskless(d)
 	out.DaemonHorizon, out.MaxOffset = max(c.Rights.DaemonHorizon, 0), c.maxOffset()
 	out.Layouts = c.HasOwners()
+	if out.Format = control.Format; d.newer {
+		out.Format++
+	}
 	out.Language = replica.Language(d.Region, limits.Options{MergeDomains: true})
 	return out
 }
@@ -79,6 +82,11 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 	disk.Owner.Name = cmp.Or(d.journalOf, disk.Owner.Name)
 	n, log, found, err := disk.OpenControl(w.cfg.controlOf(d), control.InsecureSeed(rng), rng)
 	if err != nil {
+		if _, later := errors.AsType[*control.FormatError](err); later {
+			w.met.took(w, formatRefused)
+			d.newer = true // the operator starts the later version again
+			return d.openControl(w, stream)
+		}
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
 	d.control, d.controlLog, d.early = n, log, map[crdt.Incarnation]*control.Message{}
@@ -317,6 +325,14 @@ func recoverControl(w *World, split bool) {
 		return
 	}
 	w.acting, w.faults.recovers = best, w.now+recoverAgain
+	if split && w.faults.rng.IntN(2) == 0 {
+		for _, d := range w.daemons {
+			if d.Up && d.control != nil && d.control.Recover(control.RecoverRequest{Author: "operator", Yield: true}) == nil {
+				d.turnControl(w)
+				return
+			}
+		}
+	}
 	_ = best.control.Recover(control.RecoverRequest{Author: "operator", Stopped: split}) // refused where a majority is live
 	best.turnControl(w)
 }
@@ -411,6 +427,14 @@ func uncontrolled(w *World) string {
 	}
 	if twoClusters(w) {
 		return "" // founders lost their disks, and with them that they began one
+	}
+	for _, d := range slices.Concat(w.Core()...) {
+		if d.control.Status().Unread != 0 {
+			w.crash(d)
+			d.newer = true
+			w.events.push(w.now, evStart, int32(d.Index))
+			return d.Name + " cannot read the record of the control log"
+		}
 	}
 	var same *Daemon
 	leader := false

@@ -107,6 +107,12 @@ const (
 	// LostVoters is an Amnesia of From after which the operator gives up the
 	// strict voters among them. They start again when the outcome is known.
 	LostVoters
+	// Upgrade is Leave after which From start as a later version, which reads a
+	// later format of the control log, and Downgrade one after which they start
+	// as the former version. Where their disks have the later format already,
+	// the operator starts the later version again.
+	Upgrade
+	Downgrade
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -177,6 +183,8 @@ var faultKinds = [...]faultKind{
 	ControlCommand: {"control_command", "a command at {from}", (*faults).commandControl, nil, drawn},
 	CopiedControl:  {"copied_control", "control logs of {from} copied, and put back at {to}", (*faults).copyControl, (*faults).putControl, drawn},
 	LostVoters:     {"lost_voters", "{from} down, disks lost, strict voters given up", (*faults).remove, (*faults).unremove, drawn},
+	Upgrade:        {"upgrade", "{from} replaced by a later version", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
+	Downgrade:      {"downgrade", "{from} replaced by a former version", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
@@ -238,7 +246,7 @@ func everywhere(places []string) string {
 // crashes reports whether it ends processes.
 func (f *Fault) crashes() bool {
 	switch f.Kind {
-	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, LostVoters:
+	case Crash, Amnesia, PowerLoss, BitFlip, TruncatedFile, Leave, RemoveDaemon, RemoveRegion, LostVoters, Upgrade, Downgrade:
 		return true
 	}
 	return false
@@ -324,6 +332,9 @@ func (a *faults) restart(w *World, f *Fault, d *Daemon) {
 		if f.Rename {
 			d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
 			d.newDisk(w) // the storage belongs to the name
+		}
+		if f.Kind == Upgrade || f.Kind == Downgrade {
+			d.newer = f.Kind == Upgrade
 		}
 		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
 	}

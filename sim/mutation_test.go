@@ -47,7 +47,7 @@ func (m *mutation) rig(w *World) {
 			}
 			l := active.Clone()
 			g := l.Region(d.Region)
-			g.Generations = g.Generations.With(route.NameHash(d.Name), d.acceptor.Acceptor.Report().Generation)
+			g.Generations = g.Generations.With(route.Generation{Voter: route.NameHash(d.Name), Generation: d.acceptor.Acceptor.Report().Generation})
 			return &l, announced
 		}
 	}

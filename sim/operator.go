@@ -415,7 +415,12 @@ func (a *faults) change(w *World, d *Daemon, kind int, wild bool) control.Change
 			return control.Change{Region: &c}
 		}
 	}
-	return control.Change{Note: &control.Note{Text: fmt.Sprint("note ", a.rng.IntN(100))}}
+	n := a.rng.IntN(100)
+	if n < 20 {
+		op := []control.FormatOp{control.HoldFormat, control.UnholdFormat}[n%2]
+		return control.Change{Format: &control.FormatChange{Op: op}}
+	}
+	return control.Change{Note: &control.Note{Text: fmt.Sprint("note ", n)}}
 }
 
 // changeRegion draws a change of a region, without a name for none that fits.

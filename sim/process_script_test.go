@@ -52,6 +52,7 @@ import (
 //	ask NAME KEY=VALUE...     it requests leases
 //	propose NAME KEY=VALUE N  it proposes a watermark
 //	copy NAME                 it requests a snapshot
+//	testify NAME              it knows of no write of the process
 //	chunk NAME KEY=VALUE      it sends the snapshot that it was asked for
 //	counts NAME SHARD...      it sends counts of shards, in one frame
 //	rights NAME               it sends a message about rights

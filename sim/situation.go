@@ -65,6 +65,11 @@ const (
 	keyBlocked
 	emergencyTaken
 	strictRecovered
+	formatHeld
+	laterFormat
+	formatUnread
+	formatRefused
+	downgraded
 
 	situationKinds = iota
 )
@@ -86,6 +91,8 @@ func (s situation) String() string {
 		"command: region remove", "command: daemon remove", "command: limits apply", "command: limits rollback",
 		"command: limits set", "command: limits unset", "command: key block", "command: an emergency override",
 		"command: strict recover",
+		"command: cluster format --hold", "the format of the record raised", "an older version that cannot read the record",
+		"a disk of a later format refused", "a downgrade before the raise",
 	)
 }
 
@@ -114,6 +121,7 @@ type situations struct {
 // pod is the state of a machine, over all its processes.
 type pod struct {
 	diskless bool
+	newer    bool     // the latest process was of a later version
 	names    []string // that its processes had
 	id       control.ID
 	voter    control.ID      // that its latest process was, zero for none
@@ -326,6 +334,10 @@ func (s *situations) starts(w *World, d *Daemon) {
 	if d.control != nil && p.voter == d.control.ID() && votes(d) {
 		s.took(w, voterReturned)
 	}
+	if p.newer && !d.newer && d.control != nil && d.control.Record() != nil {
+		s.took(w, downgraded)
+	}
+	p.newer = d.newer
 	if p.left != never {
 		p.rolled, p.renamed, p.left = true, fresh, never
 	}
@@ -416,6 +428,12 @@ func (s *situations) happened(w *World, d *Daemon, e *control.Event) {
 		s.took(w, recoveredBothSides)
 	case control.EmergencyTaken:
 		s.took(w, emergencyTaken)
+	case control.FormatRaised:
+		s.took(w, laterFormat)
+	case control.Abstains:
+		if d.control.Status().Unread != 0 {
+			s.took(w, formatUnread)
+		}
 	default:
 	}
 }
@@ -473,22 +491,4 @@ func (s *situations) adopted(w *World, d *Daemon, hash uint64) {
 		s.took(w, filesBackAndForth)
 	}
 	p.sets = append(p.sets, hash)
-}
-
-// result returns how often each situation took effect, nil for a run without a
-// control log.
-func (s *situations) result(cfg *Config) (out []situationResult) {
-	if cfg.Control == nil {
-		return nil
-	}
-	for _, x := range enum.All[situation](situationKinds) {
-		out = append(out, situationResult{x.String(), s.counts[x]})
-	}
-	return out
-}
-
-// situationResult is how often a situation took effect.
-type situationResult struct {
-	Name  string `json:"name"`
-	Times uint64 `json:"times"`
 }

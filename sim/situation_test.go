@@ -14,6 +14,9 @@ func TestSituations(t *testing.T) {
 	leave := func(at, length time.Duration, rename bool, from ...string) Fault {
 		return Fault{Kind: Leave, At: at, For: length, From: from, Rename: rename}
 	}
+	version := func(kind FaultKind, at time.Duration, from ...string) Fault {
+		return Fault{Kind: kind, At: at, For: 500 * time.Millisecond, From: from}
+	}
 	plain := make(map[int]*Result) // by pods
 	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
 	for _, c := range []struct {
@@ -35,12 +38,20 @@ func TestSituations(t *testing.T) {
 		{"a cut in one direction", 2, []Fault{{Kind: Cut, At: seconds(1), For: seconds(4), From: []string{"a"}, To: []string{"b"}, OneWay: true}}, nil},
 		{"a clock off by an hour", 2, []Fault{{Kind: ClockStep, At: seconds(1), For: seconds(4), From: []string{"a"}, Offset: time.Hour}}, nil},
 		{"all diskless daemons died at once", 2, []Fault{{Kind: Crash, At: seconds(1), For: seconds(1), From: []string{"b-1", "b-2"}}}, nil},
+		{"the format of the record raised", 2, []Fault{version(Upgrade, seconds(1))}, []string{"a downgrade before the raise", "a disk of a later format refused"}},
+		{"a downgrade before the raise", 2, []Fault{version(Upgrade, seconds(1), "a-0"), version(Downgrade, seconds(4), "a-0")}, []string{"the format of the record raised"}},
+		{"a disk of a later format refused", 2, []Fault{version(Upgrade, seconds(1)), version(Downgrade, seconds(9), "a-0")}, nil},
+		{
+			"an older version that cannot read the record", 2,
+			[]Fault{{Kind: Crash, At: seconds(1), For: seconds(9), From: []string{"a-1"}}, version(Upgrade, seconds(1), "a-0", "b")},
+			nil,
+		},
 	} {
 		cfg := quick(t)
 		cfg.Regions = []Region{{"a", c.pods}, {"b", 3}}
 		cfg.Duration, cfg.Settle = 12*time.Second, 0
 		cfg.Workloads[0].Rate = 5
-		cfg.Control, cfg.Diskless = &control.Config{}, []string{"b-1", "b-2"}
+		cfg.Control, cfg.Diskless = &control.Config{FormatAfter: time.Second}, []string{"b-1", "b-2"}
 		play := func() *Result {
 			r, err := Run(cfg, Options{})
 			if err != nil {

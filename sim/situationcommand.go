@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/sticky/route"
 )
 
@@ -77,6 +78,8 @@ func (s *situations) concluded(w *World, d *Daemon, results []control.Result) {
 // none: regions that are added or removed are seen in records.
 func commandOf(c *control.Change) (situation, bool) {
 	switch l := c.Limits; {
+	case c.Format != nil:
+		return formatHeld, c.Format.Op == control.HoldFormat
 	case c.Region != nil:
 		return map[control.RegionOp]situation{control.WeighRegion: regionWeighed, control.DrainRegion: regionDrained}[c.Region.Op],
 			c.Region.Op == control.WeighRegion || c.Region.Op == control.DrainRegion
@@ -105,4 +108,22 @@ func overruled(was *route.Layout, is *control.Layouts) bool {
 	}
 	a := is.Active
 	return a == nil || a.Number < was.Number || a.Number == was.Number && a.Log != was.Log
+}
+
+// result returns how often each situation took effect, nil for a run without a
+// control log.
+func (s *situations) result(cfg *Config) (out []situationResult) {
+	if cfg.Control == nil {
+		return nil
+	}
+	for _, x := range enum.All[situation](situationKinds) {
+		out = append(out, situationResult{x.String(), s.counts[x]})
+	}
+	return out
+}
+
+// situationResult is how often a situation took effect.
+type situationResult struct {
+	Name  string `json:"name"`
+	Times uint64 `json:"times"`
 }

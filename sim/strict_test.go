@@ -205,6 +205,7 @@ func TestAcceptorRecoversItsLog(t *testing.T) {
 	if err := w.start(d); err != nil {
 		t.Fatal(err)
 	}
+	w.runUntil(4500 * time.Millisecond) // the other voters know no later write
 	after := d.acceptor.Acceptor.Status()
 	if before.Keys < 30 || after.Keys < before.Keys || !after.Voting || after.Layout.Number != 1 {
 		t.Errorf("%+v, and %+v before", after, before)

@@ -16,6 +16,9 @@ type Accept struct {
 	// voter that holds more under a lower ballot refuses.
 	Known      Watermarks
 	Watermarks Watermarks
+	// Generations are the store numbers of voters in former answers. A voter
+	// without its own one has a disk that is older than it was.
+	Generations route.Generations
 }
 
 // Accepted is a strict voter's answer to an Accept.
@@ -35,7 +38,7 @@ type Accepted struct {
 	// has no room for a record of each.
 	Shared bool
 	// Generations are the store numbers of the region's voters as this voter
-	// knows them, its own among them. A vote with an older store number of its
-	// voter does not count beside this one.
+	// knows them, its own with the write of the vote among them. A vote of an
+	// earlier disk of its voter does not count beside this one.
 	Generations route.Generations
 }

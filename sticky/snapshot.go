@@ -14,7 +14,7 @@ type SnapshotRequest struct {
 	Voter, Generation uint64
 	// Number is the layout that the requester is to vote under. An acceptor
 	// whose layout is the one before seals it first: it never votes under it
-	// again.
+	// again. With 0 the request is for the Generations alone.
 	Number uint64
 	// After is the last key of the chunk before. Begin asks for the first one.
 	After crdt.Key

@@ -8,6 +8,8 @@ type ControlStats struct {
 	Begun    bool
 	Index    uint64
 	Recovery uint32
+	// Format is that of the record, 0 without one.
+	Format int
 	// LeaderKnown reports that the daemon knows a leader, Votes and Leads that
 	// it votes and leads, Open that its journal takes writes.
 	LeaderKnown, Votes, Leads, Open bool
@@ -43,6 +45,7 @@ func newControlCollector(read func() ControlStats) *collector {
 		flag("control_begun", s.Begun)
 		put(w, "control_version", s.Index)
 		put(w, "control_recovery", uint64(s.Recovery))
+		put(w, "control_format", s.Format)
 		flag("control_leader_known", s.LeaderKnown)
 		flag("control_voter", s.Votes)
 		flag("control_leads", s.Leads)

@@ -13,7 +13,7 @@ import (
 func TestControlMetrics(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	s := ControlStats{
-		Begun: true, Index: 7, Recovery: 2, LeaderKnown: true, Votes: true, Open: true,
+		Begun: true, Index: 7, Recovery: 2, Format: 3, LeaderKnown: true, Votes: true, Open: true,
 		Events: map[string]uint64{"begun": 1, "split": 3},
 		Limits: LimitsStats{Version: 5, InUse: 6, Pending: true, Diverged: 2, Overrides: 4},
 	}
@@ -29,6 +29,7 @@ func TestControlMetrics(t *testing.T) {
 	const want = `rld_control_begun 1
 rld_control_events_total{kind="begun"} 1
 rld_control_events_total{kind="split"} 3
+rld_control_format 3
 rld_control_leader_known 1
 rld_control_leads 0
 rld_control_open 1

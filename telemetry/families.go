@@ -118,6 +118,7 @@ var strictFamilies = []Family{
 var controlFamilies = []Family{
 	{"rld_control_begun", Gauge, nil, "1 once the cluster has begun, else 0."},
 	{"rld_control_version", Gauge, nil, "Index of the latest entry in the record of this daemon. The others have the same, or catch up."},
+	{"rld_control_format", Gauge, nil, "Format of the record of this daemon, 0 without one. The others have the same, or catch up."},
 	{"rld_control_recovery", Gauge, nil, "Number of the recovery that the record belongs to, 0 for the first log."},
 	{"rld_control_leader_known", Gauge, nil, "1 while this daemon knows a leader of the control log, else 0."},
 	{"rld_control_voter", Gauge, nil, "1 while this daemon votes in the control log, else 0."},

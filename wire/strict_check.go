@@ -36,6 +36,7 @@ func checkStrict(m *sticky.Message) error {
 		a := &m.Accepts[i]
 		c.rounds("accept", i, a.Ballot)
 		c.watermarks("accept", i, a.Known, a.Watermarks)
+		c.generations(a.Generations)
 	}
 	for i := range m.Accepted {
 		a := &m.Accepted[i]

@@ -23,7 +23,7 @@ func EncodeEntry(dst []byte, entry *quorum.Entry) []byte {
 	}
 	if m := entry.Meta; m != nil {
 		e.Meta = &rldv1.StrictMeta{
-			Generation: m.Generation, Voting: m.Voting, EndedMs: m.Ended,
+			Generation: m.Generation, Writes: m.Writes, Voting: m.Voting, EndedMs: m.Ended,
 			Generations: listOf(m.Generations, strictGeneration),
 		}
 	}
@@ -68,7 +68,7 @@ func DecodeEntry(record []byte) (quorum.Entry, error) {
 	}
 	if m := e.Meta; m != nil {
 		entry.Meta = &quorum.Meta{
-			Generation: m.Generation, Voting: m.Voting, Ended: m.EndedMs,
+			Generation: m.Generation, Writes: m.Writes, Voting: m.Voting, Ended: m.EndedMs,
 			Generations: fromList(m.Generations, generationOf),
 		}
 		set++

@@ -23,7 +23,8 @@ func strictAccept(a *sticky.Accept) *rldv1.WatermarkAccept {
 	return &rldv1.WatermarkAccept{
 		KeyHi: a.Key.Hi, KeyLo: a.Key.Lo, Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
 		Term: a.Ballot.Term, Seq: a.Seq, Known: listOf(a.Known, strictWatermark),
-		Watermarks: listOf(a.Watermarks, strictWatermark),
+		Watermarks:  listOf(a.Watermarks, strictWatermark),
+		Generations: listOf(a.Generations, strictGeneration),
 	}
 }
 
@@ -31,6 +32,7 @@ func acceptOf(a *rldv1.WatermarkAccept) sticky.Accept {
 	return sticky.Accept{
 		Key: crdt.Key{Hi: a.KeyHi, Lo: a.KeyLo}, Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
 		Known: fromList(a.Known, watermarkOf), Watermarks: fromList(a.Watermarks, watermarkOf),
+		Generations: fromList(a.Generations, generationOf),
 	}
 }
 
@@ -98,11 +100,11 @@ func strictRecordOf(r *rldv1.StrictRecord) sticky.Record {
 }
 
 func strictGeneration(g *route.Generation) *rldv1.StrictGeneration {
-	return &rldv1.StrictGeneration{Voter: g.Voter, Generation: g.Generation}
+	return &rldv1.StrictGeneration{Voter: g.Voter, Generation: g.Generation, Writes: g.Writes}
 }
 
 func generationOf(g *rldv1.StrictGeneration) route.Generation {
-	return route.Generation{Voter: g.Voter, Generation: g.Generation}
+	return route.Generation{Voter: g.Voter, Generation: g.Generation, Writes: g.Writes}
 }
 
 func strictRegion(r *route.Region) *rldv1.StrictRegion {

@@ -19,7 +19,7 @@ const clusterPath = "/v1/cluster"
 
 func newCluster(p process) *cobra.Command {
 	return usageCodes(group("cluster", "Begin the cluster, and show, back up and recover its control log",
-		newClusterInit(p), newClusterStatus(p), newClusterHistory(p), newClusterRecover(p), newClusterBackup(p)))
+		newClusterInit(p), newClusterStatus(p), newClusterHistory(p), newClusterFormat(p), newClusterRecover(p), newClusterBackup(p)))
 }
 
 // usageCodes gives the errors of usage of a command, and of those below it,
@@ -97,6 +97,81 @@ func newClusterHistory(p process) *cobra.Command {
 	})
 	cmd.Flags().BoolVar(&dropped, "dropped", false, "list the commands that a recovery dropped")
 	return cmd
+}
+
+func newClusterFormat(p process) *cobra.Command {
+	var c regionChange
+	var hold, unhold bool
+	cmd := &cobra.Command{
+		Use:   "format",
+		Short: "Show the format of the record, and hold it",
+		Long: "Show the format of the record of the cluster, and which daemons hold a later one back. A\n" +
+			"later version of rld may need a later format. The record gets it when all daemons that were\n" +
+			"seen in the last 24 hours read it. From then on older versions have no part in the cluster,\n" +
+			"and do not start with its files. --hold keeps the present format until --unhold, so that a\n" +
+			"downgrade stays possible." + regionExitText,
+		Example: "  rld cluster format\n" +
+			"  rld cluster format --hold --reason 'until the new version ran for a week'\n" +
+			"  rld cluster format --unhold",
+	}
+	cmd = c.command(p, cmd)
+	cmd.Args = cobra.NoArgs
+	change := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if c.name = api.HoldFormat; unhold {
+			c.name = api.UnholdFormat
+		}
+		switch {
+		case hold && unhold:
+			return errors.New("--hold and --unhold are opposites: want one of them")
+		case hold || unhold:
+			return change(cmd, nil)
+		}
+		if err := c.settle(cmd, p); err != nil {
+			return err
+		}
+		show := clusterQuery
+		show.text = formatText
+		return show.print(cmd.Context(), p.out, &c.client, nil)
+	}
+	cmd.Flags().Lookup("wait").Usage = "time to wait until it is done"
+	f := cmd.Flags()
+	f.BoolVar(&hold, "hold", false, "keep the present format")
+	f.BoolVar(&unhold, "unhold", false, "let the format rise again")
+	return cmd
+}
+
+// formatText formats the state of the format of the record.
+func formatText(a *api.ClusterAnswer) string {
+	if a.Alone || a.Cluster == nil {
+		return alone
+	}
+	var b strings.Builder
+	f := &a.Cluster.Format
+	switch {
+	case f.Unread != 0:
+		fmt.Fprintf(&b, "The record of the cluster has format %d, and this daemon reads formats up to %d: start a later version.\n", f.Unread, f.Reads)
+		return b.String()
+	case f.Record == 0:
+		return "The cluster has not begun.\n"
+	}
+	fmt.Fprintf(&b, "The record has format %d, and this daemon reads formats up to %d.\n", f.Record, f.Reads)
+	switch {
+	case len(f.Behind) > 0:
+		fmt.Fprintf(&b, "A later one waits for daemons that do not read it: %s.\n", few(printables(f.Behind)))
+	case f.RaisedAt != nil:
+		fmt.Fprintf(&b, "All daemons read format %d. The record gets it at %s, unless one that does not is seen before.\n", f.Next, timeShown(f.RaisedAt))
+	case f.Next != 0:
+		fmt.Fprintf(&b, "All daemons read format %d.\n", f.Next)
+	}
+	if c := f.Held; c != nil {
+		fmt.Fprintf(&b, "It is held since version %s, by %s", or(c.Version, "-"), or(c.Author, "-"))
+		if c.Reason != "" {
+			fmt.Fprintf(&b, ": %s", printable(c.Reason))
+		}
+		b.WriteString(". rld cluster format --unhold ends that.\n")
+	}
+	return b.String()
 }
 
 // clusterChange is a command about the control log.
@@ -241,4 +316,26 @@ func historyText(a *api.HistoryAnswer, dropped bool) string {
 		t.row(or(c.Version, "-"), c.At.Format(time.RFC3339), or(c.Author, "-"), or(c.Text, "-"), or(c.Reason, "-"))
 	}
 	return t.String()
+}
+
+// recoverText formats the answer to a recovery.
+func recoverText(a *api.RecoverAnswer, yield bool) string {
+	s := &a.Cluster
+	if yield && a.DryRun {
+		return fmt.Sprintf("%s would follow the other recovery, and what its own one alone has would be dropped. Nothing was done.\n"+
+			"To do it, add --yes %s.\n", or(s.Daemon.Name, "-"), or(s.Daemon.Name, "-"))
+	}
+	if yield {
+		return fmt.Sprintf("Recovery %d began with the record of the other side, and %s follows it.\n"+
+			"rld cluster history --dropped lists what was dropped.\n", a.Recovery, or(s.Daemon.Name, "-"))
+	}
+	if !a.DryRun {
+		return fmt.Sprintf("Recovery %d began with the record of %s, its only voter. Others become voters by themselves.\n"+
+			"rld cluster history --dropped lists what was dropped.\n", a.Recovery, or(s.Daemon.Name, "-"))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Recovery %d would begin with version %s of %s. Nothing was done.\n", a.Recovery, or(s.Version, "-"), or(s.Daemon.Name, "-"))
+	fmt.Fprintf(&b, "Later versions of others are dropped. If no voter of the following comes back, add --yes %s.\n\n", or(s.Daemon.Name, "-"))
+	b.WriteString(clusterDaemons("DAEMON", append([]api.ClusterDaemon{s.Daemon}, s.Peers...)))
+	return b.String()
 }

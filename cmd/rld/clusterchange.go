@@ -397,16 +397,22 @@ func newClusterRecover(p process) *cobra.Command {
 			"begins with the record of the daemon that answers, as its only voter; others become voters\n" +
 			"by themselves. What its record lacks is dropped everywhere: rld cluster history --dropped\n" +
 			"lists it. So it is refused while a live daemon has a later record (recover there), and\n" +
-			"while a majority of the voters is live. Without --yes and the name of the daemon it only\n" +
+			"while a majority of the voters is live.\n\n" +
+			"Recoveries on two sides of a network partition are a split: neither side follows the other\n" +
+			"one. --yield, at a daemon of the side to give up, ends it: a daemon of the other side begins\n" +
+			"the next recovery with its record, and all follow that. Without --yes and the name of the daemon it only\n" +
 			"prints what would happen." + exitCodesText,
 		Example: "  rld cluster recover\n" +
-			"  rld cluster recover --yes us-0 --reason 'region eu-west is lost'",
+			"  rld cluster recover --yes us-0 --reason 'region eu-west is lost'\n" +
+			"  rld cluster recover --yield --yes us-0",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.settle(cmd, p); err != nil {
 				return err
 			}
-			q.Author = operator()
+			if q.Author = operator(); q.Yield && (q.Behind || q.Stopped) {
+				return errors.New("--yield is for a split: it goes with neither --behind nor --stopped")
+			}
 			return c.recover(cmd.Context(), p, &q)
 		},
 	}
@@ -415,7 +421,8 @@ func newClusterRecover(p process) *cobra.Command {
 	f.StringVar(&q.Daemon, "yes", "", "do it: `name` of the daemon that answers, whose record is kept")
 	f.StringVar(&q.Reason, "reason", "", "reason for the history")
 	f.BoolVar(&q.Behind, "behind", false, "recover although a live daemon has a later record, which is dropped")
-	f.BoolVar(&q.Stopped, "stopped", false, "state that no other voter runs, although some seem live; also ends a split")
+	f.BoolVar(&q.Stopped, "stopped", false, "state that no other voter runs, although some seem live")
+	f.BoolVar(&q.Yield, "yield", false, "end a split: give the recovery of this daemon up, and follow the other one")
 	f.BoolVar(&q.DryRun, "dry-run", false, "print what would happen, and change nothing")
 	return cmd
 }
@@ -431,16 +438,16 @@ func (c *clusterChange) recover(ctx context.Context, p process, q *api.RecoverRe
 		return err
 	}
 	if answer.DryRun {
-		return c.recovered(p, &answer, nil)
+		return c.recovered(p, &answer, q.Yield, nil)
 	}
 	deadline := time.Now().Add(c.wait)
 	for {
 		behind := behindRecovery(&answer)
 		if len(behind) == 0 {
-			return c.recovered(p, &answer, nil)
+			return c.recovered(p, &answer, q.Yield, nil)
 		}
 		if !time.Now().Add(initEvery).Before(deadline) {
-			return c.recovered(p, &answer, exitWith(exitPartly, fmt.Errorf(
+			return c.recovered(p, &answer, q.Yield, exitWith(exitPartly, fmt.Errorf(
 				"recovery %d began, and %s do not follow it yet: rld cluster status shows when they do", answer.Recovery, few(behind))))
 		}
 		select {
@@ -466,29 +473,15 @@ func behindRecovery(a *api.RecoverAnswer) []string {
 }
 
 // recovered prints an answer and returns late.
-func (c *clusterChange) recovered(p process, a *api.RecoverAnswer, late error) error {
+func (c *clusterChange) recovered(p process, a *api.RecoverAnswer, yield bool, late error) error {
 	var err error
 	if c.client.form.json {
 		err = indented(p.out, a)
 	} else {
-		_, err = io.WriteString(p.out, recoverText(a))
+		_, err = io.WriteString(p.out, recoverText(a, yield))
 	}
 	if err != nil {
 		return errors.Join(late, exitWith(exitNo, err))
 	}
 	return late
-}
-
-// recoverText formats the answer to a recovery.
-func recoverText(a *api.RecoverAnswer) string {
-	s := &a.Cluster
-	if !a.DryRun {
-		return fmt.Sprintf("Recovery %d began with the record of %s, its only voter. Others become voters by themselves.\n"+
-			"rld cluster history --dropped lists what was dropped.\n", a.Recovery, or(s.Daemon.Name, "-"))
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Recovery %d would begin with version %s of %s. Nothing was done.\n", a.Recovery, or(s.Version, "-"), or(s.Daemon.Name, "-"))
-	fmt.Fprintf(&b, "Later versions of others are dropped. If no voter of the following comes back, add --yes %s.\n\n", or(s.Daemon.Name, "-"))
-	b.WriteString(clusterDaemons("DAEMON", append([]api.ClusterDaemon{s.Daemon}, s.Peers...)))
-	return b.String()
 }

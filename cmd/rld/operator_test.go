@@ -313,3 +313,18 @@ func TestTopWatchesUntilInterrupted(t *testing.T) {
 		t.Errorf("of a daemon that is gone: %v", err)
 	}
 }
+
+// TestNotesOfRegions: a region that the control log does not have is named as
+// such once the cluster has begun.
+func TestNotesOfRegions(t *testing.T) {
+	a := &api.StatusAnswer{Cluster: &api.ClusterState{Begun: true, Regions: []api.ClusterRegion{{Name: "us"}}}}
+	for _, tc := range []struct {
+		region, want string
+		begun        bool
+	}{{"us", "", true}, {"eu", "not in the cluster", true}, {"eu", "", false}} {
+		a.Cluster.Begun = tc.begun
+		if got := strings.Join(regionNotes(a, &api.RegionState{Region: tc.region}), "; "); got != tc.want {
+			t.Errorf("%s, begun %v: %q, want %q", tc.region, tc.begun, got, tc.want)
+		}
+	}
+}

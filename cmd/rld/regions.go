@@ -12,7 +12,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// regionChange is a command about a region or a daemon.
+// regionChange is a command about a region, a daemon or the format.
 type regionChange struct {
 	clusterChange
 	name    api.ClusterCommandName
@@ -194,7 +194,10 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 		if err := c.readSecret(cmd, p, c.secret); err != nil {
 			return exitWith(exitUsage, err)
 		}
-		if c.request.Name = args[0]; removes {
+		if len(args) > 0 {
+			c.request.Name = args[0]
+		}
+		if removes {
 			switch c.yes {
 			case c.request.Name:
 			case "":
@@ -259,6 +262,7 @@ func (c *regionChange) run(ctx context.Context, p process) error {
 	if err != nil {
 		return err
 	}
+	a.Pending = a.Pending && c.request.Name != "" // else it moves no shares
 	for a.Pending && pause() {
 		page := url.URL{Path: clusterPath + "/command", RawQuery: url.Values{"id": {c.request.ID}}.Encode()}
 		var next api.ChangeAnswer

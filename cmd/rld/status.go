@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,13 +93,13 @@ func regionsTable(a *api.StatusAnswer) string {
 			}
 		}
 		t.row(or(r.Region, "-"), len(r.Members), ready, secondsShown(r.StalenessSeconds),
-			or(strings.Join(regionNotes(a.At, &r), "; "), "-"))
+			or(strings.Join(regionNotes(a, &r), "; "), "-"))
 	}
 	return t.String()
 }
 
 // regionNotes returns the remarks on a region.
-func regionNotes(at time.Time, r *api.RegionState) []string {
+func regionNotes(a *api.StatusAnswer, r *api.RegionState) []string {
 	var out, unready []string
 	if r.Self {
 		out = append(out, "own region")
@@ -107,9 +107,12 @@ func regionNotes(at time.Time, r *api.RegionState) []string {
 	if r.Partitioned {
 		text := "PARTITIONED"
 		if r.PartitionedSince != nil {
-			text += " for " + ago(at, r.PartitionedSince)
+			text += " for " + ago(a.At, r.PartitionedSince)
 		}
 		out = append(out, text)
+	}
+	if c := a.Cluster; c != nil && c.Begun && !slices.ContainsFunc(c.Regions, func(g api.ClusterRegion) bool { return g.Name == r.Region }) {
+		out = append(out, "not in the cluster")
 	}
 	for _, m := range r.Members {
 		if !m.Ready {

@@ -123,7 +123,7 @@ func ownLine(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
 	if r == nil {
 		return text + "; it is not a voter.\n"
 	}
-	text += fmt.Sprintf("; its acceptor stores watermarks of %d keys in a journal of %s", r.Keys, bytesShown(r.JournalBytes))
+	text += fmt.Sprintf("; its acceptor stores watermarks of %s in a journal of %s", plural(r.Keys, "key"), bytesShown(r.JournalBytes))
 	if r.DiskLost != nil {
 		text += fmt.Sprintf(", and lost its disk %s ago", ago(at, r.DiskLost))
 	}

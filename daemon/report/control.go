@@ -63,7 +63,7 @@ func (r *Report) ClusterPage() api.ClusterAnswer {
 // clusterState describes the control log.
 func (r *Report) clusterState() *api.ClusterState {
 	s := r.Control.State()
-	out := &api.ClusterState{Daemon: r.clusterSelf(&s), Founders: s.Founders, Problems: r.problems(&s)}
+	out := &api.ClusterState{Daemon: r.clusterSelf(&s), Founders: s.Founders, Problems: r.problems(&s), Format: clusterFormat(&s)}
 	for _, p := range s.Status.Peers {
 		d := api.ClusterDaemon{Region: p.Region, Name: p.Name, Role: api.RoleFollower, State: "no message yet"}
 		if p.Age >= 0 {
@@ -114,6 +114,31 @@ func (r *Report) clusterState() *api.ClusterState {
 	return out
 }
 
+// Unread describes a record that this daemon cannot read.
+func Unread(s *control.Status) string {
+	return fmt.Sprintf("the record of the cluster has format %d, and this version of rld reads formats up to %d: "+
+		"it goes on with the record that it has; start a later version", s.Unread, s.Reads)
+}
+
+// clusterFormat describes the format of the record.
+func clusterFormat(s *ControlState) api.ClusterFormat {
+	out := api.ClusterFormat{Reads: s.Status.Reads, Unread: s.Status.Unread, Behind: s.Status.Behind}
+	rec := s.Record
+	if rec == nil {
+		return out
+	}
+	out.Record, out.Next = rec.Format, rec.Next.Format
+	if v := rec.Next.Held; v != (control.Version{}) {
+		out.Held = &api.ClusterCommand{Version: v.String()}
+		if c := commandOf(rec, func(c *control.Command) bool { return c.Version == v }); c != nil {
+			out.Held = &clusterCommands([]control.Command{*c})[0]
+		}
+	} else if out.Next != 0 {
+		out.RaisedAt = new(time.UnixMilli(s.Status.RaisedAt).UTC())
+	}
+	return out
+}
+
 // clusterDaemon returns the daemon with an id. One that is not live has no
 // name.
 func clusterDaemon(c *api.ClusterState, id control.ID) api.ClusterDaemon {
@@ -133,6 +158,8 @@ func (r *Report) clusterSelf(s *ControlState) api.ClusterDaemon {
 	case s.Fault != "":
 		out.State = "not open"
 		return out
+	case st.Unread != 0:
+		out.State = "its version is too old for the record"
 	case st.Abstains != "":
 		out.State = "its voter stopped"
 	case st.Diverged:
@@ -252,7 +279,7 @@ func (r *Report) problems(s *ControlState) []string {
 		say("%s: of another cluster; correct the addresses there or here, or give the wrong ones a new state.dir", names)
 	}
 	if names := peersWith(s, func(p *control.PeerStatus) bool { return p.Split }); names != "" {
-		say("%s: on the other side of two recoveries; choose the side to keep, and there run rld cluster recover --stopped", names)
+		say("%s: on the other side of two recoveries; on the side to give up run rld cluster recover --yield", names)
 	}
 	if s.Differ != "" && s.Record == nil {
 		say("the founding is refused: %s; give all daemons the same cluster.founders and regions", s.Differ)
@@ -260,7 +287,9 @@ func (r *Report) problems(s *ControlState) []string {
 	if st.Diverged {
 		say("the record here differs from that of the leader, which replaces it; report this, it is a defect of rld")
 	}
-	if st.Abstains != "" {
+	if st.Unread != 0 {
+		say("%s", Unread(st))
+	} else if st.Abstains != "" {
 		say("the voter of this daemon stopped: %s; restart the daemon, and report this", st.Abstains)
 	}
 	if s.Record != nil && s.Record.Region(r.Region) == nil {
@@ -371,6 +400,8 @@ func (r *Report) Checks() []api.Check {
 	switch {
 	case s.Fault != "":
 		record.State, record.Text = api.CheckWaiting, s.Fault
+	case s.Status.Unread != 0:
+		record.State, record.Text = api.CheckFailed, Unread(&s.Status)
 	case s.Record == nil:
 		record.State, record.Text = api.CheckWaiting, "there is none before the cluster has begun"
 	case s.Status.Diverged:
@@ -405,7 +436,7 @@ func (r *Report) ControlStats() telemetry.ControlStats {
 	s := r.Control.State()
 	v := &s.Status.Version
 	return telemetry.ControlStats{
-		Begun: s.Record != nil, Index: v.Index, Recovery: v.Recovery.Number,
+		Begun: s.Record != nil, Index: v.Index, Recovery: v.Recovery.Number, Format: clusterFormat(&s).Record,
 		LeaderKnown: s.Status.Leader != (control.ID{}), Votes: s.Status.Votes, Leads: s.Status.Leads,
 		Open: s.Fault == "" && s.Status.Failing == "", Events: s.Events, Limits: limitsStats(r, &s),
 	}

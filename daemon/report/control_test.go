@@ -49,6 +49,22 @@ type fixed struct {
 
 func (f fixed) State() ControlState { return f.state }
 
+// TestRemovedRegionIsNotPartitioned: a region without reachable daemons is
+// partitioned while the control log has it, or has not begun.
+func TestRemovedRegionIsNotPartitioned(t *testing.T) {
+	of := func(regions ...control.Region) *control.Record { return &control.Record{Regions: regions} }
+	us, eu := control.Region{Name: "us"}, control.Region{Name: "eu"}
+	for _, tc := range []struct {
+		record *control.Record
+		want   bool
+	}{{nil, true}, {of(eu, us), true}, {of(us), false}} {
+		r := New(Config{Region: "us", Control: fixed{state: ControlState{Record: tc.record}}})
+		if got := r.region("eu", nil, nil).Partitioned; got != tc.want {
+			t.Errorf("%+v: partitioned %v, want %v", tc.record, got, tc.want)
+		}
+	}
+}
+
 // TestRegionIsNotThere: a daemon of a region that was removed, or that was not
 // added yet, states it.
 func TestRegionIsNotThere(t *testing.T) {

@@ -140,7 +140,7 @@ func (r *Report) RecoverCluster(ctx context.Context, q api.RecoverRequest) (api.
 	err := fmt.Errorf("the control log of this daemon is not open: %s", before.Fault)
 	r.Control.Do(func(n *control.Node) {
 		err = n.Recover(control.RecoverRequest{
-			Author: q.Author, Reason: q.Reason, Behind: q.Behind, Stopped: q.Stopped, DryRun: out.DryRun,
+			Author: q.Author, Reason: q.Reason, Behind: q.Behind, Stopped: q.Stopped, Yield: q.Yield, DryRun: out.DryRun,
 		})
 	})
 	if err != nil {
@@ -154,6 +154,9 @@ func (r *Report) RecoverCluster(ctx context.Context, q api.RecoverRequest) (api.
 		for r.Control.State().Status.Version.Recovery.Number < out.Recovery {
 			select {
 			case <-ctx.Done():
+				if q.Yield {
+					return out, errors.New("the other side has not begun the next recovery yet: repeat the command")
+				}
 				return out, errors.New("the recovery is not stored yet: see rld cluster status, and check the disk of state.dir")
 			case <-t.C:
 			}

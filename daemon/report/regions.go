@@ -48,7 +48,7 @@ func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, 
 	result, err := r.Control.Submit(ctx, request)
 	switch {
 	case errors.Is(err, ErrNoLeader):
-		return api.ChangeAnswer{}, fmt.Errorf("%s. Nothing was changed: a region or a daemon changes only with a majority", r.leaderless(&s))
+		return api.ChangeAnswer{}, fmt.Errorf("%s. Nothing was changed: that needs a majority", r.leaderless(&s))
 	case errors.Is(err, ErrNoResult):
 		return api.ChangeAnswer{ID: id.String()}, nil
 	case err != nil:
@@ -84,6 +84,12 @@ func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest
 		return control.Change{Region: &control.RegionChange{
 			Op: op, Name: q.Name, Weight: uint32(math.Round(q.Weight * control.Whole)), Stopped: q.Stopped, Force: q.Force,
 		}}, nil
+	}
+	switch name {
+	case api.HoldFormat:
+		return control.Change{Format: &control.FormatChange{Op: control.HoldFormat}}, nil
+	case api.UnholdFormat:
+		return control.Change{Format: &control.FormatChange{Op: control.UnholdFormat}}, nil
 	}
 	if name == api.RecoverStrict {
 		if !q.Stopped {

@@ -60,7 +60,14 @@ func (r *Report) daemonState() api.DaemonState {
 
 // region describes a region by its live daemons and the views of them.
 func (r *Report) region(name string, live []gossip.Member, links []node.Link) api.RegionState {
-	out := api.RegionState{Region: name, Self: name == r.Region, Partitioned: name != r.Region}
+	// Settings may name a region that the log does not have, and the members of
+	// a removed one stay for a while.
+	there := true
+	if r.Control != nil {
+		record := r.Control.State().Record
+		there = record == nil || record.Region(name) != nil
+	}
+	out := api.RegionState{Region: name, Self: name == r.Region, Partitioned: name != r.Region && there}
 	views := byPeer(links)
 	latest := time.Duration(-1) // the youngest view
 	for _, m := range live {

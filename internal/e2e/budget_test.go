@@ -16,6 +16,7 @@ import (
 // the other and then with their promises lost, under three times the load of
 // the limit. No window exceeds the budget.
 func TestBudgetHoldsWhenDaemonsDie(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	tr := c.traffic(20, aim{bounded, "dying", 1})
 	tr.fills(bounded, boundedLimit, 40*time.Second)

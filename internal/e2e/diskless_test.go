@@ -12,6 +12,7 @@ import (
 // of other names start. No window has more hits than the budget allows, and no
 // strict key more than its limit. All rights are held again within a minute.
 func TestDisklessDaemonsAreReplacedAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, durable := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d durable", durable), func(t *testing.T) {
 			if durable == 1 && !longRun() {

@@ -4,6 +4,9 @@
 //
 //	go test -tags e2e -count=1 -timeout 10m -v ./internal/e2e
 //
+// Most tests wait most of their time, and run two at a time. Those that measure
+// latency or memory run alone.
+//
 // Every test audits the admitted hits: the total of each key and window is at
 // most the limit plus the hits that the daemons could not yet know of each
 // other. The test computes that allowance from the time of each hit and the

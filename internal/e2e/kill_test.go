@@ -9,6 +9,7 @@ import (
 )
 
 func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	victim := c.daemon("eu-0") // a founder
 	others := c.except(victim)

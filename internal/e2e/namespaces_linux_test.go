@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,8 +37,14 @@ const (
 )
 
 // namePrefix begins the names of all namespaces of these tests; the rest is
-// the process they belong to and the region.
+// the process they belong to, the number of the network, and the region.
 const namePrefix = "rld-e2e-"
+
+// networks counts the networks of this process.
+var networks atomic.Int64
+
+// installing is held by a test that looks for tools, or installs them.
+var installing sync.Mutex
 
 // newNamespaces makes a network for regions, and removes it when the test ends.
 // Where that is not possible it skips the test with the reason.
@@ -49,7 +57,8 @@ func newNamespaces(t testing.TB, regions ...string) *namespaces {
 		needTool(t, tool, pkg)
 	}
 	removeStale(t)
-	n := &namespaces{t: t, prefix: fmt.Sprintf("%s%d-", namePrefix, os.Getpid()), regions: regions, dials: make(chan func())}
+	prefix := fmt.Sprintf("%s%d-%d-", namePrefix, os.Getpid(), networks.Add(1))
+	n := &namespaces{t: t, prefix: prefix, regions: regions, dials: make(chan func())}
 	t.Cleanup(n.remove)
 	n.enterHub()
 	n.must("ip", "-n", n.name("hub"), "link", "add", "bridge", "type", "bridge")
@@ -71,6 +80,8 @@ func newNamespaces(t testing.TB, regions ...string) *namespaces {
 // it fails: a test that is always skipped tests nothing.
 func needTool(t testing.TB, tool, pkg string) {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	if _, err := exec.LookPath(tool); err == nil {
 		return
 	}

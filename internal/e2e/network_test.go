@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"testing"
 )
 
@@ -39,14 +40,24 @@ const (
 	lastPort  = 29_999
 )
 
-// freePorts returns n ports of 127.0.0.1 that are free for TCP and UDP.
+// given are the ports that clusters of this process have had.
+var given = struct {
+	sync.Mutex
+	ports map[int]bool
+}{ports: make(map[int]bool)}
+
+// freePorts returns n ports of 127.0.0.1 that are free for TCP and UDP, each
+// one once.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
+	given.Lock()
+	defer given.Unlock()
 	var out []int
 	start := rand.IntN(lastPort - firstPort)
 	for i := range lastPort - firstPort {
 		port := firstPort + (start+i)%(lastPort-firstPort)
-		if portFree(port) {
+		if !given.ports[port] && portFree(port) {
+			given.ports[port] = true
 			if out = append(out, port); len(out) == n {
 				return out
 			}

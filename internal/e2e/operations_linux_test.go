@@ -17,6 +17,7 @@ import (
 // room for. No window exceeds the budget of the limit in force. The table has
 // the callers' truth of each step.
 func TestOperations(t *testing.T) {
+	t.Parallel()
 	n := newNamespaces(t, "us", "eu", "ap", "sa")
 	c := startCluster(t, n, plan{
 		daemons: []int{5, 3, 3, 2}, later: []int{1, 0, 0, 2}, founding: 3, secured: true,
@@ -36,7 +37,7 @@ func TestOperations(t *testing.T) {
 		}
 		return ""
 	})
-	o.tr = c.traffic(30, aim{bounded, "moving", 1}, aim{bounded, "blocked", 1})
+	o.tr = c.traffic(30, aim{bounded, "moving", 1}, aim{bounded, "blocked", 1}, aim{strict, "kept", 4})
 
 	for _, s := range []struct {
 		name string
@@ -65,6 +66,8 @@ func TestOperations(t *testing.T) {
 	o.tr.stop()
 	o.steps = append(o.steps, step{"end", time.Now(), time.Now()})
 	o.audit()
+	o.tr.keptTo(strict, strictLimit, strictLimit)
+	t.Log(o.tr.failures(strict))
 	t.Log(o.table())
 }
 
@@ -77,6 +80,13 @@ const (
 // addRegion adds a region with two daemons while another one is partitioned.
 // It has rights when the partition ends at the latest.
 func (o *operations) addRegion() {
+	// Of four voters two may be in one region: wait for the fifth.
+	o.within(patience, "an odd number of voters", func() string {
+		if s := o.us.clusterOf(o.t); len(s.Voters) < 3 || len(s.Voters)%2 == 0 {
+			return fmt.Sprintf("%d voters", len(s.Voters))
+		}
+		return ""
+	})
 	o.net.cut("ap", bothWays)
 	time.Sleep(o.hold(5 * time.Second))
 	for _, d := range o.in("sa") {

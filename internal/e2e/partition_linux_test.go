@@ -18,6 +18,7 @@ func TestRegionThatCannotSend(t *testing.T) { cutOff(t, outgoing) }
 
 // cutOff cuts a region off under load and heals that.
 func cutOff(t *testing.T, d direction) {
+	t.Parallel()
 	n := newNamespaces(t, "us", "eu", "ap")
 	c := newCluster(t, n, 2, n.regions...)
 	away := admitted.Daemon{Region: "eu"}
@@ -63,6 +64,7 @@ func cutOff(t *testing.T, d direction) {
 // that the limit has room for, and no window of either side, of both together,
 // goes beyond the budget.
 func TestBudgetHoldsInACut(t *testing.T) {
+	t.Parallel()
 	n := newNamespaces(t, "us", "eu", "ap")
 	c := newCluster(t, n, 3, n.regions...)
 	tr := c.traffic(20, aim{bounded, "cut", 1})

@@ -17,6 +17,7 @@ import (
 // out, and changes nothing. The region whose daemons all restart while they
 // reach no leader goes on by its operator's statement.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 2, "us", "ap", "sa")
 	us, ap := c.daemon("us-0"), c.daemon("ap-0")
 	c.writeFaults(t)
@@ -61,23 +62,17 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	refuses("used", c.file("us-0-state"), "give each daemon a folder of its own")
-	ap.terminate(t)
-	refuses("foreign", c.file("ap-0-state"), "give the daemon its own folder")
 	if err := os.WriteFile(c.file("none"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refuses("none", filepath.Join(c.file("none"), "state"), "state.dir")
-	ap.start(t)
-	mate.start(t)
-	c.whole(patience)
 
-	// A daemon with another secret counts for nobody.
-	mate.terminate(t)
+	// A daemon with another secret counts for nobody. The others have read
+	// theirs.
 	secret, err := os.ReadFile(c.file("secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The others have read theirs.
 	if err := os.WriteFile(c.file("secret"), []byte("another secret of a cluster\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +92,9 @@ func TestRefusals(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(state), os.Rename(kept, state), os.WriteFile(c.file("secret"), secret, 0o600)); err != nil {
 		t.Fatal(err)
 	}
+	ap.terminate(t)
+	refuses("foreign", c.file("ap-0-state"), "give the daemon its own folder")
+	ap.start(t)
 	mate.start(t)
 	c.whole(patience)
 

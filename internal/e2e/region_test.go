@@ -12,6 +12,7 @@ import (
 // budget. It is removed, and added again with empty disks. No window exceeds
 // the budget.
 func TestBudgetHoldsWhenARegionIsReplaced(t *testing.T) {
+	t.Parallel()
 	if !longRun() {
 		t.Skip("make e2e-long runs it: a region is removed a minute after its last message")
 	}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRollingRestartOfAllLosesNothing(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	c.daemon("ap-0").spend(t, kept, "used", 400)
 	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-400)

@@ -23,6 +23,7 @@ const (
 // The owner of keys is killed under load: soon another daemon of the region is
 // the owner, and counts as used all that the dead one may have used.
 func TestStrictOwnerThatIsKilled(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	victim := c.daemon("eu-1")
 	aims := []aim{{strict, "dying", 6}}

@@ -20,6 +20,7 @@ const strictJournal = "strict.rld"
 // An acceptor whose journal is damaged, and one whose disk is gone, report it
 // and do not vote before all others have sent their state.
 func TestStrictVotersThatForget(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 3, "us")
 	acceptor, hurt, mate := c.daemon("us-0"), c.daemon("us-1"), c.daemon("us-2")
 	tr := c.traffic(50, aim{strict, "kept", 4})

@@ -16,6 +16,7 @@ import (
 // takes the place of each: never a hit too many, and there is service all the
 // time but for moments. Nobody chooses voters by command.
 func TestStrictVotersThatChange(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, loopback{}, 4, "us", "ap")
 	at := c.daemon("ap-0")
 	layout := at.settledLayout(t, 1)

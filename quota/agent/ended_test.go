@@ -390,6 +390,46 @@ func TestProposalWaits(t *testing.T) {
 	r.safe()
 }
 
+// TestDroppedEpoch: after a recovery of the log dropped an epoch, that of the
+// record takes its place: of one that is settled, and of one that never can be.
+func TestDroppedEpoch(t *testing.T) {
+	for name, drop := range map[string]func(r *rig) epoch.Epoch{
+		"settled": func(r *rig) epoch.Epoch {
+			if err := r.change(r.find("b1"), r.newest().With(regionOf("a", 0), 100_000)); err != nil {
+				r.t.Fatal(err)
+			}
+			r.until(5*time.Second, "it is settled", func() bool { return r.base(r.find("b1"), 0) > 8000 && r.whole() })
+			return r.newest()
+		},
+		"barren": func(r *rig) epoch.Epoch {
+			e := r.newest().With(regionOf("a", 0), 100_000)
+			if err := r.change(r.find("a1"), r.newest()); err != nil {
+				r.t.Fatal(err)
+			}
+			r.until(5*time.Second, "another one is settled", func() bool { return r.find("b1").Settled() == r.newest().ID })
+			e.ID = epoch.ID{Stamp: r.newest().ID.Stamp.Next(), Proposer: 1}
+			return e
+		},
+	} {
+		r := newRig(t, 1, 1, 1)
+		r.boot()
+		r.run(5 * time.Second)
+		e := drop(r)
+		r.record.epochs = slices.DeleteFunc(r.record.epochs, func(o epoch.Epoch) bool { return o.ID == e.ID })
+		r.find("b1").Regions(r.record.regions, []epoch.Epoch{e})
+		r.run(10 * time.Second)
+		for _, p := range r.daemons {
+			if top := newest(p.Agent.region); !top.Settled || !e.ID.Before(top.Epoch.ID) {
+				t.Errorf("%s: %s: epoch %s is settled: %t, want a later one than %s", name, p.name, top.Epoch.ID, top.Settled, e.ID)
+			}
+		}
+		if a, b := r.base(r.find("a1"), 0), r.base(r.find("b1"), 0); a != b || !r.whole() {
+			t.Errorf("%s: a holds %d and b %d, want the weights of the record", name, a, b)
+		}
+		r.safe()
+	}
+}
+
 // TestDrainedRegionHoldsNothing: a region with an amount of 0 gets no share of
 // any rule, whatever its demand.
 func TestDrainedRegionHoldsNothing(t *testing.T) {

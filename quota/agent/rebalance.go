@@ -53,7 +53,8 @@ func (b *balance) setRules(rules []Rule, at time.Duration) {
 }
 
 // rebalance proposes shares from the demand of the last period once that of all
-// regions is known.
+// regions is known. An epoch that others acknowledged counts also after a
+// recovery of the log dropped it: that of the record takes its place.
 func (a *Agent) rebalance() {
 	b := &a.balance
 	if a.proposal.lost(a.at) {
@@ -63,14 +64,18 @@ func (a *Agent) rebalance() {
 		return
 	}
 	top := newest(a.region)
+	old, dropped := age(a.now, top.Epoch.ID) >= proposeEvery, top.Epoch.ID != a.recorded.ID
+	if dropped { // by a recovery of the log, or the record is late
+		top = epoch.EntryView{Epoch: a.recorded}
+	}
 	if !b.arrange(&top) {
 		return
 	}
-	proposer, old := b.regions[0] == a.regions.own, age(a.now, top.Epoch.ID) >= proposeEvery
+	proposer := b.regions[0] == a.regions.own
 	var shares []epoch.RuleShares
 	reason := "demand"
 	switch {
-	case barren(a.region) && proposer && old:
+	case (dropped || barren(a.region)) && proposer && old:
 		a.tryPropose(regionTable, successor(&top), "again, on what is settled")
 		return
 	case b.pins && proposer && top.Settled:

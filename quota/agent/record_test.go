@@ -78,6 +78,9 @@ func (r *rig) commit(p *proc, e epoch.Epoch) error {
 	if r.loses {
 		return nil
 	}
+	if !slices.Equal(e.Members, r.newest().Members) {
+		return fmt.Errorf("%w: epoch %s: want the weights of the record", errRefused, e.ID)
+	}
 	return r.enter(e)
 }
 

@@ -56,6 +56,11 @@ func (a *Agent) Regions(all []Region, epochs []epoch.Epoch) {
 		a.balance.setRules(a.balance.rules, a.at)
 		a.version++
 	}
+	if n := len(epochs); n > 0 {
+		a.recorded = epochs[n-1]
+	} else if genesis, err := a.cfg.regions(); err == nil {
+		a.recorded = genesis
+	}
 	for i := range epochs {
 		e := &epochs[i]
 		if a.proposal.epoch != nil && !e.ID.Before(a.proposal.epoch.ID) {

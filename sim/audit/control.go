@@ -121,7 +121,8 @@ func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 		_, shared := d.LostDisk()
 		a.check(forgets(d) || shared || a.removed[a.ids[d.Index]], "%s: %v: %s", d.Name, e.Kind, e.Text)
 	case control.Diverged, control.Abstains:
-		a.check(a.runs.unseen, "%s: %v: %s", d.Name, e.Kind, e.Text)
+		s := d.ControlLog().Status()
+		a.check(a.runs.unseen || s.Unread > s.Reads, "%s: %v: %s", d.Name, e.Kind, e.Text)
 	default:
 	}
 }

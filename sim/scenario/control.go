@@ -22,6 +22,7 @@ func (s *scenario) control(n *yamlpos.Node, name string) bool {
 		field{"stable", s.Duration(&c.Stable, time.Millisecond, time.Hour)},
 		field{"replace_after", s.Duration(&c.ReplaceAfter, time.Millisecond, 24*time.Hour)},
 		field{"remove_after", s.Duration(&c.RemoveAfter, time.Millisecond, 24*time.Hour)},
+		field{"format_after", s.Duration(&c.FormatAfter, time.Millisecond, 24*time.Hour)},
 		field{"entries", whole(s, &c.Entries, 1, 1<<16)},
 	)
 }
@@ -41,6 +42,7 @@ func controlNode(c *sim.Config) *yamlpos.Node {
 	f.time("stable", x.Stable, 0)
 	f.time("replace_after", x.ReplaceAfter, 0)
 	f.time("remove_after", x.RemoveAfter, 0)
+	f.time("format_after", x.FormatAfter, 0)
 	f.number("entries", x.Entries, 0)
 	return yamlpos.NewMap(f...)
 }

@@ -66,6 +66,45 @@ func (d *draw) control(seed uint64) {
 	drawMisuses(d)
 	drawPods(d)
 	drawSituations(d)
+	drawVersions(d)
+}
+
+// drawVersions draws a rolling upgrade to a version that reads a later format
+// of the record. Now and then a daemon is down until the format is raised, or
+// goes back to the former version, before the raise or after it.
+func drawVersions(d *draw) {
+	c := &d.cfg
+	if !d.chance(0.25) {
+		return
+	}
+	c.Duration = max(c.Duration, 25*time.Second)
+	c.Control.FormatAfter = d.wild(100*time.Millisecond, 4*time.Second).Round(time.Millisecond)
+	f := sim.Fault{Kind: sim.Upgrade, At: d.time(0, c.Duration/8), For: d.wild(100*time.Millisecond, time.Second)}
+	late, back := -1, -1
+	if d.chance(0.5) {
+		late = d.IntN(c.Daemons())
+	}
+	if d.chance(0.5) {
+		back = d.IntN(c.Daemons())
+	}
+	every, i := d.wild(time.Millisecond, 2*time.Second), 0
+	for _, r := range c.Regions {
+		for _, f.From = range slices.Collect(slices.Chunk(namesOf(&r, 0), 1)) {
+			one := f
+			if i == late {
+				one.Kind, one.For = sim.Crash, d.time(c.Duration/2, c.Duration)
+			}
+			add(d, one)
+			if i == back {
+				one.Kind, one.At, one.For = sim.Downgrade, one.At+f.For+d.time(time.Second, c.Duration/2), f.For
+				add(d, one)
+				one.Kind, one.At = sim.Upgrade, one.At+f.For+d.time(time.Second, c.Duration/4)
+				add(d, one)
+			}
+			f.At += every
+			i++
+		}
+	}
 }
 
 // controlEvents is about how many events of one kind of timer the control log

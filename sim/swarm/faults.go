@@ -15,7 +15,8 @@ func (d *draw) faults() {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {
-		if kind == sim.CopiedControl || kind == sim.WrongClock { // see copies and misuses
+		switch kind { // see copies, misuses and formats
+		case sim.CopiedControl, sim.WrongClock, sim.Upgrade, sim.Downgrade:
 			continue
 		}
 		if kind.Known() || !d.chance(likely) {

@@ -5,14 +5,16 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
-	"github.com/georld/rld/sticky/route"
 )
 
 // accept answers an Accept.
 func (r *Acceptor) accept(m *sticky.Message, accept *sticky.Accept) {
 	v := sticky.Accepted{
 		Key: accept.Key, Ballot: accept.Ballot, Seq: accept.Seq,
-		Voter: route.NameHash(r.cfg.Name), Generations: r.meta.Generations,
+		Voter: r.voter,
+	}
+	for _, g := range accept.Generations {
+		r.note(g)
 	}
 	if v.Reason = r.mayVote(m.Number); v.Reason == sticky.NoReason {
 		r.hold(accept, &v)
@@ -104,7 +106,7 @@ func validateAccept(accept *sticky.Accept, from crdt.Incarnation) Rejection {
 	switch b := accept.Ballot; {
 	case b.Owner != from || b.Owner == 0 || b.Round == 0 || b.Round > sticky.MaxRound:
 		return BadBallot
-	case len(accept.Watermarks) == 0, accept.Watermarks.Validate() != nil, accept.Known.Validate() != nil:
+	case len(accept.Watermarks) == 0, accept.Watermarks.Validate() != nil, accept.Known.Validate() != nil, accept.Generations.Validate() != nil:
 		return BadWatermarks
 	}
 	return NoRejection

@@ -22,6 +22,7 @@ import (
 // An Acceptor is not safe for concurrent use; its Routing is.
 type Acceptor struct {
 	cfg     Config
+	voter   uint64 // NameHash of the name
 	self    crdt.Incarnation
 	live    route.Peers // sorted, among them this daemon
 	routing *route.Routing
@@ -34,6 +35,7 @@ type Acceptor struct {
 	orderedAt time.Duration
 
 	copying *copying
+	witness witness
 	// active identifies the layout that is active, by the log, and unknown is
 	// that of Report. stored is the state on disk.
 	active, stored onDisk
@@ -89,7 +91,7 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("sticky: %w", err)
 	}
-	r := &Acceptor{cfg: cfg, records: map[crdt.Key]*keyState{}}
+	r := &Acceptor{cfg: cfg, voter: route.NameHash(cfg.Name), records: map[crdt.Key]*keyState{}}
 	switch {
 	case start.Failed != nil && start.Stored == nil:
 	case start.Stored != nil:
@@ -97,8 +99,8 @@ func NewAcceptor(cfg Config, start Start) (*Acceptor, error) {
 			return nil, fmt.Errorf("sticky: %w", err)
 		}
 	default:
-		r.meta.Generation = start.Generation
-		r.meta.Generations = route.Generations(nil).With(route.NameHash(cfg.Name), start.Generation)
+		r.meta.Generation, r.witness.over = start.Generation, true
+		r.meta.Generations = route.Generations(nil).With(route.Generation{Voter: r.voter, Generation: start.Generation})
 		r.putMeta()
 	}
 	if start.Failed != nil {
@@ -163,6 +165,8 @@ func (r *Acceptor) voting() (bool, string) {
 		return false, "it lost its disk, and copies from all other voters"
 	case r.next != nil:
 		return false, "it copies from the voters of the layout before"
+	case !r.witness.over:
+		return false, "it asks the other voters whether its disk is older than it was"
 	case r.active.Number != r.layout.Number || r.active.Log != r.layout.Log:
 		return false, "the layout is not active yet"
 	}
@@ -213,6 +217,7 @@ func (r *Acceptor) Tick(at time.Duration, now int64) {
 	r.clock(at)
 	r.now = now
 	r.prune()
+	r.testify()
 	r.copy()
 	if r.order != nil && r.at-r.orderedAt > orderFor {
 		r.order = nil
@@ -222,6 +227,7 @@ func (r *Acceptor) Tick(at time.Duration, now int64) {
 // Ready returns the work since the last call.
 func (r *Acceptor) Ready(at time.Duration) Ready {
 	r.clock(at)
+	r.testify()
 	r.copy()
 	var out Ready
 	if r.flight == nil {
@@ -240,7 +246,8 @@ func (r *Acceptor) Ready(at time.Duration) Ready {
 }
 
 // closeBatch returns the batch and starts another one. Records that changed
-// come first, in their state now, since the other entries depend on them.
+// come first, in their state now, since the other entries depend on them. The
+// number of the write comes last, and goes with the votes.
 func (r *Acceptor) closeBatch() *batch {
 	b := r.batch
 	b.state, r.batch = r.onDisk(), batch{}
@@ -254,8 +261,20 @@ func (r *Acceptor) closeBatch() *batch {
 			entries = append(entries, Entry{Record: new(l.Record)})
 		}
 	}
-	b.entries = append(entries, b.entries...)
+	if b.entries = append(entries, b.entries...); len(b.entries) > 0 {
+		r.meta.Writes++
+		b.entries = append(b.entries, Entry{Meta: new(r.meta)})
+	}
 	b.dirty = nil
+	generations := r.meta.Generations
+	if r.failed == nil { // else the write may not be on disk
+		generations = generations.With(route.Generation{Voter: r.voter, Generation: r.meta.Generation, Writes: r.meta.Writes})
+	}
+	for i := range b.messages {
+		for j := range b.messages[i].Accepted {
+			b.messages[i].Accepted[j].Generations = generations
+		}
+	}
 	return &b
 }
 
@@ -325,6 +344,9 @@ func (r *Acceptor) wake() time.Duration {
 	at := r.at + pruneEvery
 	if r.copying != nil {
 		at = min(at, r.copying.wake(r.at))
+	}
+	if !r.witness.over {
+		at = min(at, r.at+requestAgain)
 	}
 	return max(at, r.at+time.Millisecond)
 }

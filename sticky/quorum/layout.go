@@ -114,7 +114,7 @@ func (r *Acceptor) complete() bool { return r.meta.Voting && r.isVoter(&r.layout
 // serves reports whether the state of the layout in force is complete for
 // voters of a later one.
 func (r *Acceptor) serves(l *route.Layout) bool {
-	if !r.complete() {
+	if !r.complete() || !r.witness.over {
 		return false
 	}
 	for i := range l.Formers {

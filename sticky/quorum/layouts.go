@@ -25,7 +25,7 @@ func (l *Layouts) Begin(first route.Layout, reports Reports) {
 		g := &first.Regions[i]
 		for _, name := range g.Replicas {
 			if r, ok := reports(g.Name, name); ok {
-				g.Generations = g.Generations.With(route.NameHash(name), r.Generation)
+				g.Generations = g.Generations.With(route.Generation{Voter: route.NameHash(name), Generation: r.Generation})
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (l *Layouts) Announce(next route.Layout, reports Reports) error {
 			if r, ok := reports(g.Name, name); ok {
 				number = r.Generation
 			}
-			g.Generations = g.Generations.With(route.NameHash(name), number)
+			g.Generations = g.Generations.With(route.Generation{Voter: route.NameHash(name), Generation: number})
 		}
 	}
 	if err := next.Validate(); err != nil {

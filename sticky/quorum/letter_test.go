@@ -58,16 +58,16 @@ func amounts(m sticky.Watermarks) string {
 }
 
 func generationsText(generations route.Generations) string {
-	if len(generations) == 0 {
-		return ""
-	}
 	var out []string
 	for _, l := range generations {
 		for i := range 8 {
-			if route.NameHash(daemonName(i)) == l.Voter {
+			if route.NameHash(daemonName(i)) == l.Voter && l.Generation > 0 {
 				out = append(out, daemonName(i)+strconv.FormatUint(l.Generation, 10))
 			}
 		}
+	}
+	if len(out) == 0 {
+		return ""
 	}
 	slices.Sort(out)
 	return "lives " + strings.Join(out, " ")

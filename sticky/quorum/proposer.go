@@ -41,7 +41,7 @@ type Proposer struct {
 	flight      want              // the attempt under way, of seq; empty for none
 	next        want              // the attempt after it, empty for none
 	cast        []cast            // the votes of seq
-	generations route.Generations // that they reported
+	generations route.Generations // that all answers so far reported
 	sent        time.Duration
 	tries       int
 }
@@ -154,7 +154,7 @@ func (k *Proposer) prune(now int64, watermarks sticky.Watermarks) {
 func (k *Proposer) begin(w want) {
 	k.seq++
 	k.flight = w
-	k.cast, k.generations, k.tries = k.cast[:0], nil, 0
+	k.cast, k.tries = k.cast[:0], 0
 }
 
 // Accepts calls to for each message that is due: at once for all live voters,
@@ -181,7 +181,7 @@ func (k *Proposer) Accepts(at time.Duration, v *route.Routing, to func(crdt.Inca
 	}
 	k.tries++
 	k.sent = at
-	r := sticky.Accept{Ballot: k.ballot, Seq: k.seq, Known: k.flight.known, Watermarks: k.flight.watermarks}
+	r := sticky.Accept{Ballot: k.ballot, Seq: k.seq, Known: k.flight.known, Watermarks: k.flight.watermarks, Generations: k.generations}
 	for _, s := range v.Voters() {
 		if c := k.voted(s.ID); s.Incarnation != 0 && (c == nil || c.why != sticky.NoReason || !k.counts(c)) {
 			to(s.Incarnation, r)
@@ -238,8 +238,11 @@ func (k *Proposer) Accepted(vote *sticky.Accepted, v *route.Routing) Outcome {
 
 // record records an answer, and the watermarks and store numbers in it.
 func (k *Proposer) record(vote *sticky.Accepted) {
-	for _, l := range vote.Generations {
-		k.generations = k.generations.With(l.Voter, l.Generation)
+	for _, g := range vote.Generations {
+		k.generations = k.generations.With(g)
+	}
+	if k.generations.Full() { // of voters that are none any more
+		k.generations = vote.Generations
 	}
 	c := cast{vote.Voter, vote.Generations.Of(vote.Voter), cmp.Or(vote.Reason, sticky.NotVoting)}
 	if vote.OK {

@@ -77,6 +77,9 @@ func (r *Acceptor) Receive(at time.Duration, now int64, m *sticky.Message) error
 	for i := range m.Accepts {
 		note(r.onAccept(from, m, &m.Accepts[i]))
 	}
+	for i := range m.Accepted {
+		r.countsVote(from, &m.Accepted[i])
+	}
 	for i := range m.SnapshotRequests {
 		note(r.onSnapshotRequest(from, m, &m.SnapshotRequests[i]))
 	}

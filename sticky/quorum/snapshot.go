@@ -78,7 +78,7 @@ func (s *source) request(r *Acceptor, id crdt.Incarnation) {
 	m := r.to(id)
 	m.Layouts = append(m.Layouts[:0], r.newest().Clone())
 	m.SnapshotRequests = append(m.SnapshotRequests, sticky.SnapshotRequest{
-		Voter: route.NameHash(r.cfg.Name), Generation: r.meta.Generation, Number: r.copying.number, After: s.after, Begin: !s.begun,
+		Voter: r.voter, Generation: r.meta.Generation, Number: r.copying.number, After: s.after, Begin: !s.begun,
 	})
 }
 
@@ -140,7 +140,7 @@ func (c *copying) consistent(region string, names []string) int {
 	for i := range c.sources {
 		if s := &c.sources[i]; s.region == region {
 			for _, l := range s.generations {
-				generations = generations.With(l.Voter, l.Generation)
+				generations = generations.With(l)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (r *Acceptor) finish() {
 	}
 	r.copying = nil
 	spread(r)
-	r.meta.Voting = true
+	r.meta.Voting, r.witness.over = true, true
 	r.putMeta() // after the layout, and after all that was copied
 	r.events.Add(Voting, "", fmt.Sprintf("layout %d", r.layout.Number))
 	r.rebuild()
@@ -195,9 +195,11 @@ func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *stic
 	if c.Voter != route.NameHash(from.Name) || from.ID == r.self {
 		return r.reject(BadSnapshotRequest, from, fmt.Errorf("snapshot request of %q for voter %016x: want its own", from.Name, c.Voter))
 	}
-	p := sticky.SnapshotChunk{Voter: route.NameHash(r.cfg.Name), Number: c.Number, After: c.After, Begin: c.Begin}
+	p := sticky.SnapshotChunk{Voter: r.voter, Number: c.Number, After: c.After, Begin: c.Begin}
 	target := r.newest()
 	switch {
+	case c.Number == 0:
+		p.Last, p.Generations = true, r.meta.Generations
 	case c.Number != target.Number, len(m.Layouts) != 1, m.Number != c.Number, !target.Agrees(&m.Layouts[0]):
 		p.Reason = sticky.OtherLayout
 	case !slices.Contains(target.VotersOf(from.Region), from.Name):
@@ -206,7 +208,7 @@ func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *stic
 		p.Reason = sticky.NotVoting
 	default:
 		if from.Region == r.cfg.Region {
-			r.noteGeneration(c.Voter, c.Generation)
+			r.note(route.Generation{Voter: c.Voter, Generation: c.Generation})
 		}
 		r.fillChunk(&p)
 	}
@@ -216,19 +218,6 @@ func (r *Acceptor) onSnapshotRequest(from route.Peer, m *sticky.Message, c *stic
 	}
 	out.SnapshotChunks = append(out.SnapshotChunks, p)
 	return nil
-}
-
-// noteGeneration records that a voter lost its disk. It is stored before the
-// answer is sent, as is all that was received before.
-func (r *Acceptor) noteGeneration(voter, generation uint64) {
-	generations := r.meta.Generations.With(voter, generation)
-	if generations.Full() {
-		generations = slices.DeleteFunc(slices.Clone(generations), func(l route.Generation) bool { return !r.concerns(l.Voter) })
-	}
-	if !generations.Full() && !slices.Equal(generations, r.meta.Generations) {
-		r.meta.Generations = generations
-		r.putMeta()
-	}
 }
 
 // concerns reports whether a voter is one of the region's in the layout in
@@ -248,7 +237,7 @@ func (r *Acceptor) concerns(voter uint64) bool {
 			}
 		}
 	}
-	return voter == route.NameHash(r.cfg.Name)
+	return voter == r.voter
 }
 
 // fillChunk fills a chunk with the next records. The order of keys may be older
@@ -277,7 +266,10 @@ func (r *Acceptor) fillChunk(p *sticky.SnapshotChunk) {
 // onSnapshotChunk merges the records of another voter.
 func (r *Acceptor) onSnapshotChunk(from route.Peer, p *sticky.SnapshotChunk) error {
 	c := r.copying
-	if c == nil || p.Number != c.number {
+	switch {
+	case p.Number == 0:
+		return r.onTestimony(from, p)
+	case c == nil || p.Number != c.number:
 		return nil // of an earlier try
 	}
 	i := slices.IndexFunc(c.sources, func(s source) bool { return s.region == from.Region && s.name == from.Name })
@@ -337,7 +329,7 @@ func validateChunk(p *sticky.SnapshotChunk) error {
 func (r *Acceptor) merge(from route.Peer, p *sticky.SnapshotChunk) {
 	if from.Region == r.cfg.Region {
 		for _, l := range p.Generations {
-			r.noteGeneration(l.Voter, l.Generation)
+			r.note(l)
 		}
 	}
 	if p.Ended > r.meta.Ended {

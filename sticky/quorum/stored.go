@@ -21,8 +21,9 @@ type Entry struct {
 
 // Meta is an acceptor's state beside its records and layouts.
 type Meta struct {
-	// Generation is the store number of the acceptor's disk.
-	Generation uint64
+	// Generation is the store number of the acceptor's disk, and Writes the
+	// number of its stores.
+	Generation, Writes uint64
 	// Voting is false from the loss of a disk to the end of the copy.
 	Voting bool
 	// Ended is the instant before which ended watermarks are forgotten, in Unix

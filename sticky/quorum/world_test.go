@@ -138,6 +138,7 @@ func (w *world) start(m *machine, start Start) {
 	if err != nil {
 		panic(err)
 	}
+	r.witness.over = true // TestOlderDisk has them
 	r.Follow(0, w.log[m.knows].Active, w.log[m.knows].Announced)
 	m.r, m.at, m.unsaved = r, 0, nil
 	if start.Stored == nil {

@@ -560,15 +560,17 @@ func (x *Watermark) GetEndMs() int64 {
 // WatermarkAccept asks an acceptor to store watermarks under the owner's
 // ballot: round, owner and term. Watermarks ascend by window.
 type WatermarkAccept struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	KeyHi         uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
-	KeyLo         uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
-	Round         uint64                 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	Owner         uint64                 `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
-	Term          uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
-	Seq           uint64                 `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
-	Known         []*Watermark           `protobuf:"bytes,7,rep,name=known,proto3" json:"known,omitempty"`
-	Watermarks    []*Watermark           `protobuf:"bytes,8,rep,name=watermarks,proto3" json:"watermarks,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	KeyHi      uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
+	KeyLo      uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
+	Round      uint64                 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
+	Owner      uint64                 `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
+	Term       uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
+	Seq        uint64                 `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
+	Known      []*Watermark           `protobuf:"bytes,7,rep,name=known,proto3" json:"known,omitempty"`
+	Watermarks []*Watermark           `protobuf:"bytes,8,rep,name=watermarks,proto3" json:"watermarks,omitempty"`
+	// The store numbers of voters in former answers.
+	Generations   []*StrictGeneration `protobuf:"bytes,9,rep,name=generations,proto3" json:"generations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -655,6 +657,13 @@ func (x *WatermarkAccept) GetKnown() []*Watermark {
 func (x *WatermarkAccept) GetWatermarks() []*Watermark {
 	if x != nil {
 		return x.Watermarks
+	}
+	return nil
+}
+
+func (x *WatermarkAccept) GetGenerations() []*StrictGeneration {
+	if x != nil {
+		return x.Generations
 	}
 	return nil
 }
@@ -822,9 +831,11 @@ func (x *WatermarkAccepted) GetShared() bool {
 
 // StrictGeneration is the generation of a voter's disk.
 type StrictGeneration struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Voter         uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
-	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Voter      uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
+	Generation uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
+	// The number of a durable write of the voter.
+	Writes        uint64 `protobuf:"varint,3,opt,name=writes,proto3" json:"writes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -869,6 +880,13 @@ func (x *StrictGeneration) GetVoter() uint64 {
 func (x *StrictGeneration) GetGeneration() uint64 {
 	if x != nil {
 		return x.Generation
+	}
+	return 0
+}
+
+func (x *StrictGeneration) GetWrites() uint64 {
+	if x != nil {
+		return x.Writes
 	}
 	return 0
 }
@@ -1717,11 +1735,13 @@ func (x *StrictEntry) GetMeta() *StrictMeta {
 
 // StrictMeta is the state of an acceptor beside records and layouts.
 type StrictMeta struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Generation    uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
-	Voting        bool                   `protobuf:"varint,2,opt,name=voting,proto3" json:"voting,omitempty"`
-	EndedMs       int64                  `protobuf:"zigzag64,3,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
-	Generations   []*StrictGeneration    `protobuf:"bytes,4,rep,name=generations,proto3" json:"generations,omitempty"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Generation  uint64                 `protobuf:"varint,1,opt,name=generation,proto3" json:"generation,omitempty"`
+	Voting      bool                   `protobuf:"varint,2,opt,name=voting,proto3" json:"voting,omitempty"`
+	EndedMs     int64                  `protobuf:"zigzag64,3,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
+	Generations []*StrictGeneration    `protobuf:"bytes,4,rep,name=generations,proto3" json:"generations,omitempty"`
+	// The number of the acceptor's writes.
+	Writes        uint64 `protobuf:"varint,5,opt,name=writes,proto3" json:"writes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1784,6 +1804,13 @@ func (x *StrictMeta) GetGenerations() []*StrictGeneration {
 	return nil
 }
 
+func (x *StrictMeta) GetWrites() uint64 {
+	if x != nil {
+		return x.Writes
+	}
+	return 0
+}
+
 var File_rld_v1_strict_proto protoreflect.FileDescriptor
 
 const file_rld_v1_strict_proto_rawDesc = "" +
@@ -1842,7 +1869,7 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\tWatermark\x12\x16\n" +
 	"\x06window\x18\x01 \x01(\x12R\x06window\x12\x16\n" +
 	"\x06amount\x18\x02 \x01(\x04R\x06amount\x12\x15\n" +
-	"\x06end_ms\x18\x03 \x01(\x12R\x05endMs\"\xed\x01\n" +
+	"\x06end_ms\x18\x03 \x01(\x12R\x05endMs\"\xa9\x02\n" +
 	"\x0fWatermarkAccept\x12\x15\n" +
 	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
@@ -1853,7 +1880,8 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x05known\x18\a \x03(\v2\x11.rld.v1.WatermarkR\x05known\x121\n" +
 	"\n" +
 	"watermarks\x18\b \x03(\v2\x11.rld.v1.WatermarkR\n" +
-	"watermarks\"\xbf\x03\n" +
+	"watermarks\x12:\n" +
+	"\vgenerations\x18\t \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"\xbf\x03\n" +
 	"\x11WatermarkAccepted\x12\x15\n" +
 	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
 	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
@@ -1870,12 +1898,13 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\rpromised_term\x18\f \x01(\x04R\fpromisedTerm\x12%\n" +
 	"\x04held\x18\r \x03(\v2\x11.rld.v1.WatermarkR\x04held\x12:\n" +
 	"\vgenerations\x18\x0e \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\x12\x16\n" +
-	"\x06shared\x18\x0f \x01(\bR\x06shared\"H\n" +
+	"\x06shared\x18\x0f \x01(\bR\x06shared\"`\n" +
 	"\x10StrictGeneration\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
-	"generation\"\xab\x01\n" +
+	"generation\x12\x16\n" +
+	"\x06writes\x18\x03 \x01(\x04R\x06writes\"\xab\x01\n" +
 	"\x0fSnapshotRequest\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x1e\n" +
 	"\n" +
@@ -1949,7 +1978,7 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\x06record\x18\x01 \x01(\v2\x14.rld.v1.StrictRecordR\x06record\x12,\n" +
 	"\x06layout\x18\x02 \x01(\v2\x14.rld.v1.StrictLayoutR\x06layout\x12(\n" +
 	"\x04next\x18\x03 \x01(\v2\x14.rld.v1.StrictLayoutR\x04next\x12&\n" +
-	"\x04meta\x18\x04 \x01(\v2\x12.rld.v1.StrictMetaR\x04meta\"\x9b\x01\n" +
+	"\x04meta\x18\x04 \x01(\v2\x12.rld.v1.StrictMetaR\x04meta\"\xb3\x01\n" +
 	"\n" +
 	"StrictMeta\x12\x1e\n" +
 	"\n" +
@@ -1957,7 +1986,8 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"generation\x12\x16\n" +
 	"\x06voting\x18\x02 \x01(\bR\x06voting\x12\x19\n" +
 	"\bended_ms\x18\x03 \x01(\x12R\aendedMs\x12:\n" +
-	"\vgenerations\x18\x04 \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerationsB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\vgenerations\x18\x04 \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\x12\x16\n" +
+	"\x06writes\x18\x05 \x01(\x04R\x06writesB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_strict_proto_rawDescOnce sync.Once
@@ -2003,30 +2033,31 @@ var file_rld_v1_strict_proto_depIdxs = []int32{
 	10, // 6: rld.v1.StrictFrame.layouts:type_name -> rld.v1.StrictLayout
 	3,  // 7: rld.v1.WatermarkAccept.known:type_name -> rld.v1.Watermark
 	3,  // 8: rld.v1.WatermarkAccept.watermarks:type_name -> rld.v1.Watermark
-	3,  // 9: rld.v1.WatermarkAccepted.held:type_name -> rld.v1.Watermark
-	6,  // 10: rld.v1.WatermarkAccepted.generations:type_name -> rld.v1.StrictGeneration
-	9,  // 11: rld.v1.SnapshotChunk.records:type_name -> rld.v1.StrictRecord
-	6,  // 12: rld.v1.SnapshotChunk.generations:type_name -> rld.v1.StrictGeneration
-	3,  // 13: rld.v1.StrictRecord.watermarks:type_name -> rld.v1.Watermark
-	15, // 14: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
-	16, // 15: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
-	12, // 16: rld.v1.StrictLayout.formers:type_name -> rld.v1.StrictFormer
-	14, // 17: rld.v1.StrictLayout.reserves:type_name -> rld.v1.StrictReserves
-	11, // 18: rld.v1.StrictLayout.lost:type_name -> rld.v1.StrictLoss
-	15, // 19: rld.v1.StrictLoss.regions:type_name -> rld.v1.StrictRegion
-	16, // 20: rld.v1.StrictLoss.pins:type_name -> rld.v1.StrictPin
-	13, // 21: rld.v1.StrictFormer.regions:type_name -> rld.v1.StrictFormerRegion
-	6,  // 22: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
-	9,  // 23: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
-	10, // 24: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
-	10, // 25: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
-	18, // 26: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
-	6,  // 27: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	6,  // 9: rld.v1.WatermarkAccept.generations:type_name -> rld.v1.StrictGeneration
+	3,  // 10: rld.v1.WatermarkAccepted.held:type_name -> rld.v1.Watermark
+	6,  // 11: rld.v1.WatermarkAccepted.generations:type_name -> rld.v1.StrictGeneration
+	9,  // 12: rld.v1.SnapshotChunk.records:type_name -> rld.v1.StrictRecord
+	6,  // 13: rld.v1.SnapshotChunk.generations:type_name -> rld.v1.StrictGeneration
+	3,  // 14: rld.v1.StrictRecord.watermarks:type_name -> rld.v1.Watermark
+	15, // 15: rld.v1.StrictLayout.regions:type_name -> rld.v1.StrictRegion
+	16, // 16: rld.v1.StrictLayout.pins:type_name -> rld.v1.StrictPin
+	12, // 17: rld.v1.StrictLayout.formers:type_name -> rld.v1.StrictFormer
+	14, // 18: rld.v1.StrictLayout.reserves:type_name -> rld.v1.StrictReserves
+	11, // 19: rld.v1.StrictLayout.lost:type_name -> rld.v1.StrictLoss
+	15, // 20: rld.v1.StrictLoss.regions:type_name -> rld.v1.StrictRegion
+	16, // 21: rld.v1.StrictLoss.pins:type_name -> rld.v1.StrictPin
+	13, // 22: rld.v1.StrictFormer.regions:type_name -> rld.v1.StrictFormerRegion
+	6,  // 23: rld.v1.StrictRegion.generations:type_name -> rld.v1.StrictGeneration
+	9,  // 24: rld.v1.StrictEntry.record:type_name -> rld.v1.StrictRecord
+	10, // 25: rld.v1.StrictEntry.layout:type_name -> rld.v1.StrictLayout
+	10, // 26: rld.v1.StrictEntry.next:type_name -> rld.v1.StrictLayout
+	18, // 27: rld.v1.StrictEntry.meta:type_name -> rld.v1.StrictMeta
+	6,  // 28: rld.v1.StrictMeta.generations:type_name -> rld.v1.StrictGeneration
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_strict_proto_init() }

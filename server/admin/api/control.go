@@ -26,6 +26,8 @@ type ClusterState struct {
 	Index    uint64 `json:"index"`
 	Recovery uint32 `json:"recovery"`
 	Hash     string `json:"hash"`
+	// Format is the format of the record.
+	Format ClusterFormat `json:"format"`
 	// Leader is the leader of the log, null if the daemon knows none.
 	Leader *ClusterDaemon `json:"leader"`
 	// Daemon is the one that answers, Voters are those of the record.
@@ -59,6 +61,25 @@ type ClusterDaemon struct {
 	AgeSeconds *float64 `json:"age_seconds"`
 }
 
+// ClusterFormat is the format of the record, and of the one that may follow.
+type ClusterFormat struct {
+	// Record is that of the record, 0 without one. Reads is the newest one that
+	// the daemon that answers reads, and Unread that of the record of the
+	// cluster if it cannot read that, else 0.
+	Record int `json:"record"`
+	Reads  int `json:"reads"`
+	Unread int `json:"unread"`
+	// Next is a later format that all daemons read, 0 for none, which the
+	// record gets at RaisedAt unless it is held, null for none. Held is the
+	// command that holds it, null for none.
+	Next     int             `json:"next"`
+	RaisedAt *time.Time      `json:"raised_at"`
+	Held     *ClusterCommand `json:"held"`
+	// Behind are the live daemons that read no later format than that of the
+	// record, as region/name. It is empty while no daemon does.
+	Behind []string `json:"behind"`
+}
+
 // ClusterDaemonRole is the part of a daemon in the control log.
 type ClusterDaemonRole string
 
@@ -84,7 +105,8 @@ type ClusterRegion struct {
 	Founders   int    `json:"founders"`
 }
 
-// ChangeRequest is the body of a command about a region or a daemon.
+// ChangeRequest is the body of a command about a region, a daemon or the
+// format.
 type ChangeRequest struct {
 	// ID names the command, 16 hexadecimal digits: repeated under it, the
 	// command is done once. Empty draws one.
@@ -93,7 +115,8 @@ type ChangeRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// DryRun requests a check that changes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
-	// Name is the region, or the name or the id of the daemon.
+	// Name is the region, or the name or the id of the daemon, "" for commands
+	// about the format.
 	Name string `json:"name"`
 	// Weight is that of AddRegion and WeighRegion, between 0 and 1.
 	Weight float64 `json:"weight_ratio,omitempty"`
@@ -164,13 +187,17 @@ const (
 	DrainRegion  ClusterCommandName = "region-drain"
 	RemoveRegion ClusterCommandName = "region-remove"
 	RemoveDaemon ClusterCommandName = "daemon-remove"
+	HoldFormat   ClusterCommandName = "format-hold"
+	UnholdFormat ClusterCommandName = "format-unhold"
 	// RecoverStrict gives up the strict voters of a region.
 	RecoverStrict ClusterCommandName = "strict-recover"
 )
 
 // ClusterCommands returns all commands about the control log.
 func ClusterCommands() []ClusterCommandName {
-	return []ClusterCommandName{InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, RecoverStrict}
+	return []ClusterCommandName{
+		InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, HoldFormat, UnholdFormat, RecoverStrict,
+	}
 }
 
 // InitRequest is the body of InitCluster.
@@ -203,9 +230,11 @@ type RecoverRequest struct {
 	Author string `json:"author,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Behind allows a recovery although a live daemon has a later record.
-	// Stopped is the statement that no other voter runs.
+	// Stopped is the statement that no other voter runs. Yield gives the
+	// recovery of the daemon up, to the other one of the same number.
 	Behind  bool `json:"behind,omitempty"`
 	Stopped bool `json:"stopped,omitempty"`
+	Yield   bool `json:"yield,omitempty"`
 	DryRun  bool `json:"dry_run,omitempty"`
 }
 

@@ -64,7 +64,8 @@ type RegionState struct {
 	// without any view of another daemon.
 	StalenessSeconds *float64 `json:"staleness_seconds"`
 	// Partitioned reports that no daemon of the region is reachable,
-	// PartitionedSince since when.
+	// PartitionedSince since when. A region that the control log does not have
+	// is not partitioned.
 	Partitioned      bool       `json:"partitioned"`
 	PartitionedSince *time.Time `json:"partitioned_since"`
 	// Members are its live daemons, by name and incarnation.
