@@ -15,8 +15,8 @@ func hashPrint(secret [rules.SecretBytes]byte) uint64 {
 }
 
 // takeUp takes the accounts that the former run left, once. The nodes count
-// their use as their own; they and the agent use the rights of the former run
-// if the agent begins with its record.
+// their use as their own. They and the agent use the rights of the former run
+// if the agent begins with its record and the start is confirmed.
 func (d *daemon) takeUp(secret [rules.SecretBytes]byte) {
 	f := d.agent
 	if f == nil || f.lock == nil {
@@ -40,14 +40,17 @@ func (d *daemon) takeUp(secret [rules.SecretBytes]byte) {
 }
 
 // resumes reports whether the agent that begins with a record may use the
-// windows of the run that stored it; then call resume. It does so once.
+// windows of the run that stored it. It does so once. The nodes use them once
+// the start is confirmed: until then the disk may be an old one.
 func (f *rightsLoop) resumes(record *agent.Stored) bool {
 	left := f.left
 	f.left = nil
 	if left == nil {
+		f.resume = nil
 		return false
 	}
 	if !left.Of(record) {
+		f.resume = nil
 		f.log.Warn("the accounts of the former run are not those of the record of rights: this daemon holds no rights in its windows",
 			"event", "accounts")
 		return false

@@ -7,12 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/internal/await"
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 )
@@ -134,4 +137,41 @@ func TestNoRightsBeforeAgent(t *testing.T) {
 	if got := admitted(t, next, 10); got != 0 {
 		t.Errorf("%d of 10 admitted without an agent, want 0", got)
 	}
+}
+
+// TestResumeWaitsForConfirmation: a daemon that restarts in a partition begins
+// with its record of rights, but uses the rights of its former run only once
+// the control log confirms the start: until then its disk may be an old one.
+func TestResumeWaitsForConfirmation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := beginRegion(t)
+		r := w.find("us-0")
+		gone := w.leave(r)
+		w.soon(time.Minute, "it has left", gone)
+
+		var resumed atomic.Int32
+		mend := w.mend
+		w.mend = func(r *resident, cc *clusterConfig) {
+			mend(r, cc)
+			left, err := cc.agent.storage.TakeAccounts()
+			if err != nil || left == nil {
+				t.Fatalf("%+v, %v: want accounts", left, err)
+			}
+			cc.agent.left, cc.agent.resume = left, func() { resumed.Add(1) }
+		}
+		for _, other := range w.alive() {
+			w.cut(r, other)
+		}
+		r.start()
+		f := w.agents["us-0"]
+		w.soon(time.Minute, "its agent begins", func() bool {
+			return read(f, func(*agent.Agent) bool { return true })
+		})
+		time.Sleep(10 * time.Second)
+		if n := resumed.Load(); n != 0 {
+			t.Error("it uses the rights of its former run before the start is confirmed")
+		}
+		w.heal()
+		w.soon(time.Minute, "it resumes once", func() bool { return resumed.Load() == 1 })
+	})
 }

@@ -154,9 +154,6 @@ func (f *rightsLoop) begin(at node.Instant, v *rightsView, g *control.Region) {
 		f.failed(at, err)
 		return
 	}
-	if start.Accounts {
-		f.resume()
-	}
 	how := "joins its region: the other daemons admit it"
 	switch {
 	case start.Record != nil:
@@ -270,6 +267,10 @@ func (f *rightsLoop) settle(v *rightsView) {
 	}
 	if v.current && !f.confirmed {
 		f.confirmed = true
+		if f.resume != nil {
+			f.resume()
+			f.resume = nil
+		}
 		f.with(func(l *replica.RightsLoop) { l.Agent.Confirm() })
 	}
 	f.resolve(v.record)

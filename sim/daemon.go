@@ -82,7 +82,7 @@ type Daemon struct {
 	sealer replica.TokenSealer
 
 	left    *replica.Leftover // of the process before
-	resumed bool              // it goes on with that
+	resumed bool              // its agent goes on with that
 	chain   uint64            // see Chain
 
 	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding

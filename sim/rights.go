@@ -110,6 +110,7 @@ func (d *Daemon) openAgent(w *World) (node.Allotments, error) {
 		return nil, fmt.Errorf("sim: %s: %w", d.Name, err)
 	}
 	a.Confirm()
+	d.resumed = start.Accounts
 	d.agent = &replica.RightsLoop{Agent: a}
 	return &tappedAllotments{w.steps.allotments(d, a), w, d}, nil
 }
@@ -190,6 +191,11 @@ func followRecord(d *Daemon, w *World) {
 	if !f.confirmed && !d.control.Starting() {
 		f.confirmed, changed = true, true
 		d.agent.Agent.Confirm()
+		if d.resumed {
+			for _, n := range d.Nodes {
+				n.Resume()
+			}
+		}
 	}
 	if o := r.Outcome(f.proposal); o != nil && f.proposal != 0 {
 		f.proposal, changed = 0, true
@@ -273,6 +279,7 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 	} else {
 		start.Accounts = resumes(d, record)
 	}
+	d.resumed = start.Accounts
 	a, err := agent.New(cfg, start)
 	if err != nil {
 		w.fail(fmt.Errorf("sim: %s: %w", d.Name, err))
@@ -307,10 +314,6 @@ func resumes(d *Daemon, record *agent.Stored) bool {
 		return false
 	}
 	left.Self, d.chain = 0, left.Hash // once
-	for _, n := range d.Nodes {       // none before the start of the process
-		n.Resume()
-	}
-	d.resumed = true
 	return true
 }
 
