@@ -48,7 +48,7 @@ test: lint ## all checks, then all tests, those of concurrent code under the rac
 	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
 	go test -vet=off $(LONG:%=./%) $(READ:%=./%) # lint has vetted all
 	@echo "Under the race detector: the packages that take long are short."
-	$(TOOLS)/race -vet=off -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
+	$(TOOLS)/race -vet=off -timeout=20m -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
 	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
 
 e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// NextFormat is what the record knows of the format that may follow its own.
+// NextFormat is the state of the format that may follow that of the record.
 type NextFormat struct {
 	// Format is the one that all daemons have read since a time in Unix
 	// milliseconds, as the leaders saw them, 0 while one of them does not.
@@ -18,7 +18,7 @@ type NextFormat struct {
 	Held Version `json:"held,omitzero"`
 }
 
-// FormatOp is what a FormatChange does.
+// FormatOp is the operation of a FormatChange.
 type FormatOp string
 
 // The operations. A leader submits the first three, an operator the others.
@@ -33,8 +33,7 @@ const (
 	UnholdFormat FormatOp = "unhold"
 )
 
-// FormatChange changes the format of the record, or what is known of the next
-// one.
+// FormatChange changes the format of the record, or the state of the next one.
 type FormatChange struct {
 	Op FormatOp `json:"op"`
 	// Format is the later one of the first three operations.

@@ -133,8 +133,7 @@ type Change struct {
 	// Layouts changes the layouts of strict keys. The leader submits all but
 	// the Recover of an operator.
 	Layouts *LayoutChange `json:"layouts,omitempty"`
-	// Format changes the format of the record, or what is known of the next
-	// one.
+	// Format changes the format of the record, or the state of the next one.
 	Format *FormatChange `json:"change_format,omitempty"`
 }
 

@@ -34,7 +34,7 @@ import (
 //	crash NAME..., start NAME...
 //	reads NAME... format=N    daemons that are down are those of another version
 //	refused NAME              prints why a daemon does not start
-//	format NAME               prints what its status has on formats
+//	format NAME               prints the formats of its status
 //	lose-disk NAME            the disk of a daemon that is down becomes empty
 //	copy-disk NAME            copies what the disk holds
 //	old-disk NAME             puts the copy back at a daemon that is down

@@ -153,8 +153,7 @@ type departure struct {
 }
 
 // depart begins the departure of an engine that decides no call any more, with
-// its rights agent, nil for none: what is left of its rights goes to other
-// daemons, with the last counts.
+// its rights agent, nil for none. It transfers unused rights to other daemons.
 func (e *Engine) depart(rights replica.Rights) *departure {
 	at, most := e.Now(), node.MaxLastTransfers
 	var after afterUnlock

@@ -266,8 +266,8 @@ func TestStrictRegionLost(t *testing.T) {
 	})
 }
 
-// TestStrictOlderDisk puts the disk of a voter back to what it was some writes
-// before, or cuts its end off, while the third voter hears nothing of these.
+// TestStrictOlderDisk restores an older copy of the disk of a voter, or cuts
+// its last writes off, while the third voter is partitioned from it.
 // The owner knows of them: the voter counts as one that lost its disk.
 func TestStrictOlderDisk(t *testing.T) {
 	for name, harm := range map[string]func(before, after []byte) []byte{

@@ -106,8 +106,8 @@ func TestTakenUpDecisionsAllocateNothing(t *testing.T) {
 	}
 }
 
-// What a stopped run received is not used before it is certain that this run
-// goes on under its id, and what it used counts at once.
+// TestReceivedWaitsForResume: the use of a stopped run counts at once; rights
+// that it received are used after Resume.
 func TestReceivedWaitsForResume(t *testing.T) {
 	for _, resumedAfter := range []int{0, 10} {
 		c := rightsCluster(t, fixed100, "a1", "a2")

@@ -220,12 +220,12 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 // leaves: the cells that its peers take within a fraction of a second.
 const MaxLastTransfers = 1 << 16
 
-// TransferAll transfers what is left of the rights to windows that have begun
-// to other daemons of the region: those of each key to its aggregator, which
-// the others ask. It is the last transfer of a process that leaves: call it
-// after Leave and after the last decision. It transfers the rights of at most
-// most keys, those near their limits first, and returns of how many. It visits
-// every key.
+// TransferAll transfers the unused rights of windows that have begun to other
+// daemons of the region: those of each key to its aggregator, which receives
+// the requests of the others. It is the last transfer of a process that leaves:
+// call it after Leave and after the last decision. It transfers the rights of
+// at most most keys, those near their limits first, and returns the number of
+// keys. It visits every key.
 func (n *Node) TransferAll(at Instant, most int) (keys int) {
 	now := n.millis(at)
 	if n.replica == nil || n.cfg.Allotments == nil {
@@ -246,8 +246,8 @@ func (n *Node) TransferAll(at Instant, most int) (keys int) {
 	return keys
 }
 
-// transferAll transfers what is left of the rights to a key, and reports
-// whether it did.
+// transferAll transfers the unused rights to a key, and reports whether there
+// were any.
 func transferAll(n *Node, e *keytable.Entry, at ref, now int64) bool {
 	rule := n.rules.set.Rules()[e.Rule]
 	h := Hit{Key: e.Key, Limit: rule.Limit, Rule: rule}

@@ -31,9 +31,9 @@ func TestGivenRightsAreGone(t *testing.T) {
 	}
 }
 
-// What a daemon that leaves has not used of the rights to a running window goes
-// to the others of its region, also for keys far from their limits; its next
-// run has used what it transferred.
+// TestLeaverTransfersRights: a daemon that leaves transfers its unused rights
+// of a running window inside its region, also for keys far from their limits.
+// The transferred rights count as used in its next run.
 func TestLeaverTransfersRights(t *testing.T) {
 	for _, rule := range []string{fixed100, sliding100} {
 		c := rightsCluster(t, rule, "a1", "a2", "b1")

@@ -71,8 +71,9 @@ func (d *draw) only(limit string) (*rules.Set, string) {
 }
 
 // clonedDisk draws a machine that is started as another one, while a network
-// partition keeps both apart, each with some of the other daemons. It begins
-// first: who knew of a later store of the other would not count the copy.
+// partition keeps both apart, each with some of the other daemons. The
+// partition begins first: a voter that has received a later store number would
+// refuse the copy.
 func clonedDisk(d *draw) {
 	d.small(4, "consistency: strict")
 	c, own := &d.cfg, d.Perm(3)

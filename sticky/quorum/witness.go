@@ -50,7 +50,7 @@ func (r *Acceptor) testify() {
 	}
 }
 
-// onTestimony notes what another voter knows.
+// onTestimony keeps the store numbers that another voter has received.
 func (r *Acceptor) onTestimony(from route.Peer, p *sticky.SnapshotChunk) error {
 	if from.Region != r.cfg.Region || p.Voter != route.NameHash(from.Name) || p.Generations.Validate() != nil {
 		return r.reject(BadSnapshotChunk, from, fmt.Errorf("store numbers of %q in %q: want those of a voter of %q", from.Name, from.Region, r.cfg.Region))

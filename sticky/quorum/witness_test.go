@@ -9,7 +9,7 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// stored returns what a log adds up to.
+// stored returns the state that a log adds up to.
 func storedOf(t *testing.T, log []Entry) *Stored {
 	t.Helper()
 	s := &Stored{}
@@ -80,8 +80,8 @@ func TestOlderDisk(t *testing.T) {
 	}
 }
 
-// TestWitness: a voter keeps the writes of others whose votes the owner in its
-// daemon counts, and of which owners tell it, and answers with them.
+// TestWitness: a voter keeps the store numbers of other voters that the owner
+// in its daemon counts, and those that owners send, and answers with them.
 func TestWitness(t *testing.T) {
 	g := newRig(t, Start{})
 	known := func(writes uint64) route.Generations {

@@ -35,7 +35,7 @@ const maxGeneration = 1 << 62
 // Of returns the store number of a voter, 0 if unknown.
 func (g Generations) Of(voter uint64) uint64 { return g.Get(voter).Generation }
 
-// Get returns what is known of a voter.
+// Get returns the entry of a voter.
 func (g Generations) Get(voter uint64) Generation {
 	for _, x := range g {
 		if x.Voter == voter {
