@@ -27,16 +27,29 @@ func TestStrictOwnerThatIsKilled(t *testing.T) {
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
 	victim := c.daemon("eu-1")
 	aims := []aim{{strict, "dying", 6}}
+	var used []string // keys of once
 	for _, rule := range []string{open, once} {
 		for _, name := range c.homed(victim, rule, 2) {
 			aims = append(aims, aim{rule, name, 1})
+			if rule == once {
+				used = append(used, name+"-0")
+			}
 		}
 	}
 	tr := c.traffic(80, aims...)
 	time.Sleep(1500 * time.Millisecond)
 	killed := time.Now()
 	victim.kill(t)
-	time.Sleep(backWithin) // by then the keys are used up, and nobody takes over once more
+	time.Sleep(backWithin) // callers see no other change meanwhile
+	// Before they are used up, the return of the victim would be a takeover, too.
+	c.within(patience, "the keys are used up", func() string {
+		for _, key := range used {
+			if left, err := c.daemon("us-0").remaining(once, key); err != nil || left > 0 {
+				return fmt.Sprintf("%s: %d left, error %v", key, left, err)
+			}
+		}
+		return ""
+	})
 	victim.start(t)
 	c.whole(patience)
 	time.Sleep(2 * time.Second)
