@@ -17,7 +17,10 @@ func TestFound(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatal(len(files), err)
 	}
-	for _, file := range files {
+	for i, file := range files {
+		if testing.Short() && i%8 != 0 {
+			continue // for the race detector, as a run has one goroutine
+		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
