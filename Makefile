@@ -22,13 +22,13 @@ TOOLS := internal/tools
 KUBERNETES := deploy/kubernetes/test
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
-LONG := control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario sim/swarm \
-	sticky/lease sticky/quorum wire
+LONG := cmd/rld control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario \
+	sim/swarm sticky/lease sticky/quorum wire
 # Those of them without goroutines, also in tests: the race detector sees their
 # code in the tests of package daemon and of the simulator. make race has all.
 SEQUENTIAL := control limits quota/agent quota/epoch quota/transfer sim/swarm sticky/lease sticky/quorum wire
-# Packages that only read the repository: without the race detector.
-READ := internal/docs internal/lint
+# A package that only reads the repository: without the race detector.
+READ := internal/docs
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
 GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
@@ -49,7 +49,7 @@ test: lint ## all checks, then all tests, those of concurrent code under the rac
 	go test -vet=off $(LONG:%=./%) $(READ:%=./%) # lint has vetted all
 	@echo "Under the race detector: the packages that take long are short."
 	$(TOOLS)/race -vet=off -timeout=20m -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
-	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ))")
+	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ) internal/lint)")
 
 e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
@@ -104,7 +104,7 @@ fuzz: ## run every fuzz target for FUZZTIME
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench
 
-lint: ## check format, vet, staticcheck, generated code and go.mod
+lint: ## check format, vet, staticcheck, our own rules, generated code and go.mod
 	@echo "gofumpt -l, goimports -l"; go=$$(find . -name '*.go' ! -name '*.pb.go'); \
 	files=$$($(GOFUMPT) -l $$go; $(GOIMPORTS) -l $$go); \
 	if [[ -n "$$files" ]]; then echo "not formatted; run make format for:" >&2; echo "$$files" >&2; exit 1; fi
@@ -114,6 +114,7 @@ lint: ## check format, vet, staticcheck, generated code and go.mod
 	go run -C $(TOOLS) ./protogen -check
 	go mod tidy -diff
 	go -C $(TOOLS) mod tidy -diff
+	go test -count=1 -vet=off ./internal/lint # names, comments, imports
 
 format: ## format the Go code
 	@go=$$(find . -name '*.go' ! -name '*.pb.go'); $(GOFUMPT) -w $$go; $(GOIMPORTS) -w $$go

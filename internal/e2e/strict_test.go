@@ -41,7 +41,7 @@ func TestStrictOwnerThatIsKilled(t *testing.T) {
 	killed := time.Now()
 	victim.kill(t)
 	time.Sleep(backWithin) // callers see no other change meanwhile
-	// Before they are used up, the return of the victim would be a takeover, too.
+	// Before they are used up, a victim that returns would be a takeover, too.
 	c.within(patience, "the keys are used up", func() string {
 		for _, key := range used {
 			if left, err := c.daemon("us-0").remaining(once, key); err != nil || left > 0 {
