@@ -206,7 +206,12 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 // reachesOwners reports whether in every region a majority of the voters can
 // vote and does not refuse a daemon, and so none of each other. All owners that
 // the daemon asks are such voters.
+//
+// Where every daemon lost the record, nobody has begun the cluster again.
 func (w *World) reachesOwners(d *Daemon) bool {
+	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }) {
+		return false
+	}
 	layout := d.acceptor.Acceptor.Layout()
 	return !slices.ContainsFunc(layout.Regions, func(region route.Region) bool {
 		able, lost := 0, 0

@@ -19,7 +19,11 @@ const streamControl = uint64(1)<<62 + uint64(1)<<61
 // recoveries at any time, and crashes between a write and its messages.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
-	if rng.Float64() < 0.35 {
+	without := 0.35
+	if d.large { // it takes long
+		without = 0.8
+	}
+	if rng.Float64() < without {
 		return
 	}
 	plain := d.Rand
