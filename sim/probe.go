@@ -283,6 +283,8 @@ func (r *recovery) complete(owners bool) bool {
 		switch f.Kind {
 		case RemoveDaemon:
 			return w.cfg.Control != nil // perhaps all of a region
+		case LostVoters:
+			return !owners // the rights of all of a region may be lost
 		case WrongClock:
 			return false
 		}
