@@ -77,8 +77,8 @@ e2e-long: ## ten real daemons through all that operators do: ten minutes, as roo
 e2e-cluster:
 	@echo "e2e: clusters under load: killed, frozen, restarted and, as root, partitioned"
 	go test -tags e2e -count=1 -timeout 15m -v ./internal/e2e
-	@echo "e2e: the demo and the simulator agree; budgets hold in a network partition, strict limits while owners die"
-	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Budget|Strict' ./demo
+	@echo "e2e: the demo and the simulator agree; strict limits hold while owners die"
+	go test -tags e2e -count=1 -timeout 8m -v -run 'Simulator|Strict' ./demo
 
 race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...

@@ -33,20 +33,6 @@ func small(t *testing.T, script string) (Options, *strings.Builder) {
 	return o, &out
 }
 
-func reports(t *testing.T, out string) []Report {
-	t.Helper()
-	var all []Report
-	for d := json.NewDecoder(strings.NewReader(out)); ; {
-		var r Report
-		if err := d.Decode(&r); err == io.EOF {
-			return all
-		} else if err != nil {
-			t.Fatalf("%v in %s", err, out)
-		}
-		all = append(all, r)
-	}
-}
-
 // director directs a demo: it types commands, and waits for what the reports
 // say. The speed of the machine does not matter.
 type director struct {

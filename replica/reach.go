@@ -172,6 +172,7 @@ func (r *Reach) tick(at time.Duration) bool {
 	if at < r.due {
 		return false
 	}
+	before := len(r.changes)
 	for _, p := range r.paths {
 		if p.opens != 0 {
 			p.breaker.State(at)
@@ -179,6 +180,9 @@ func (r *Reach) tick(at time.Duration) bool {
 			r.moved = at
 		}
 	}
+	slices.SortStableFunc(r.changes[before:], func(a, b PathChange) int {
+		return cmp.Or(cmp.Compare(a.Region, b.Region), cmp.Compare(a.Name, b.Name))
+	})
 	r.ticked = at
 	r.due = at + min(max(measureEvery, (at-r.moved)/measurePart), measureIdle)
 	return true

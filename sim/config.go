@@ -321,6 +321,9 @@ func (c *Config) validateFaults() error {
 		if err := f.When.validate(); err != nil {
 			return fmt.Errorf("sim: fault %d: %w", i, err)
 		}
+		if f.Command != "" && !slices.Contains(commandWords, f.Command) {
+			return fmt.Errorf("sim: fault %d: no command %q", i, f.Command)
+		}
 		if (f.Kind == NewRules || f.Kind == MixedLimits) && f.Rules == nil {
 			return fmt.Errorf("sim: fault %d: a change to no rules", i)
 		}

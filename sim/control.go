@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -89,7 +90,7 @@ func (d *Daemon) openControl(w *World, stream uint64) error {
 		}
 		return fmt.Errorf("sim: the disk of %s: %w", d.Name, err)
 	}
-	d.control, d.controlLog, d.early = n, log, map[crdt.Incarnation]*control.Message{}
+	d.control, d.controlLog, d.early, d.limitsOf = n, log, map[crdt.Incarnation]*control.Message{}, control.Version{}
 	if log != nil {
 		w.opened(d, found.File, found.Damage)
 		w.met.opened(w, d, &found)
@@ -154,8 +155,15 @@ func (d *Daemon) serveControl(w *World) {
 	} else {
 		compactControl(d, w)
 	}
+	if r := d.control.Record(); r != nil && r.Version != d.limitsOf { // limits that a recovery dropped end with it
+		d.limitsOf = r.Version
+		_, _ = d.control.Limits().Effective(d.Instant(w.now).Wall/int64(time.Millisecond), math.MaxInt64) // the auditor checks them
+	}
 	followRecord(d, w)
 	if active, announced := w.steps.layouts(d); d.acceptor != nil && (active != d.layouts[0] || announced != d.layouts[1]) {
+		if announced != nil && announced != d.layouts[1] {
+			d.saw(w, layoutAnnounced)
+		}
 		d.layouts = [2]*route.Layout{active, announced}
 		d.turnAcceptor(w)
 	}
@@ -287,13 +295,17 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 	if a.rng.IntN(2) == 0 {
 		_, _ = d.control.Limits().SubmitEmergency(a.emergency(d.Instant(w.now).Wall)) // refused while a leader is there
 	}
-	if a.rng.IntN(4) > 0 || a.latest.ID == 0 {
-		a.latest = control.Request{Author: "operator", Change: a.change(d)}
-		if a.latest.Limits == nil {
-			a.latest.Change = a.changeRegion(w)
+	if f.Command != "" || a.rng.IntN(4) > 0 || a.latest.ID == 0 {
+		if d.control.Record() == nil {
+			return // it would be refused
 		}
+		kind, wild := slices.Index(commandWords, f.Command), false
+		if kind < 0 {
+			kind, wild = a.rng.IntN(len(commandWords)), a.rng.IntN(4) == 0
+		}
+		a.latest = control.Request{Author: "operator", Change: a.change(w, d, kind, wild)}
 	}
-	if id, err := d.control.Submit(a.latest); err == nil { // before the founding it is refused
+	if id, err := d.control.Submit(a.latest); err == nil {
 		a.latest.ID = id
 		w.met.ordered(w, d, id, a.latest.Change)
 	}

@@ -69,15 +69,18 @@ type Daemon struct {
 	layouts    [2]*route.Layout // the active and the announced one that the acceptor has
 	first      bool             // the process is the first one of its name
 	lostLog    bool             // a process started without the entries of a former one
-	slow       time.Duration    // the most by which a write is late
-	damaged    bool             // a fault damaged one of its files
-	refused    string           // the file that the process before could not read
-	backup     backup           // of OldDisk and CopiedControl
-	stale      bool             // its control log was older once, or that of another daemon
-	copied     bool             // another daemon got a copy of its control log
-	journalOf  string           // the daemon that its control log is of, "" for itself
-	ran        string           // the name of the process before
-	own        *identity        // of ClonedDisk, nil for none
+	// EndedAhead is how often acceptors of the daemon corrected an end of
+	// watermarks that wrong clocks had set in the future.
+	EndedAhead uint64
+	slow       time.Duration // the most by which a write is late
+	damaged    bool          // a fault damaged one of its files
+	refused    string        // the file that the process before could not read
+	backup     backup        // of OldDisk and CopiedControl
+	stale      bool          // its control log was older once, or that of another daemon
+	copied     bool          // another daemon got a copy of its control log
+	journalOf  string        // the daemon that its control log is of, "" for itself
+	ran        string        // the name of the process before
+	own        *identity     // of ClonedDisk, nil for none
 
 	sealer replica.TokenSealer
 
@@ -85,8 +88,9 @@ type Daemon struct {
 	resumed bool              // its agent goes on with that
 	chain   uint64            // see Chain
 
-	agent   *replica.RightsLoop // nil when no rule has rights, and before the founding
-	follows follower            // of the control log
+	agent    *replica.RightsLoop // nil when no rule has rights, and before the founding
+	follows  follower            // of the control log
+	limitsOf control.Version     // of the record whose limits are in use
 
 	control    *control.Node                         // nil without a control log
 	controlLog *replica.ControlLog                   // likewise, and for a diskless daemon

@@ -290,7 +290,7 @@ func (a *faults) copyControl(w *World, f *Fault, _ int) {
 		} else if !d.in(f.From) {
 			continue
 		}
-		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged, of.Index, of.starts}
+		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged, of.Index, of.starts, votesAlone(of)}
 	}
 }
 
@@ -300,6 +300,10 @@ func (a *faults) putControl(w *World, f *Fault, _ int) {
 		b := d.backup
 		if b.of == "" || len(f.To) == 0 && !d.in(f.From) || !d.in(f.To) {
 			continue
+		}
+		if b.daemon == d.Index && (b.alone || votesAlone(d)) {
+			d.backup = backup{}
+			continue // nobody else would know what the log lost
 		}
 		w.crash(d)
 		d.disk.Copy(b.disk, replica.ControlFile)
@@ -311,13 +315,25 @@ func (a *faults) putControl(w *World, f *Fault, _ int) {
 }
 
 // backup is a copy of a disk. of is the daemon whose control log it has, for
-// CopiedControl. damaged reports whether a fault damaged one of its files.
+// CopiedControl. damaged reports whether a fault damaged one of its files, and
+// alone that it was the only voter then.
 type backup struct {
 	disk    *simdisk.Disk
 	of      string
 	damaged bool
 	daemon  int // index
 	starts  int // of its processes, when the copy was made
+	alone   bool
+}
+
+// votesAlone reports whether a daemon is the only voter of the control log, as
+// far as it knows.
+func votesAlone(d *Daemon) bool {
+	if d.control == nil || d.control.Record() == nil {
+		return false
+	}
+	v := d.control.Record().Voters
+	return len(v) == 1 && v[0].Daemon == d.control.ID()
 }
 
 // identity is what a machine starts processes with.

@@ -97,8 +97,8 @@ const (
 	// MixedLimits is NewRules that the other daemons do not get in the end: the
 	// placement of a key depends on the daemon.
 	MixedLimits
-	// ControlCommand has the operator give a drawn command to a daemon of From:
-	// a change of the regions, or a note.
+	// ControlCommand has the operator give a command to a daemon of From: a
+	// change of the regions or of the limits, or a note.
 	ControlCommand
 	// CopiedControl copies the file of the control log of a daemon of From. At
 	// its end the processes of To crash and start with the copy as their own.
@@ -218,6 +218,8 @@ type Fault struct {
 	Link   Link          // Degrade
 	Rules  *rules.Set    // NewRules
 	Limits string        // its text, as that of Config
+	// Command of ControlCommand is a word of Commands, "" for a drawn one.
+	Command string
 }
 
 // String describes the fault, for the time axis of a report.
@@ -420,6 +422,9 @@ func (a *faults) changeLayout(w *World, f *Fault, _ int) {
 		}}
 		_, _ = d.control.Submit(control.Request{Author: "operator", Change: change}) // refused where it cannot be
 		d.turnControl(w)
+		return
+	}
+	if w.layouts.Active == nil {
 		return
 	}
 	next := w.layouts.Active.Clone()

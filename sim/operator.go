@@ -1,11 +1,7 @@
 package sim
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +9,6 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
-	"github.com/georld/rld/wire"
 )
 
 // leaving is the end of a process that leaves.
@@ -349,62 +344,6 @@ func (w *World) regionsOf(f *Fault) []int {
 	return all
 }
 
-// unknown are fields that this version does not know, as later ones may add
-// them: a number and a text.
-var unknown = append(binary.AppendUvarint(append(binary.AppendUvarint(nil, 1_999<<3), 1), 2_000<<3|2), "\x05later"...)
-
-// withUnknown returns a frame about rights or strict keys as a later version
-// sends it. Counts have no unknown fields: a change of them is another version
-// of the protocol, which the handshake refuses.
-func withUnknown(frame []byte) []byte {
-	if !wire.IsRights(frame) && !wire.IsStrict(frame) && !wire.IsControl(frame) || len(frame)+len(unknown) > wire.MaxFrameBytes {
-		return frame
-	}
-	return sealed(append(frame, unknown...))
-}
-
-// sealed sets the checksum of a frame.
-func sealed(frame []byte) []byte {
-	wire.SetChecksum(frame)
-	return frame
-}
-
-// sameWithoutUnknown returns an error unless a frame of a later version means
-// the same without its unknown fields.
-func sameWithoutUnknown(in *replica.Inbound, from replica.Origin, frame []byte) error {
-	rest, extended := bytes.CutSuffix(frame, unknown)
-	if !extended {
-		return nil
-	}
-	plain, err := replica.Decode(&wire.Decoder{}, from, sealed(bytes.Clone(rest)))
-	if err == nil && !reflect.DeepEqual(plain, *in) {
-		err = errors.New("unknown fields change a message")
-	}
-	return err
-}
-
-// changeRegion draws a note or a change of a region.
-func (a *faults) changeRegion(w *World) control.Change {
-	n := a.rng.IntN(100)
-	change := control.Change{Note: &control.Note{Text: fmt.Sprint("note ", n)}}
-	if n < 20 {
-		op := []control.FormatOp{control.HoldFormat, control.UnholdFormat}[n%2]
-		change = control.Change{Format: &control.FormatChange{Op: op}}
-	}
-	if a.rng.IntN(2) == 0 {
-		ops := []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}
-		names := append(slices.Clone(w.regions), "new-1", "new-2")
-		change = control.Change{Region: &control.RegionChange{
-			Op: ops[a.rng.IntN(len(ops))], Name: names[a.rng.IntN(len(names))], Weight: uint32(a.rng.IntN(control.Whole)),
-			Force: a.rng.IntN(2) == 0,
-		}}
-		// An error of the operator: refused while a daemon is live.
-		c := change.Region
-		c.Stopped = c.Op == control.RemoveRegion && heard(w, c.Name)
-	}
-	return change
-}
-
 // heard reports whether all daemons run and are connected, so that those of a
 // region count as live.
 func heard(w *World, region string) bool {
@@ -413,40 +352,98 @@ func heard(w *World, region string) bool {
 	})
 }
 
-// change draws a change of the limits for a daemon: rules, a version before, or
-// an override. Half of the changes are of nothing here.
-func (a *faults) change(d *Daemon) control.Change {
-	c := &control.LimitsChange{}
-	switch a.rng.IntN(8) {
-	case 0, 1:
-		set, err := control.NewRuleSet(a.ruleFiles())
-		if err != nil {
-			return control.Change{}
+// The commands of a fault, in the order of Commands.
+const (
+	applies = iota
+	rollsBack
+	sets
+	unsets
+	blocks
+	adds
+	weighs
+	drains
+	removes
+	notes
+)
+
+// commandWords are their words.
+var commandWords = []string{"apply", "rollback", "set", "unset", "block", "add", "weigh", "drain", "remove", "note"}
+
+// Commands lists the words of Command.
+func (*Fault) Commands() []string { return commandWords }
+
+// change draws a command of a kind at a daemon, which has a record. Wild ones
+// are refused most of the time. The others fit the record: where it lacks what
+// the command is about, another command adds that.
+func (a *faults) change(w *World, d *Daemon, kind int, wild bool) control.Change {
+	l := &d.control.Record().Limits
+	switch kind {
+	case applies:
+		if set, err := control.NewRuleSet(a.ruleFiles()); err == nil {
+			return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{Set: set}}}
 		}
-		c.Rules = &control.RulesChange{Set: set}
-	case 2, 5:
+	case rollsBack:
 		v := control.Version{Index: uint64(a.rng.IntN(50))}
-		if r := d.control.Record(); r != nil && len(r.Limits.Applied) > 0 && a.rng.IntN(4) > 0 {
-			v = r.Limits.Applied[a.rng.IntN(len(r.Limits.Applied))].Version
+		if !wild {
+			former := slices.DeleteFunc(slices.Clone(l.Applied), func(v control.RulesVersion) bool { return v.Set == l.Applied[len(l.Applied)-1].Set })
+			if len(former) == 0 {
+				return a.change(w, d, applies, wild)
+			}
+			v = former[a.rng.IntN(len(former))].Version
 		}
-		c.Rules = &control.RulesChange{Rollback: &v}
-	case 3, 4:
-		o := &control.OverrideChange{Unset: a.rng.IntN(3) == 0}
-		o.Target, o.Setting = a.target()
+		return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{Rollback: &v}}}
+	case sets, blocks, unsets:
+		o := &control.OverrideChange{Unset: kind == unsets}
 		o.For = int64(a.rng.IntN(30_000))
-		if a.rng.IntN(4) == 0 && o.Key == "" && !o.Unset {
+		o.Target, o.Setting = a.target(kind == blocks)
+		switch n := len(l.Overrides); {
+		case wild || kind == blocks:
+		case len(l.Applied) == 0:
+			return a.change(w, d, applies, wild)
+		case kind == unsets && n == 0:
+			return a.change(w, d, sets, wild)
+		case kind == unsets:
+			x := &l.Overrides[a.rng.IntN(n)]
+			o.Target = control.Target{Domain: x.Domain, Rule: x.Rule, Key: x.Key}
+		}
+		if o.Key == "" && !o.Unset && a.rng.IntN(4) == 0 {
 			o.Setting = control.Setting{Mode: []control.Mode{control.ModeShadow, control.ModeEnforce}[a.rng.IntN(2)]}
 		}
-		c.Override = o
-	default:
-		return control.Change{}
+		return control.Change{Limits: &control.LimitsChange{Override: o}}
+	case adds, weighs, drains, removes:
+		if c := a.changeRegion(w, d.control.Record(), kind, wild); c.Name != "" {
+			return control.Change{Region: &c}
+		}
 	}
-	return control.Change{Limits: c}
+	n := a.rng.IntN(100)
+	if n < 20 {
+		op := []control.FormatOp{control.HoldFormat, control.UnholdFormat}[n%2]
+		return control.Change{Format: &control.FormatChange{Op: op}}
+	}
+	return control.Change{Note: &control.Note{Text: fmt.Sprint("note ", n)}}
+}
+
+// changeRegion draws a change of a region, without a name for none that fits.
+func (a *faults) changeRegion(w *World, r *control.Record, kind int, wild bool) control.RegionChange {
+	c := control.RegionChange{
+		Op:     []control.RegionOp{control.AddRegion, control.WeighRegion, control.DrainRegion, control.RemoveRegion}[kind-adds],
+		Weight: uint32(a.rng.IntN(control.Whole)), Force: a.rng.IntN(2) == 0,
+	}
+	names := append(slices.Clone(w.regions), "new-1", "new-2")
+	if !wild {
+		names = slices.DeleteFunc(slices.Clone(w.regions), func(name string) bool { return (r.Region(name) == nil) != (kind == adds) })
+	}
+	if len(names) > 0 {
+		c.Name = names[a.rng.IntN(len(names))]
+	}
+	// An error of the operator, which is refused as a daemon is heard.
+	c.Stopped = kind == removes && heard(w, c.Name)
+	return c
 }
 
 // target draws a rule or a key, and what an override sets.
-func (a *faults) target() (control.Target, control.Setting) {
-	if a.rng.IntN(4) == 0 {
+func (a *faults) target(key bool) (control.Target, control.Setting) {
+	if key {
 		return control.Target{Key: fmt.Sprintf("%032x", a.rng.IntN(3))}, control.Setting{Block: true}
 	}
 	return control.Target{Domain: "log", Rule: []string{"user", "path"}[a.rng.IntN(2)]}, control.Setting{Requests: new(uint32(a.rng.IntN(200)))}
@@ -455,7 +452,7 @@ func (a *faults) target() (control.Target, control.Setting) {
 // emergency draws an emergency override.
 func (a *faults) emergency(wall int64) control.Emergency {
 	e := control.Emergency{Author: "operator", Until: wall/int64(time.Millisecond) + int64(a.rng.IntN(60_000))}
-	e.Target, e.Setting = a.target()
+	e.Target, e.Setting = a.target(a.rng.IntN(4) == 0)
 	return e
 }
 

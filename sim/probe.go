@@ -167,21 +167,28 @@ func apart(w *World) bool {
 	return time.Duration(high-low)*time.Millisecond > w.cfg.maxOffset()
 }
 
+// ownerWait is the longest that a call waits for an owner in another region,
+// unless the margin is longer.
+const ownerWait = time.Second
+
 // intact reports whether nothing keeps rights and owners of a limit from
 // daemons: all of them ran when the window before began, and before any hit
 // that counts, every region has a share, a window is longer than messages take,
-// callers wait for as long as disks take, and owners reach a majority of their
-// voters.
+// callers wait for as long as disks and other regions take, and owners reach a
+// majority of their voters.
 func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
 	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
-	// An owner stores before it grants after a pause, that of a log for nearly
-	// every call. Callers of another region that wait for less open its breaker
-	// with each probe.
-	if s := &w.cfg.Strict; l.Homed() && (s.Margin < s.Sync || quota.Of(l).Stamped() && s.Forward < s.Sync) {
+	// An owner stores before it grants after a pause. Callers that wait for
+	// less open its breaker with each probe.
+	if s := &w.cfg.Strict; l.Homed() && min(s.Margin, s.Forward) < s.Sync {
+		return false
+	}
+	across := &w.cfg.Network.Across
+	if trip := 2 * (across.Delay + across.Jitter); l.Homed() && len(w.regions) > 1 && trip > max(ownerWait, w.cfg.Strict.Margin) {
 		return false
 	}
 	_, history := quota.Of(l).RightsWindow(0)
@@ -199,7 +206,12 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 // reachesOwners reports whether in every region a majority of the voters can
 // vote and does not refuse a daemon, and so none of each other. All owners that
 // the daemon asks are such voters.
+//
+// Where every daemon lost the record, nobody has begun the cluster again.
 func (w *World) reachesOwners(d *Daemon) bool {
+	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }) {
+		return false
+	}
 	layout := d.acceptor.Acceptor.Layout()
 	return !slices.ContainsFunc(layout.Regions, func(region route.Region) bool {
 		able, lost := 0, 0

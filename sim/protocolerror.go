@@ -1,14 +1,19 @@
 package sim
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/quota/agent"
 	epochs "github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
@@ -209,4 +214,38 @@ func (d *Daemon) sendBad(w *World, to *incarnation, frame []byte, err error) {
 		w.network.traffic.ProtocolErrors++
 		w.network.send(w, d.Index, to.daemon, to.name, frame)
 	}
+}
+
+// unknown are fields that this version does not know, as later ones may add
+// them: a number and a text.
+var unknown = append(binary.AppendUvarint(append(binary.AppendUvarint(nil, 1_999<<3), 1), 2_000<<3|2), "\x05later"...)
+
+// withUnknown returns a frame about rights or strict keys as a later version
+// sends it. Counts have no unknown fields: a change of them is another version
+// of the protocol, which the handshake refuses.
+func withUnknown(frame []byte) []byte {
+	if !wire.IsRights(frame) && !wire.IsStrict(frame) && !wire.IsControl(frame) || len(frame)+len(unknown) > wire.MaxFrameBytes {
+		return frame
+	}
+	return sealed(append(frame, unknown...))
+}
+
+// sealed sets the checksum of a frame.
+func sealed(frame []byte) []byte {
+	wire.SetChecksum(frame)
+	return frame
+}
+
+// sameWithoutUnknown returns an error unless a frame of a later version means
+// the same without its unknown fields.
+func sameWithoutUnknown(in *replica.Inbound, from replica.Origin, frame []byte) error {
+	rest, extended := bytes.CutSuffix(frame, unknown)
+	if !extended {
+		return nil
+	}
+	plain, err := replica.Decode(&wire.Decoder{}, from, sealed(bytes.Clone(rest)))
+	if err == nil && !reflect.DeepEqual(plain, *in) {
+		err = errors.New("unknown fields change a message")
+	}
+	return err
 }

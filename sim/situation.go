@@ -42,6 +42,7 @@ const (
 	recoveredTwice
 	recoveredBothSides
 	removalRefused
+	layoutOverruled
 	versionSkipped
 	filesBackAndForth
 	mixedVersions
@@ -83,7 +84,7 @@ func (s situation) String() string {
 		"all diskless daemons died at once", "7 of 10 left within 1 s",
 		"two operators at once", "two inits at once", "a founder that never stored its entry",
 		"recover on the one farthest behind", "recover twice", "recover on both sides",
-		"remove of a living region refused", "a version of the regions skipped", "files that go back and forth",
+		"remove of a living region refused", "a layout overruled half way", "a version of the regions skipped", "files that go back and forth",
 		"messages of another version", "a clock off by an hour",
 		"pods rolled", "pods rolled with new names", "a surge of new pods", "all pods of a region evicted", "scaled 10, 3, 10, 3",
 		"command: cluster init", "command: region add", "command: region weight", "command: region drain",
@@ -465,6 +466,9 @@ func (s *situations) follows(w *World, d *Daemon) {
 		if o := &is.Dead[i]; o.Stopped && was.DeadID(o.ID) == nil {
 			s.took(w, daemonRemoved)
 		}
+	}
+	if overruled(was.Layouts.Announced, &is.Layouts) {
+		s.took(w, layoutOverruled)
 	}
 	if len(was.Epochs) == 0 || len(is.Epochs) == 0 {
 		return

@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/internal/enum"
+	"github.com/georld/rld/sticky/route"
 )
 
 // asked notes that a daemon was asked to begin the cluster.
@@ -98,6 +99,15 @@ func commandOf(c *control.Change) (situation, bool) {
 		return overrideSet, true
 	}
 	return 0, false
+}
+
+// overruled reports whether a layout that was announced never becomes active.
+func overruled(was *route.Layout, is *control.Layouts) bool {
+	if was == nil || is.Announced != nil && is.Announced.Number == was.Number && is.Announced.Log == was.Log {
+		return false
+	}
+	a := is.Active
+	return a == nil || a.Number < was.Number || a.Number == was.Number && a.Log != was.Log
 }
 
 // result returns how often each situation took effect, nil for a run without a

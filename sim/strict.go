@@ -367,6 +367,9 @@ func (d *Daemon) turnAcceptor(w *World) {
 func (d *Daemon) serveAcceptor(w *World, r quorum.Ready) {
 	for i := range r.Events {
 		w.acceptors[r.Events[i].Kind]++
+		if r.Events[i].Kind == quorum.EndedAhead {
+			d.EndedAhead++
+		}
 		d.sawKind(w, ofStrict, r.Events[i].Kind)
 		w.trace.word(uint64(d.Index)<<32 | uint64(r.Events[i].Kind))
 		if e := &r.Events[i]; w.traced(d) {

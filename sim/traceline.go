@@ -67,15 +67,16 @@ func (w *World) traced(d *Daemon) bool {
 	return l != nil && w.now >= l.From && w.now <= l.To && (d == nil || d.in(l.Daemons))
 }
 
-// add writes a line about a daemon, nil for the cluster. The caller has checked
-// traced.
+// add writes a line about a daemon, nil for the cluster, also of an error that
+// has more than one. The caller has checked traced.
 func (l *lines) add(d *Daemon, what, format string, args ...any) {
 	name := "*"
 	if d != nil {
 		name = d.Name
 	}
 	text := fmt.Sprintf("%15.9f %8d  %-8s %-10s ", l.world.now.Seconds(), l.world.count, name, what)
-	l.Line(strings.TrimRight(text+fmt.Sprintf(format, args...), " "))
+	text += strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "; ")
+	l.Line(strings.TrimRight(text, " "))
 }
 
 // before writes the states of the daemons when the next event is the first one

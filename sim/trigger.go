@@ -37,6 +37,9 @@ const (
 	over       = "_ended"   // a fault; its kind stands before it
 	started    = "started"  // a process
 	adopted    = "rules_adopted"
+	// layoutAnnounced: a daemon with a control log follows another layout that
+	// is announced, and not active yet.
+	layoutAnnounced = "layout_announced"
 )
 
 // messageWords are the kinds of messages. A message may be of several kinds.
@@ -61,7 +64,7 @@ var triggerEvents = func() (all []string) {
 	for _, file := range fileWords {
 		all = append(all, ofBegun+file, ofStored+file)
 	}
-	return append(append(all, started, adopted), words(FaultKinds(), "", over)...)
+	return append(append(all, started, adopted, layoutAnnounced), words(FaultKinds(), "", over)...)
 }()
 
 // The prefixes of events of rights agents, acceptors, the control log and

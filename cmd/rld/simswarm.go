@@ -32,6 +32,7 @@ type swarmOptions struct {
 	jobs       int
 	limit      time.Duration // 0 for none
 	naive      bool
+	once       bool
 	known      bool
 	all        bool       // go on after a finding
 	situations bool       // print in how many seeds each took effect
@@ -49,7 +50,8 @@ func newSimSwarm(p process) *cobra.Command {
 		Use:   "swarm",
 		Short: "Run many clusters that are drawn from seeds",
 		Long: "Run one cluster for each seed: its size, settings, limits, load and faults are drawn\n" +
-			"from the seed. Each is run twice, and both runs must be equal. The first seed with a\n" +
+			"from the seed. Each is run twice, and both runs must be equal; --once runs twice as many\n" +
+			"seeds in the same time, and does not know whether they are. The first seed with a\n" +
 			"finding ends the swarm and is printed with the command that runs it; with --keep-going\n" +
 			"it goes on and lists them.\n\n" +
 			"--known draws small clusters with faults after which promises are known not to hold, such\n" +
@@ -87,6 +89,7 @@ func newSimSwarm(p process) *cobra.Command {
 	f.Uint64Var(&o.seed, "seed", 1, "first seed, the others follow it")
 	f.IntVar(&o.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
 	f.DurationVar(&o.limit, "for", 0, "begin no further run after this time")
+	f.BoolVar(&o.once, "once", false, "run each seed once, so that runs are not compared")
 	f.BoolVar(&o.naive, "naive", false, "count how often merged counts alone exceed the bound of rights")
 	f.BoolVar(&o.known, "known", false, "draw faults that break promises in ways that are known")
 	f.BoolVar(&o.all, "keep-going", false, "go on after a seed with a finding, and list all of them")
@@ -275,19 +278,23 @@ const maxFound = 1_000
 
 func newSwarm(o swarmOptions, p process) *swarm {
 	s := &swarm{o: o, p: p, wall: stopwatch()}
-	s.play = s.playTwice
+	s.play = s.playSeed
 	return s
 }
 
-// playTwice runs the cluster of a seed; that it does the same both times is
-// checked.
-func (s *swarm) playTwice(seed uint64) (r *sim.Result, err error) {
+// playSeed runs the cluster of a seed; that it does the same both times is
+// checked, unless it runs once.
+func (s *swarm) playSeed(seed uint64) (r *sim.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = &sim.CrashError{Name: "swarm", Seed: seed, Event: "the draw", Value: p, Stack: debug.Stack()}
 		}
 	}()
-	return sim.RunTwice(s.o.of(seed), sim.Options{Auditors: audit.All, Wall: stopwatch()})
+	run := sim.RunTwice
+	if s.o.once {
+		run = sim.Run
+	}
+	return run(s.o.of(seed), sim.Options{Auditors: audit.All, Wall: stopwatch()})
 }
 
 // run returns when all seeds are done, or those that had begun when something
@@ -381,8 +388,12 @@ func (s *swarm) conclude(interrupted bool) error {
 		if interrupted {
 			verb, of = "stopped", " of "+report.Count(s.o.runs)
 		}
-		fmt.Fprintf(&b, "swarm %s: %s%s from seed %d, each run twice, found nothing\n", verb,
-			report.Plural(s.tally.seeds, "run"), of, s.o.seed)
+		times := "twice"
+		if s.o.once {
+			times = "once"
+		}
+		fmt.Fprintf(&b, "swarm %s: %s%s from seed %d, each run %s, found nothing\n", verb,
+			report.Plural(s.tally.seeds, "run"), of, s.o.seed, times)
 	}
 	s.tally.write(&b, &s.o, s.wall())
 	if s.corpus != nil {

@@ -14,7 +14,8 @@ import (
 // admittedAuditor compares the hits that the world admits, under limits with
 // rights or with owners, with the sum of all rights: L(1+b), or L where a limit
 // is partitioned or strict. No fault excuses more, but for what on_failure:
-// allow admits.
+// allow admits, and limits with owners once more for each time that the clocks
+// of most daemons of a region ended watermarks in the future.
 //
 //	fixed_window    all admitted in a window
 //	sliding_window  the weighted count at the clock of the replica; one that is
@@ -77,6 +78,9 @@ func (a *admittedAuditor) decided(d *sim.Decided) {
 		return
 	}
 	used, bound := a.used(d, k, total)
+	if l.Homed() {
+		bound *= 1 + float64(a.endedAhead())
+	}
 	if used <= bound*(1+1e-12) {
 		a.Pass(1)
 		return

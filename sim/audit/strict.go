@@ -124,7 +124,7 @@ func (a *strictAuditor) grant(d *sim.Daemon, lessee crdt.Incarnation, g *sticky.
 	}
 	// A regional reserve may be of another limit than the rest, while limits
 	// change.
-	a.check(sum <= w.limit || w.from < len(a.world.Sets())-1, "%s granted %d of %d in window %d of %v",
+	a.check(sum <= w.limit*(1+a.endedAhead()) || w.from < len(a.world.Sets())-1, "%s granted %d of %d in window %d of %v",
 		d.Name, sum, w.limit, g.Window, g.Key)
 }
 

@@ -312,3 +312,12 @@ func ownerless(d node.Degraded) bool { return d == node.OwnerUnreachable || d ==
 
 // name returns the name of a process in descriptions.
 func (p *process) name() string { return p.daemon.Name }
+
+// endedAhead returns how often acceptors have corrected an end of watermarks in
+// the future.
+func (t *truth) endedAhead() (n uint64) {
+	for _, d := range t.world.Daemons() {
+		n += d.EndedAhead
+	}
+	return n
+}

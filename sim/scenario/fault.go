@@ -23,7 +23,7 @@ var defaultFault = sim.Fault{Offset: time.Hour, PPM: 200}
 func (s *scenario) faultItem(n *yamlpos.Node) bool {
 	f := defaultFault
 	f.Link = s.cfg.Network.Across
-	kind, repeat := -1, 1
+	kind, command, repeat := -1, -1, 1
 	every := 10 * time.Second
 	graceful := false
 	kinds := append(words(sim.FaultKinds()), rolling)
@@ -44,6 +44,7 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		field{"ppm", s.drift(&f.PPM)},
 		field{"delay", s.Duration(&f.Delay, 0, time.Minute)},
 		field{"share", yamlpos.Percent(&s.Collector, &f.Share, "30%")},
+		field{"command", yamlpos.Word(&s.Collector, &command, f.Commands())},
 		field{"link", s.link(&f.Link)},
 		field{"limits", s.limitsOf(&f.Rules, &f.Limits)},
 		field{"every", s.Duration(&every, time.Millisecond, sim.MaxDuration)},
@@ -58,6 +59,9 @@ func (s *scenario) faultItem(n *yamlpos.Node) bool {
 		return s.Errorf(n.Pos, "leave it out, or use fault: leave", "graceful is of "+rolling+" alone")
 	case f.At >= s.cfg.Duration:
 		return s.Errorf(n.Pos, "let it begin before", "a fault at %v of a run of %v", f.At, s.cfg.Duration)
+	}
+	if command >= 0 {
+		f.Command = f.Commands()[command]
 	}
 	if f.Kind = sim.Crash; graceful {
 		f.Kind = sim.Leave

@@ -370,6 +370,7 @@ func faultNode(x *sim.Fault) (*yamlpos.Node, error) {
 	f.flag("stay", x.Stay)
 	f.time("delay", x.Delay, 0)
 	f.share("share", x.Share, 0)
+	f.text("command", x.Command, "")
 	switch x.Kind {
 	case sim.ClockStep, sim.WrongClock:
 		f.time("offset", x.Offset, defaultFault.Offset)

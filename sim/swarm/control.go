@@ -14,12 +14,16 @@ import (
 // that all else of a run is the same with and without one.
 const streamControl = uint64(1)<<62 + uint64(1)<<61
 
-// control draws whether daemons have a control log, which half of the runs do,
+// control draws whether daemons have a control log, which most of the runs do,
 // the founders, the daemons without a disk, the timers of voters, commands and
 // recoveries at any time, and crashes between a write and its messages.
 func (d *draw) control(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, streamControl))
-	if d.days || d.large || rng.Float64() < 0.5 {
+	without := 0.35
+	if d.large { // it takes long
+		without = 0.8
+	}
+	if rng.Float64() < without {
 		return
 	}
 	plain := d.Rand
@@ -34,9 +38,10 @@ func (d *draw) control(seed uint64) {
 	if least := affordable(d, 4); least > time.Second {
 		x.Compare = least.Round(time.Millisecond)
 	}
-	x.Stable = d.wild(100*time.Millisecond, 3*time.Second).Round(time.Millisecond)
-	x.ReplaceAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
-	x.RemoveAfter = d.wild(time.Second, 10*time.Second).Round(time.Millisecond)
+	least := 4 * max(x.Heartbeat/4, x.Compare) // until then live daemons are silent
+	x.Stable = max(least/40, d.wild(100*time.Millisecond, 3*time.Second)).Round(time.Millisecond)
+	x.ReplaceAfter = max(least, d.wild(time.Second, 10*time.Second)).Round(time.Millisecond)
+	x.RemoveAfter = max(least, d.wild(time.Second, 10*time.Second)).Round(time.Millisecond)
 	maybe(d, 0.4, &x.Entries, d.between, 1, 20)
 	founders := 0
 	for _, r := range c.Regions {
@@ -63,11 +68,8 @@ func (d *draw) control(seed uint64) {
 	d.forgetful()
 	drawCopies(d)
 	drawMisuses(d)
-	if d.chance(0.2) {
-		drawGeneration(d)
-	}
 	drawPods(d)
-	drawSituation(d)
+	drawSituations(d)
 	drawVersions(d)
 }
 
@@ -162,18 +164,6 @@ func drawPods(d *draw) {
 	}
 }
 
-// drawGeneration draws a region that is removed and added again, where a
-// majority of the regions is left.
-func drawGeneration(d *draw) {
-	c := &d.cfg
-	if !d.rights || len(c.Regions) < 3 {
-		return
-	}
-	f := sim.Fault{Kind: sim.RemoveRegion, At: d.time(0, c.Duration/2), For: d.time(time.Second, c.Duration/2)}
-	f.From = []string{c.Regions[d.IntN(len(c.Regions))].Name}
-	c.Faults = append(c.Faults, f)
-}
-
 // drawMisuses draws what operators must not do to a machine, and what the
 // control log makes harmless to rights: a process with a wrong clock, a file
 // that is cut, and a machine with a copy of the disk of another one. Voters of
@@ -219,6 +209,12 @@ func drawCopies(d *draw) {
 	f.From = all[of : of+1]
 	if len(all) > 1 && d.chance(0.6) {
 		f.To = []string{all[(of+1+d.IntN(len(all)-1))%len(all)]}
+		c.Faults = append(c.Faults, f)
+		return
+	}
+	if d.chance(0.5) {
+		f.At, f.For, f.From = early(d), d.time(time.Second, 4*time.Second), founderOf(d)
+		commandsBeside(d, f.At, f.For)
 	}
 	c.Faults = append(c.Faults, f)
 }

@@ -15,8 +15,8 @@ func (d *draw) faults() {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {
-		switch kind { // see copies, misuses and formats
-		case sim.CopiedControl, sim.WrongClock, sim.Upgrade, sim.Downgrade:
+		switch kind { // see copies, misuses, formats and situations
+		case sim.CopiedControl, sim.WrongClock, sim.Upgrade, sim.Downgrade, sim.LostVoters:
 			continue
 		}
 		if kind.Known() || !d.chance(likely) {

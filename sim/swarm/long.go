@@ -188,7 +188,7 @@ func (d *draw) liveness() {
 		c.Liveness += 32*max(4*c.Rights.Interval, 3*c.Rights.WANInterval) + 2*c.Rights.Ahead
 	}
 	if x := c.Control; x != nil { // elections, the next founding, and a change of the voters
-		c.Liveness += 200*x.Heartbeat + x.Stable + x.ReplaceAfter
+		c.Liveness += 200*x.Heartbeat + x.Stable + x.ReplaceAfter + 10*x.Compare
 	}
 	if d.strict {
 		c.Liveness += c.Strict.Breaker.Open + 20*c.Strict.Sync

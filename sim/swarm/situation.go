@@ -12,16 +12,28 @@ import (
 // sim.Situations takes effect in enough runs. A draw that does not fit the run
 // adds nothing.
 var situations = []func(d *draw){
-	drawPausedVoter, drawCutVoter, drawCommands, drawCommands, drawCommands, drawRecoveries, drawRecoveries, drawBothSides, drawFilesBack,
-	drawFarClock, drawEviction, drawRoll, drawRoll, drawSurge, drawScaling, drawScaling, drawDisklessDown, drawOldLog, drawOldLog,
-	drawCloneOfLastRun, drawFailingLog, drawLateFounding, drawRemoval, drawGeneration, drawGeneration,
-	drawLostVoters,
+	drawPausedVoter, drawPausedVoter, drawCutVoter, drawCommands, drawCommands, drawLimits, drawLimits, drawLimits, drawRegions, drawRegions,
+	drawLivingRemoval, drawLivingRemoval, drawRecoveries, drawRecoveries, drawBothSides, drawBothSides, drawOverruled, drawOverruled,
+	drawFilesBack, drawFilesBack, drawFarClock, drawFarClock, drawEviction, drawRoll, drawRoll, drawSurge, drawScaling, drawScaling,
+	drawDisklessDown, drawOldLog, drawOldLog, drawOldLog, drawCloneOfLastRun, drawFailingLog, drawLateFounding, drawRemoval,
+	drawGeneration, drawGeneration, drawGeneration, drawLostVoters, drawLostVoters, drawLostVoters, drawLostVoters, drawLostVoters,
+	drawLostVoters, drawLostVoters, drawLostVoters,
 }
 
-// drawSituation draws one of the situations in most runs with a control log.
-func drawSituation(d *draw) {
-	if d.chance(0.8) {
-		situations[d.IntN(len(situations))](d)
+// drawSituations draws one or two of the situations in most runs with a control
+// log.
+func drawSituations(d *draw) {
+	for range 2 {
+		if d.chance(0.8) {
+			situations[d.IntN(len(situations))](d)
+		}
+	}
+}
+
+// lengthen lets a run last until a time, if it is not long anyway.
+func lengthen(d *draw, until time.Duration) {
+	if !d.long {
+		d.cfg.Duration = max(d.cfg.Duration, until)
 	}
 }
 
@@ -34,8 +46,13 @@ func add(d *draw, all ...sim.Fault) {
 	}
 }
 
-// early draws a time of the first half of a run.
-func early(d *draw) time.Duration { return d.time(0, d.cfg.Duration/2) }
+// early draws a time of the first half of a run, in which the cluster has begun
+// most of the time.
+func early(d *draw) time.Duration {
+	begun := 10*d.cfg.Network.Across.Delay + 10*d.cfg.Control.Heartbeat
+	lengthen(d, 2*begun)
+	return d.time(min(begun, d.cfg.Duration/4), d.cfg.Duration/2)
+}
 
 // founderOf draws a founder, which votes at first.
 func founderOf(d *draw) []string {
@@ -66,7 +83,9 @@ func namesOf(r *sim.Region, first int) []string {
 
 func drawPausedVoter(d *draw) {
 	x := d.cfg.Control
-	add(d, sim.Fault{Kind: sim.Pause, At: early(d), For: d.time(12*x.Heartbeat, 25*x.Heartbeat), From: founderOf(d)})
+	f := sim.Fault{Kind: sim.Pause, At: early(d), For: d.time(12*x.Heartbeat, 25*x.Heartbeat), From: founderOf(d)}
+	add(d, f)
+	lengthen(d, f.At+f.For)
 }
 
 func drawCutVoter(d *draw) {
@@ -82,6 +101,54 @@ func drawCommands(d *draw) {
 	at, length := early(d), d.wild(100*time.Millisecond, 5*time.Second)
 	for range d.between(10, 25) {
 		add(d, sim.Fault{Kind: sim.ControlCommand, At: at + d.time(0, length)})
+	}
+}
+
+// drawChain draws commands of some kinds that an operator gives one after the
+// other.
+func drawChain(d *draw, least, most int, kinds ...string) {
+	f := sim.Fault{Kind: sim.ControlCommand, At: early(d)}
+	calmDown(d)
+	if d.chance(0.3) {
+		f.From = founderOf(d)
+	}
+	gap := d.wild(300*time.Millisecond, 2*time.Second) + 4*d.cfg.Network.Across.Delay
+	for range d.between(least, most) {
+		f.Command = kinds[d.IntN(len(kinds))]
+		lengthen(d, f.At+time.Second)
+		add(d, f)
+		f.At += gap
+	}
+}
+
+// drawLimits draws changes of the limits that build on each other.
+func drawLimits(d *draw) {
+	drawChain(d, 7, 10, "apply", "rollback", "rollback", "set", "unset", "unset")
+}
+
+// drawRegions draws changes of the regions.
+func drawRegions(d *draw) { drawChain(d, 4, 7, "weigh", "weigh", "drain", "drain", "add", "remove") }
+
+// drawLivingRemoval draws an operator who errs about which regions are stopped.
+func drawLivingRemoval(d *draw) { drawChain(d, 3, 6, "remove") }
+
+// drawOverruled draws recoveries while a layout is announced, and not active
+// yet.
+func drawOverruled(d *draw) {
+	if !d.strict {
+		return
+	}
+	f := sim.Fault{Kind: sim.ControlCommand, Share: 100 * rules.Percent}
+	for range d.between(1, 3) {
+		f.When.Event, f.When.Count, f.When.After = "layout_announced", d.between(1, 8), d.wild(100*time.Microsecond, 200*time.Millisecond)
+		f.When.Where = nil
+		if d.chance(0.5) {
+			f.When.Where = founderOf(d)
+		}
+		add(d, f)
+	}
+	if d.chance(0.5) {
+		add(d, sim.Fault{Kind: sim.LayoutChange, At: early(d)})
 	}
 }
 
@@ -272,24 +339,60 @@ func drawLateFounding(d *draw) {
 	}
 }
 
-// drawRemoval draws a daemon that is stopped and removed from the record.
-func drawRemoval(d *draw) {
-	r := regionOf(d, 3)
-	if r == nil {
-		return
+// removed sets when a fault that removes begins and ends, so that the operator
+// has the time to.
+func removed(d *draw, f *sim.Fault) {
+	x := d.cfg.Control
+	calmDown(d)
+	if !d.long { // the statement must arrive before it is old
+		least := 4 * (d.cfg.Network.Across.Delay + d.cfg.Network.Across.Jitter)
+		x.RemoveAfter = least + d.time(500*time.Millisecond, 2*time.Second).Round(time.Millisecond)
 	}
-	name := r.Daemon(d.IntN(r.Daemons))
-	add(d, sim.Fault{Kind: sim.RemoveDaemon, At: early(d), For: d.time(2*time.Second, 5*time.Second), From: []string{name}})
+	f.At = early(d)
+	f.For = x.RemoveAfter + 25*x.Heartbeat + d.time(2*time.Second, 6*time.Second)
+	lengthen(d, f.At+f.For+5*time.Second)
 }
 
-// drawLostVoters draws that a majority of a region, or all of it, loses its
-// disks and is given up.
+// calmDown drops half of the faults that were drawn before, and all that set
+// clocks
+// apart: what an operator states is old at once then.
+func calmDown(d *draw) {
+	d.cfg.Faults = slices.DeleteFunc(d.cfg.Faults, func(f sim.Fault) bool {
+		return f.Kind == sim.ClockStep || f.Kind == sim.WrongClock || d.chance(0.5)
+	})
+}
+
+// drawLostVoters draws a region whose daemons lose their disks, and whose
+// strict voters the operator gives up.
 func drawLostVoters(d *draw) {
-	r := regionOf(d, 1)
-	if r == nil || misused(d) {
+	if c := &d.cfg; d.strict && len(c.Regions) > 2 && !misused(d) {
+		f := sim.Fault{Kind: sim.LostVoters, From: []string{c.Regions[d.IntN(len(c.Regions))].Name}}
+		removed(d, &f)
+		add(d, f)
+	}
+}
+
+// drawRemoval draws a daemon that is stopped and removed from the record.
+func drawRemoval(d *draw) {
+	if r := regionOf(d, 3); r != nil {
+		f := sim.Fault{Kind: sim.RemoveDaemon, From: []string{r.Daemon(d.IntN(r.Daemons))}}
+		removed(d, &f)
+		add(d, f)
+	}
+}
+
+// drawGeneration draws a region that is removed and added again, where a
+// majority of the regions is left. Another region may be cut off then.
+func drawGeneration(d *draw) {
+	c := &d.cfg
+	if len(c.Regions) < 3 {
 		return
 	}
-	f := sim.Fault{Kind: sim.LostVoters, At: early(d), For: d.time(4*time.Second, 8*time.Second), From: namesOf(r, d.IntN((r.Daemons+1)/2))}
+	of := d.Perm(len(c.Regions))
+	f := sim.Fault{Kind: sim.RemoveRegion, From: []string{c.Regions[of[0]].Name}}
+	removed(d, &f)
 	add(d, f)
-	d.cfg.Duration = max(d.cfg.Duration, f.At+f.For+d.time(0, 5*time.Second))
+	if d.chance(0.3) {
+		add(d, sim.Fault{Kind: sim.Cut, At: f.At + f.For, For: d.time(time.Second, 8*time.Second), From: []string{c.Regions[of[1]].Name}})
+	}
 }
