@@ -157,6 +157,7 @@ func (d *Daemon) serveControl(w *World) {
 	}
 	if r := d.control.Record(); r != nil && r.Version != d.limitsOf { // limits that a recovery dropped end with it
 		d.limitsOf = r.Version
+		d.alone = len(r.Voters) == 1 && r.Voters[0].Daemon == d.control.ID()
 		_, _ = d.control.Limits().Effective(d.Instant(w.now).Wall/int64(time.Millisecond), math.MaxInt64) // the auditor checks them
 	}
 	followRecord(d, w)

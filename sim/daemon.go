@@ -77,6 +77,7 @@ type Daemon struct {
 	refused    string        // the file that the process before could not read
 	backup     backup        // of OldDisk and CopiedControl
 	stale      bool          // its control log was older once, or that of another daemon
+	alone      bool          // it was the only voter of the control log when it last knew
 	copied     bool          // another daemon got a copy of its control log
 	journalOf  string        // the daemon that its control log is of, "" for itself
 	ran        string        // the name of the process before

@@ -290,7 +290,7 @@ func (a *faults) copyControl(w *World, f *Fault, _ int) {
 		} else if !d.in(f.From) {
 			continue
 		}
-		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged, of.Index, of.starts, votesAlone(of)}
+		d.backup = backup{of.disk.Clone(), cmp.Or(of.journalOf, of.Region+"/"+of.Name), of.damaged, of.Index, of.starts, of.alone}
 	}
 }
 
@@ -301,7 +301,7 @@ func (a *faults) putControl(w *World, f *Fault, _ int) {
 		if b.of == "" || len(f.To) == 0 && !d.in(f.From) || !d.in(f.To) {
 			continue
 		}
-		if b.daemon == d.Index && (b.alone || votesAlone(d)) {
+		if b.alone && b.daemon == d.Index || d.alone {
 			d.backup = backup{}
 			continue // nobody else would know what the log lost
 		}
@@ -324,16 +324,6 @@ type backup struct {
 	daemon  int // index
 	starts  int // of its processes, when the copy was made
 	alone   bool
-}
-
-// votesAlone reports whether a daemon is the only voter of the control log, as
-// far as it knows.
-func votesAlone(d *Daemon) bool {
-	if d.control == nil || d.control.Record() == nil {
-		return false
-	}
-	v := d.control.Record().Voters
-	return len(v) == 1 && v[0].Daemon == d.control.ID()
 }
 
 // identity is what a machine starts processes with.

@@ -200,7 +200,17 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 			return false
 		}
 	}
-	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0)
+	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0) && !drained(p.asked)
+}
+
+// drained reports whether an operator took all rights from the region of a
+// daemon.
+func drained(d *Daemon) bool {
+	if d.control == nil || d.control.Record() == nil {
+		return false
+	}
+	g := d.control.Record().Region(d.Region)
+	return g != nil && g.Weight == 0
 }
 
 // reachesOwners reports whether in every region a majority of the voters can

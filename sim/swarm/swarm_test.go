@@ -13,7 +13,7 @@ import (
 // played under the naive rule too, which must not always keep to them: else
 // they would put nothing to the test.
 func TestSwarm(t *testing.T) {
-	runs := uint64(60)
+	runs := uint64(40)
 	exceeded := 0
 	if testing.Short() {
 		runs = 6

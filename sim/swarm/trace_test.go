@@ -17,7 +17,7 @@ var traceLine = regexp.MustCompile(`^ *-?\d+\.\d{9} +\d+  (\S+) +(\S+)( .*)?$`)
 // TestTrace plays swarm runs with a trace of everything. They are the same as
 // without it, and all lines have one layout.
 func TestTrace(t *testing.T) {
-	runs := uint64(40)
+	runs := uint64(16)
 	if testing.Short() {
 		runs = 6
 	}
