@@ -33,6 +33,7 @@ func (v *validator) cluster(c *Config) {
 	v.seeds(c.Swim.Seeds)
 	v.regions(c)
 	v.state(c)
+	v.witness(c)
 	v.founders(c)
 	v.rights(c)
 	v.replicas(c)

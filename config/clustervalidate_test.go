@@ -178,6 +178,11 @@ func TestRefusedClusters(t *testing.T) {
 			withRights(c)
 			c.Strict.Replicas = []string{"us-0", "us-1", "us-0"}
 		}},
+		{"control.voter", "is only, and this daemon has no folder for its votes: give it a state.dir", func(c *Config) {
+			c.State.Diskless, c.Control.Voter = true, VoterOnly
+		}},
+		{"strict.replicas", "a witness has no strict keys", func(c *Config) { withRights(c); c.Control.Voter = VoterOnly }},
+		{"control.voter", "none of auto, only", func(c *Config) { c.Control.Voter = "never" }},
 		{"strict.headroom", "1 to 10000", func(c *Config) { c.Strict.Headroom = 0 }},
 		{"strict.prefetch", "0 to 1000", func(c *Config) { c.Strict.Prefetch = -1 }},
 		{"strict.forward_timeout", "5ms to 5s", func(c *Config) { c.Strict.ForwardTimeout = 5*time.Millisecond - 1 }},
@@ -208,6 +213,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
 	c.Cluster.Founders, c.State = []string{"us-0"}, State{"dir", true}
+	c.Control.Voter = VoterOnly
 	c.Rights = Rights{1, 1, 1}
 	c.Strict = Strict{[]string{"us-0"}, 1, 1, 1, 1, Breaker{1, 1, 1, 1}}
 	c.HotKey = HotKey{1}

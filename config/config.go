@@ -35,10 +35,10 @@ type Config struct {
 	Shards int
 
 	// Region is the region of the daemon; "" is a daemon alone, for which Name,
-	// Peer, Swim, Regions, Gossip, State, Rights, Strict and HotKey have no
-	// effect and must keep their defaults. Name is the daemon's name, unique
-	// in the cluster; "" is the host name. Both have 1 to 63 letters, digits,
-	// dots, underscores and dashes.
+	// Peer, Swim, Regions, Gossip, State, Control, Rights, Strict and HotKey
+	// have no effect and must keep their defaults. Name is the daemon's name,
+	// unique in the cluster; "" is the host name. Both have 1 to 63 letters,
+	// digits, dots, underscores and dashes.
 	Region, Name string
 
 	Cluster Cluster
@@ -49,6 +49,7 @@ type Config struct {
 	Regions []Region
 	Gossip  Gossip
 	State   State
+	Control Control
 	Rights  Rights
 	Strict  Strict
 	HotKey  HotKey
@@ -192,6 +193,7 @@ func Default() Config {
 		Swim:    defaultSwim(),
 		Gossip:  defaultGossip(),
 		Rights:  defaultRights(),
+		Control: Control{Voter: VoterAuto},
 		Strict:  defaultStrict(),
 		HotKey:  defaultHotKey(),
 		Clock:   Clock{MaxOffset: 250 * time.Millisecond},

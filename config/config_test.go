@@ -45,7 +45,7 @@ func TestEveryFieldHasAValueOfItsOwn(t *testing.T) {
 		"bool": "true", "duration": "42s", "int": "42", "ratio": "0.42", "host:port": "localhost:42",
 		"host:port,...": "localhost:42,localhost:43", "name,...": "X42,X43",
 		"path": "x42", "url": "https://x42", "name": "X42",
-		"http.headers": "legacy", "limits.names": "all", "log.level": "error", "log.format": "json",
+		"http.headers": "legacy", "limits.names": "all", "log.level": "error", "control.voter": "only", "log.format": "json",
 	}
 	for i, f := range Fields() {
 		if f.Flag == "" {

@@ -144,7 +144,7 @@ func answerFields(c *Config) []field {
 
 // ofCluster holds the names, or their beginnings, of the settings without
 // effect for a daemon alone.
-var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "cluster.founders", "state.", "rights.", "strict.", "hot_key."}
+var ofCluster = []string{"name", "peer.", "swim.", "regions", "gossip.", "cluster.founders", "state.", "control.", "rights.", "strict.", "hot_key."}
 
 func clusterFields(c *Config) []field {
 	const otherwise = "the listening address"
@@ -191,6 +191,8 @@ func clusterFields(c *Config) []field {
 			"folder for all that must outlive a restart: rights, strict keys and the control log"),
 		set("state.diskless", boolean(&c.State.Diskless),
 			"declare that the daemon has no such folder on purpose"),
+		set("control.voter", choice(&c.Control.Voter, VoterAuto, VoterOnly),
+			"only makes a witness: it votes in the control log and decides nothing, in a region of its own; else auto"),
 	}, slices.Concat(rightsFields(c), strictFields(c))...)
 }
 

@@ -29,6 +29,8 @@ func defaultRights() Rights {
 // always so without a region. Otherwise it returns the reason and its remedy.
 func (c *Config) NoRights() string {
 	switch {
+	case c.Witness():
+		return "this daemon only votes in the control log (control.voter: only): ask the daemons of other regions"
 	case c.Region == "" || c.State.Dir != "" || c.State.Diskless && len(c.Strict.Replicas) > 0:
 		return ""
 	case c.State.Diskless:

@@ -22,6 +22,40 @@ type State struct {
 	Diskless bool
 }
 
+// Control is the part of a daemon in the control log.
+type Control struct {
+	// Voter is whether the daemon does anything but vote.
+	Voter Voter
+}
+
+// Voter is a kind of voter of the control log.
+type Voter string
+
+// The kinds of voters.
+const (
+	// VoterAuto decides calls, and votes if the leader of the log chooses it.
+	VoterAuto Voter = "auto"
+	// VoterOnly is a witness: it votes, and decides nothing. Its region has no
+	// rights and no weight, and none but witnesses.
+	VoterOnly Voter = "only"
+)
+
+// Witness reports whether the daemon only votes.
+func (c *Config) Witness() bool { return c.Region != "" && c.Control.Voter == VoterOnly }
+
+// witness checks the settings of a daemon that only votes.
+func (v *validator) witness(c *Config) {
+	const field = "control.voter"
+	switch {
+	case !c.Witness():
+	case c.State.Dir == "":
+		v.fault(field, "is only, and this daemon has no folder for its votes: give it a state.dir, on a disk that outlives restarts")
+	case len(c.Strict.Replicas) > 0:
+		v.faultFor("strict.replicas", field, "names daemons of the region, and %s is only: a witness has no strict keys, and its region "+
+			"no other daemons; remove strict.replicas, or %s", field, field)
+	}
+}
+
 // diskless drops the folder that the file gives, where a stronger source
 // declares the daemon diskless.
 func (l *loader) diskless() {

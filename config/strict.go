@@ -13,8 +13,8 @@ import (
 type Strict struct {
 	// Replicas are the names of durable daemons of the region: 1, 2, 3, 5, 7 or
 	// 9. Their number decides where the rights of rules in files are placed.
-	// They are mandatory with State.Dir. The control log chooses the strict
-	// voters.
+	// They are mandatory with State.Dir but for a witness. The control log
+	// chooses the strict voters.
 	Replicas []string
 	// Headroom is the number of hits of a key that the voters store in advance,
 	// 1 to 10,000. A window in which the owner fails may admit as many fewer;
@@ -77,6 +77,8 @@ func (v *validator) replicas(c *Config) {
 	list := c.Strict.Replicas
 	const field = "strict.replicas"
 	switch n := len(list); {
+	case c.Witness():
+		return
 	case n == 0 && c.State.Dir != "":
 		v.faultFor(field, "state.dir", "is missing: name the strict voters of the region, the same at each daemon of it, "+
 			"such as us-0,us-1,us-2")

@@ -22,6 +22,9 @@ type Config struct {
 	FormatAfter time.Duration
 	// Durable daemons store what Ready returns, and may vote.
 	Durable bool
+	// Witness daemons are durable, and vote for regions that are not theirs:
+	// their own region is not in the record, so it has no rights.
+	Witness bool
 	// Founders are the names of the durable daemons that found the cluster, the
 	// same in all settings.
 	Founders []string
@@ -101,6 +104,8 @@ func (c Config) Validate() error {
 	switch sorted := slices.Sorted(slices.Values(c.Founders)); {
 	case c.Name == "" || c.Region == "":
 		return fmt.Errorf("control: name %q in region %q: want both", c.Name, c.Region)
+	case c.Witness && !c.Durable:
+		return fmt.Errorf("control: witness %q without a disk: it could not vote", c.Name)
 	case len(sorted) > MaxFounders:
 		return fmt.Errorf("control: %d founders: want at most %d", len(sorted), MaxFounders)
 	case len(slices.Compact(sorted)) < len(c.Founders):

@@ -34,6 +34,8 @@ type Founder struct {
 	Daemon ID     `json:"daemon"`
 	Run    Run    `json:"run"`
 	Raft   Number `json:"raft"`
+	// Witness founders are of a region that the cluster does not begin with.
+	Witness bool `json:"witness,omitempty"`
 }
 
 // record returns the first record of the cluster.
@@ -45,7 +47,7 @@ func (f *Founding) record() *Record {
 		r.Genesis = append(r.Genesis, FirstRegion{Name: g.Name, Weight: g.Weight})
 	}
 	for _, o := range f.Founders {
-		r.Voters = append(r.Voters, Voter{Raft: o.Raft, Daemon: o.Daemon, Region: o.Region})
+		r.Voters = append(r.Voters, Voter{Raft: o.Raft, Daemon: o.Daemon, Region: o.Region, Witness: o.Witness})
 	}
 	slices.SortFunc(r.Voters, func(a, b Voter) int { return cmp.Compare(a.Raft, b.Raft) })
 	r.remember(Command{Request: f.Cluster, Version: at, At: f.Begun, Author: "cluster init", Text: "the cluster began"})
@@ -254,7 +256,7 @@ func (n *Node) receiveFounding(p *peer, m *FoundingMessage) {
 	case stepPrepare, stepAccept:
 		f.acceptor(p, m)
 	case stepPromise, stepAccepted:
-		f.answered(p.Name, Founder{Name: p.Name, Region: p.Region, Daemon: p.sender.ID, Run: p.sender.Run}, m)
+		f.answered(p.Name, Founder{Name: p.Name, Region: p.Region, Daemon: p.sender.ID, Run: p.sender.Run, Witness: p.sender.Witness}, m)
 	case stepRejected:
 		if m.Ballot == f.ballot {
 			f.until = n.at
@@ -291,7 +293,7 @@ func (f *founding) acceptor(from *peer, m *FoundingMessage) {
 		return
 	}
 	n.afterStore(func() {
-		f.answered(n.cfg.Name, Founder{Name: n.cfg.Name, Region: n.cfg.Region, Daemon: n.self.id(), Run: n.self.Run}, &reply)
+		f.answered(n.cfg.Name, Founder{Name: n.cfg.Name, Region: n.cfg.Region, Daemon: n.self.id(), Run: n.self.Run, Witness: n.cfg.Witness}, &reply)
 	})
 }
 
@@ -339,7 +341,8 @@ func (f *founding) propose() {
 		}
 		for _, name := range n.cfg.Founders {
 			r, ok := f.answers[name]
-			if ok && slices.ContainsFunc(v.Regions, func(g FirstRegion) bool { return g.Name == r.founder.Region }) {
+			begins := slices.ContainsFunc(v.Regions, func(g FirstRegion) bool { return g.Name == r.founder.Region })
+			if ok && begins != r.founder.Witness {
 				r.founder.Raft = Number(n.rng.Uint64() | 1)
 				v.Founders = append(v.Founders, r.founder)
 			}

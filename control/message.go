@@ -22,6 +22,7 @@ type Sender struct {
 	Store   uint64 `json:"store,omitempty"`
 	Began   uint64 `json:"began,omitempty"`
 	Durable bool   `json:"durable,omitempty"`
+	Witness bool   `json:"witness,omitempty"`
 	// Applied is the index up to which its voter has applied the log.
 	Applied uint64 `json:"applied,omitempty"`
 	// Leaving daemons give their vote away.

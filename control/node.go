@@ -322,7 +322,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 // sender describes this daemon.
 func (n *Node) sender() Sender {
 	s := Sender{
-		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable,
+		ID: n.self.id(), Run: n.self.Run, Store: n.disk.number, Began: n.disk.began, Durable: n.cfg.Durable, Witness: n.cfg.Witness,
 		Format: n.cfg.Format, Clock: n.wall, Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
 	}
 	s.Heard, s.HeardOf = n.rights.heardRegions()

@@ -2,11 +2,14 @@ package control
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/georld/rld/crdt"
 )
 
 // The numbers of voters, and how many regions five of them need.
@@ -20,7 +23,7 @@ const (
 type placement struct {
 	node    *Node
 	durable []*peer        // that do not vote, live and staying
-	open    int            // regions that do not drain
+	open    int            // regions that do not drain, and those of witnesses
 	regions map[string]int // voters by region
 	gone    []Voter        // that are away for too long or leave, as their regions may
 	votes   int
@@ -55,11 +58,7 @@ func (n *Node) place() {
 		p.add("")
 	default:
 		for _, o := range p.gone {
-			region := o.Region
-			if !n.record.open(region) {
-				region = ""
-			}
-			if p.add(region) {
+			if n.record.mayVote(o.Region, o.Witness) && p.add(o.Region) || p.lost(o) && p.add("") {
 				return
 			}
 		}
@@ -69,12 +68,39 @@ func (n *Node) place() {
 	}
 }
 
+// lost reports whether a daemon of any region may replace a voter: its own
+// region has no votes any more, or only that of a witness whose id has ended.
+func (p *placement) lost(o Voter) bool {
+	return !p.node.record.mayVote(o.Region, o.Witness) || o.Witness && p.node.Dead(o.Daemon)
+}
+
+// Witnesses returns the live witnesses but this daemon.
+func Witnesses(n *Node) (all []crdt.Incarnation) {
+	for _, p := range n.peers {
+		if p.sender.Witness {
+			all = append(all, p.Address)
+		}
+	}
+	return all
+}
+
+// onlyWitnesses returns an error if a region to add has witnesses, and no
+// daemons that could hold its rights.
+func (x *Rights) onlyWitnesses(c *RegionChange) error {
+	if len(c.Founders) > 0 || !slices.ContainsFunc(x.node.peers, func(p *peer) bool { return p.Region == c.Name && p.sender.Witness }) {
+		return nil
+	}
+	return fmt.Errorf("region %q has only daemons with control.voter: only, which vote and hold no rights: "+
+		"start one with a state.dir and without that setting, if the region is to take calls", c.Name)
+}
+
 // placementOf collects the voters and the candidates.
 func placementOf(n *Node) *placement {
 	p := &placement{node: n, regions: map[string]int{}}
+	open := map[string]bool{} // those of witnesses, too
 	for _, g := range n.record.Regions {
 		if !g.Draining {
-			p.open++
+			open[g.Name] = true
 		}
 	}
 	for _, o := range n.record.Voters {
@@ -83,18 +109,23 @@ func placementOf(n *Node) *placement {
 		}
 		p.votes++
 		p.regions[o.Region]++
-		if p.away(o) || !n.record.open(o.Region) {
+		if p.away(o) || !n.record.mayVote(o.Region, o.Witness) {
 			p.gone = append(p.gone, o)
+		}
+		if !p.lost(o) {
+			open[o.Region] = true
 		}
 	}
 	for _, o := range n.peers {
 		live := o.heardAt >= 0 && n.at-o.heardAt < n.cfg.patience(len(n.peers))
-		follows := o.version.Recovery == n.record.Version.Recovery && n.record.open(o.Region) && n.record.VoterOf(o.sender.ID) == nil
+		follows := o.version.Recovery == n.record.Version.Recovery && n.record.mayVote(o.Region, o.sender.Witness) && n.record.VoterOf(o.sender.ID) == nil
 		failed, known := n.raft.failed[o.sender.ID]
 		if live && follows && o.sender.Durable && !o.sender.Leaving && !(known && n.at-failed < failedFor*n.cfg.ReplaceAfter) {
 			p.durable = append(p.durable, o)
+			open[o.Region] = true
 		}
 	}
+	p.open = len(open)
 	slices.SortFunc(p.durable, func(a, b *peer) int { return a.sender.ID.Compare(b.sender.ID) })
 	return p
 }
@@ -137,12 +168,12 @@ func handsOver(n *Node) bool {
 	if is == nil || is.Learner {
 		return false
 	}
-	here, votes := n.record.open(is.Region), n.record.Voting()
+	here, votes := n.record.mayVote(is.Region, is.Witness), n.record.Voting()
 	return votes > fewVoters && votes%2 == 0 || // the surplus goes next
 		slices.ContainsFunc(n.peers, func(p *peer) bool {
 			live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
 			o := n.record.VoterOf(p.sender.ID)
-			fits := o == nil && n.record.open(p.Region) && (p.Region == is.Region || !here)
+			fits := o == nil && n.record.mayVote(p.Region, p.sender.Witness) && (p.Region == is.Region || !here)
 			return live && p.sender.Durable && !p.sender.Leaving && (fits || o != nil && o.Learner)
 		})
 }
@@ -299,6 +330,6 @@ func (p *placement) add(region string) bool {
 	o := slices.MinFunc(fits, func(a, b *peer) int {
 		return cmp.Or(cmp.Compare(p.regions[a.Region], p.regions[b.Region]), a.sender.ID.Compare(b.sender.ID))
 	})
-	p.node.raft.proposeVoter(raftpb.ConfChangeAddLearnerNode, Voter{Raft: p.node.number(), Daemon: o.sender.ID, Region: o.Region, Learner: true})
+	p.node.raft.proposeVoter(raftpb.ConfChangeAddLearnerNode, Voter{Raft: p.node.number(), Daemon: o.sender.ID, Region: o.Region, Learner: true, Witness: o.sender.Witness})
 	return true
 }

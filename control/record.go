@@ -147,6 +147,8 @@ type Voter struct {
 	Daemon  ID     `json:"daemon"`
 	Region  string `json:"region"`
 	Learner bool   `json:"learner,omitempty"`
+	// Witness voters are of a region that is not in the record.
+	Witness bool `json:"witness,omitempty"`
 	// Former reports that the region was removed since the daemon became a
 	// voter. The region may be there again, with another daemon in its place.
 	Former bool `json:"former,omitempty"`
@@ -179,6 +181,15 @@ func (r *Record) Region(name string) *Region {
 func (r *Record) open(name string) bool {
 	g := r.Region(name)
 	return g != nil && !g.Draining
+}
+
+// mayVote reports whether daemons of a region may vote: witnesses of a region
+// without rights, and others of a region that is there and does not drain.
+func (r *Record) mayVote(region string, witness bool) bool {
+	if witness {
+		return r.Region(region) == nil
+	}
+	return r.open(region)
 }
 
 // Voter returns the voter with a raft name, nil for none.

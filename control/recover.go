@@ -44,7 +44,7 @@ func (n *Node) Recover(q RecoverRequest) error {
 		r.Earlier = all[max(0, len(all)-maxEarlier):]
 	}
 	r.From, r.First = from, r.Version.Index
-	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.id(), Region: n.cfg.Region}}
+	r.Voters = []Voter{{Raft: n.number(), Daemon: n.self.id(), Region: n.cfg.Region, Witness: n.cfg.Witness}}
 	c := Command{
 		Request: r.Version.Recovery.Random, Version: r.Version, At: n.wall, Author: cmp.Or(q.Author, "cluster recover"),
 		Reason: q.Reason, Text: fmt.Sprintf("recovery %d began at version %v of %s", r.Version.Recovery.Number, r.From, n.cfg.Name),

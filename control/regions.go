@@ -140,6 +140,9 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 	g := n.record.Region(c.Name)
 	if c.Op == AddRegion {
 		c.Founders, c.Horizon = x.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
+		if err := x.onlyWitnesses(&c); err != nil {
+			return nil, err
+		}
 	}
 	if c.Stopped {
 		if err := x.fresh(c.Stated); err != nil {
@@ -227,15 +230,16 @@ func (x *Rights) estimateEnd(c *Change) {
 func compareRetirements(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) }
 
 // durable returns the ids of the daemons of a region with a disk that are
-// heard, in order, at most as many as an epoch has members.
+// heard, in order, at most as many as an epoch has members. Witnesses hold no
+// rights.
 func (x *Rights) durable(region string) []ID {
 	n := x.node
 	var all []ID
-	if n.cfg.Durable && n.cfg.Region == region {
+	if n.cfg.Durable && !n.cfg.Witness && n.cfg.Region == region {
 		all = append(all, n.self.id())
 	}
 	for _, p := range n.peers {
-		if p.Region == region && p.heardAt >= 0 && p.sender.Durable && !n.Dead(p.sender.ID) {
+		if p.Region == region && p.heardAt >= 0 && p.sender.Durable && !p.sender.Witness && !n.Dead(p.sender.ID) {
 			all = append(all, p.sender.ID)
 		}
 	}

@@ -41,6 +41,7 @@ type world struct {
 type machine struct {
 	name, region string
 	durable      bool
+	witness      bool
 	up, paused   bool
 	node         *Node
 	address      crdt.Incarnation
@@ -109,7 +110,7 @@ func (w *world) find(name string) *machine {
 
 func (w *world) config(m *machine) Config {
 	return Config{
-		Name: m.name, Region: m.region, Durable: m.durable, Founders: w.founders,
+		Name: m.name, Region: m.region, Durable: m.durable, Witness: m.witness, Founders: w.founders,
 		Language: language(), Horizon: 3 * time.Second, Layouts: w.layouts,
 		Heartbeat: w.heartbeat, Stable: 2 * time.Second, ReplaceAfter: w.replaceAfter, Longest: 20 * time.Second, Entries: 16,
 		Format: m.format, FormatAfter: time.Minute,
@@ -217,7 +218,7 @@ func (w *world) serve(m *machine) {
 	if !m.keeps {
 		m.node.Limits().InUse(m.node.Record())
 	}
-	if w.layouts {
+	if w.layouts && !m.witness {
 		m.acceptor.follow(w, m)
 	}
 	for {

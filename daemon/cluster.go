@@ -54,6 +54,8 @@ type clusterConfig struct {
 	engine *Engine
 	agent  *rightsLoop // nil for a daemon without rights
 	strict *strict     // likewise
+	// witness reports that the daemon only votes.
+	witness bool
 	// control is nil only in tests of the rest.
 	control  *controlLoop
 	log      *slog.Logger
@@ -252,7 +254,7 @@ func (c *cluster) settle(ctx context.Context) {
 		c.setControlPeers(reached, open)
 		c.noteAlone()
 		if open {
-			c.setPeers(c.willing(members))
+			c.setPeers(c.deciding(c.willing(members)))
 		}
 	}
 }
@@ -349,8 +351,13 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	return err
 }
 
-// StepCounts is part of replica.Receiver.
-func (c *cluster) StepCounts(m *gossip.Message) error { return c.engine.Step(c.engine.Now(), m) }
+// StepCounts is part of replica.Receiver. A witness keeps no counts.
+func (c *cluster) StepCounts(m *gossip.Message) error {
+	if c.witness {
+		return nil
+	}
+	return c.engine.Step(c.engine.Now(), m)
+}
 
 // StepControl is part of replica.Receiver.
 func (c *cluster) StepControl(m *control.Message) error {

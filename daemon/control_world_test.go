@@ -23,6 +23,7 @@ type controlWorld struct {
 	*world
 	founders []string
 	diskless []string
+	witness  string                         // a region of witnesses, "" for none
 	options  func(*resident) limits.Options // nil for those of a cluster
 	holders  bool                           // control.Config.Holders
 	formats  map[string]int                 // that daemons read, if not control.Format
@@ -43,7 +44,7 @@ func newControlWorld(t *testing.T, daemons int, founders []string, regions ...st
 	}
 	w.mend = func(r *resident, cc *clusterConfig) {
 		w.t.Helper()
-		cc.control = w.loop(r, cc.log)
+		cc.control, cc.witness = w.loop(r, cc.log), w.witness == r.region
 		if err := cc.control.open(); err != nil {
 			w.t.Fatal(err)
 		}
@@ -64,7 +65,7 @@ func (w *controlWorld) loop(r *resident, log *slog.Logger) *controlLoop {
 		o = w.options(r)
 	}
 	return newControlLoop(control.Config{
-		Name: r.name, Region: r.region, Founders: w.founders, Durable: !slices.Contains(w.diskless, r.name),
+		Name: r.name, Region: r.region, Founders: w.founders, Witness: w.witness == r.region, Durable: !slices.Contains(w.diskless, r.name),
 		Language:      replica.Language(r.region, o),
 		DaemonHorizon: agent.DefaultDaemonHorizon, Holders: w.holders, Format: w.formats[r.name], FormatAfter: time.Minute,
 	}, replica.Storage{

@@ -133,16 +133,20 @@ func listenProblem(err error, addr, flag string) error {
 // makeServers makes the servers of the listeners.
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
-	rlsEdge := rls.New(d.engine, s, d.metrics)
+	var engine api.Engine = d.engine
+	if d.Config.Witness() {
+		engine = witness{d.engine}
+	}
+	rlsEdge := rls.New(engine, s, d.metrics)
 	host := grpchost.DefaultOptions()
 	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
-	e.grpc = grpchost.New(host, rlsEdge, api.New(d.engine, s, d.metrics))
+	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
 
 	e.web = web.NewServer(web.New(web.Options{
-		Engine: d.engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,
-		Ready:   func() bool { return d.ready() == nil },
+		Engine: engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,
+		Ready:   d.decides,
 		Mapping: d.Config.HTTP.RateLimitAPI,
 	}))
 	o := admin.Options{

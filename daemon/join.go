@@ -69,7 +69,7 @@ func (d *daemon) joinCluster(e *edges) error {
 		return err
 	}
 	cc := clusterConfig{
-		engine: d.engine, agent: d.agent, strict: d.strict, control: d.control, log: d.Log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
+		engine: d.engine, agent: d.agent, strict: d.strict, witness: c.Witness(), control: d.control, log: d.Log, lis: e.peerLis, wait: c.Gossip.ReadyWithin,
 		self: gossip.Member{
 			Peer:  gossip.Peer{ID: d.engine.Incarnation(), Name: c.Name, Region: c.Region},
 			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),

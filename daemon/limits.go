@@ -137,9 +137,13 @@ func ownFiles(files []limits.File, path string) (*control.RuleSet, error) {
 
 // limitsOptions returns the options with which a daemon reads limits.
 func limitsOptions(c *config.Config) limits.Options {
+	noRights := c.NoRights()
+	if c.Witness() { // it reads limits for the daemons that use them
+		noRights = ""
+	}
 	return limits.Options{
 		MergeDomains: c.Limits.MergeDomains, ChargeDenied: c.Limits.ChargeDenied,
-		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: c.NoRights(),
+		Replicated: c.Region != "", Regions: c.RegionNames(), NoRights: noRights,
 		Alone: c.Region == "", Replicas: len(c.StrictReplicas()),
 		Daemons: len(c.RegionNames()) * len(c.StrictReplicas()), DaemonsOfRegion: len(c.StrictReplicas()),
 	}

@@ -68,7 +68,14 @@ type rightsLoop struct {
 // rights, and locks its folder.
 func (d *daemon) openAgent() error {
 	c := &d.Config
-	if c.Region == "" || c.NoRights() != "" {
+	switch {
+	case c.Witness():
+		var err error
+		if d.lock, err = d.storage("control log of a cluster").Folder.Lock("lock"); err != nil {
+			return fmt.Errorf("state.dir: %w", err)
+		}
+		return nil
+	case c.Region == "" || c.NoRights() != "":
 		return nil
 	}
 	f := &rightsLoop{
@@ -117,6 +124,9 @@ func (d *daemon) closeState() {
 	}
 	if d.agent != nil && d.agent.lock != nil {
 		d.agent.lock.Close()
+	}
+	if d.lock != nil {
+		d.lock.Close()
 	}
 }
 

@@ -69,6 +69,7 @@ type daemon struct {
 
 	engine   *Engine
 	agent    *rightsLoop      // nil for a daemon without rights
+	lock     io.Closer        // of the folder of a witness, nil for others
 	strict   *strict          // likewise
 	control  *controlLoop     // nil for a daemon alone
 	cluster  *cluster         // likewise
@@ -132,7 +133,7 @@ func (d *daemon) build() error {
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
 		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.Log,
-		SharedKeys: d.Secret != nil,
+		SharedKeys: d.Secret != nil, Witness: d.Config.Witness(),
 	}
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d.engine, d.agent, &d.Config)
@@ -320,9 +321,9 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 // its name after it was ready.
 func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	defer e.grpc.SetServing(false)
-	for up := d.ready() == nil; ; up = !up {
+	for up := d.decides(); ; up = !up {
 		e.grpc.SetServing(up)
-		changed := func() bool { return d.state.Load() != serving || (d.ready() == nil) != up }
+		changed := func() bool { return d.state.Load() != serving || d.decides() != up }
 		if !until(ctx, forever, changed) || d.state.Load() != serving {
 			return
 		}
@@ -363,7 +364,11 @@ func (d *daemon) cutOff(e *edges) error {
 	return err
 }
 
-// ready returns why the daemon does not accept calls, nil if it does.
+// decides reports whether the daemon accepts calls. A witness never does.
+func (d *daemon) decides() bool { return !d.Config.Witness() && d.ready() == nil }
+
+// ready returns why the daemon does not do its work, nil if it does. That of a
+// witness is to vote.
 func (d *daemon) ready() error {
 	switch d.state.Load() {
 	case serving:

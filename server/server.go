@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ type Engine interface {
 	// Rules returns the rules in force.
 	Rules() *rules.Set
 }
+
+// ErrWitness is the error of a call at a daemon that decides nothing.
+var ErrWitness = errors.New("this daemon only votes in the control log (control.voter: only): ask a daemon of another region")
 
 // Edge names a way in, as metrics carry it.
 type Edge string

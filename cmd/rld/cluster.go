@@ -239,7 +239,7 @@ func clusterText(s *api.ClusterState) string {
 		b.WriteString(".\n")
 	}
 	d := &s.Daemon
-	fmt.Fprintf(&b, "This daemon: %s, %s, %s, id %s.\n", daemonText(&api.DaemonRef{Region: d.Region, Name: d.Name}), d.Role,
+	fmt.Fprintf(&b, "This daemon: %s, %s, %s, id %s.\n", daemonText(&api.DaemonRef{Region: d.Region, Name: d.Name}), roleText(d),
 		or(d.State, "-"), or(d.ID, "-"))
 	if len(s.Voters) > 0 {
 		b.WriteString("\n" + clusterDaemons("VOTER", s.Voters))
@@ -267,7 +267,7 @@ func clusterLine(s *api.ClusterState) string {
 	if s.Leader != nil {
 		leader = "leader " + or(s.Leader.Name, or(s.Leader.ID, "-"))
 	}
-	return fmt.Sprintf("Cluster %s: version %s, %s, this daemon is a %s.\n", or(s.ID, "-"), or(s.Version, "-"), leader, s.Daemon.Role)
+	return fmt.Sprintf("Cluster %s: version %s, %s, this daemon is a %s.\n", or(s.ID, "-"), or(s.Version, "-"), leader, roleText(&s.Daemon))
 }
 
 // problemLines lists the problems.
@@ -277,6 +277,17 @@ func problemLines(s *api.ClusterState) string {
 		fmt.Fprintf(&b, "! %s\n", printable(p))
 	}
 	return b.String()
+}
+
+// roleText formats the part of a daemon in the control log.
+func roleText(d *api.ClusterDaemon) string {
+	switch {
+	case d.VoterOnly && d.Role == api.RoleVoter:
+		return "voter only"
+	case d.VoterOnly:
+		return string(d.Role) + ", voter only"
+	}
+	return string(d.Role)
 }
 
 // clusterDaemons formats daemons as a table.
@@ -291,7 +302,7 @@ func clusterDaemons(title string, all []api.ClusterDaemon) string {
 		case d.AgeSeconds != nil:
 			heard = secondsShown(d.AgeSeconds) + " ago"
 		}
-		t.row(or(d.Name, "-"), or(d.Region, "-"), d.Role, or(d.State, "-"), or(d.Version, "-"), heard, or(d.ID, "-"))
+		t.row(or(d.Name, "-"), or(d.Region, "-"), roleText(d), or(d.State, "-"), or(d.Version, "-"), heard, or(d.ID, "-"))
 	}
 	return t.String()
 }

@@ -67,10 +67,14 @@ func membersTable(a *api.MembersAnswer) string {
 
 func memberNote(m *api.Member) string {
 	switch {
+	case m.Self && m.VoterOnly:
+		return "asked, voter only"
 	case m.Self:
 		return "asked"
 	case m.RulesAgree != nil && !*m.RulesAgree:
 		return "other rules"
+	case m.VoterOnly:
+		return "voter only"
 	}
 	return "-"
 }

@@ -68,6 +68,7 @@ func (r *Report) clusterState() *api.ClusterState {
 		d := api.ClusterDaemon{Region: p.Region, Name: p.Name, Role: api.RoleFollower, State: "no message yet"}
 		if p.Age >= 0 {
 			d.ID, d.Durable, d.AgeSeconds = p.Sender.ID.String(), p.Sender.Durable, api.Seconds(p.Age)
+			d.VoterOnly = p.Sender.Witness
 			d.State = peerState(&p)
 			if p.Version.Index > 0 {
 				d.Version = p.Version.String()
@@ -101,7 +102,7 @@ func (r *Report) clusterState() *api.ClusterState {
 	}
 	for _, v := range rec.Voters {
 		d := clusterDaemon(out, v.Daemon)
-		d.Region = cmp.Or(d.Region, v.Region)
+		d.Region, d.VoterOnly = cmp.Or(d.Region, v.Region), d.VoterOnly || v.Witness
 		d.Role = s.role(v.Daemon)
 		out.Voters = append(out.Voters, d)
 	}
@@ -152,7 +153,7 @@ func clusterDaemon(c *api.ClusterState, id control.ID) api.ClusterDaemon {
 
 // clusterSelf describes this daemon.
 func (r *Report) clusterSelf(s *ControlState) api.ClusterDaemon {
-	out := api.ClusterDaemon{Region: r.Region, Name: r.Name, Self: true, Durable: s.Durable, Role: api.RoleFollower, State: "live"}
+	out := api.ClusterDaemon{Region: r.Region, Name: r.Name, Self: true, Durable: s.Durable, VoterOnly: r.Witness, Role: api.RoleFollower, State: "live"}
 	st := &s.Status
 	switch {
 	case s.Fault != "":
@@ -292,10 +293,14 @@ func (r *Report) problems(s *ControlState) []string {
 	} else if st.Abstains != "" {
 		say("the voter of this daemon stopped: %s; restart the daemon, and report this", st.Abstains)
 	}
-	if s.Record != nil && s.Record.Region(r.Region) == nil {
+	switch here := s.Record != nil && s.Record.Region(r.Region) != nil; {
+	case s.Record == nil:
+	case r.Witness && here:
+		say("control.voter is only, and region %s has rights, so this daemon gets no vote; give it a region of its own, or remove control.voter", r.Region)
+	case !r.Witness && !here:
 		say("region %s is not in the cluster, so its daemons hold no rights; run rld region add %s, or stop them", r.Region, r.Region)
 	}
-	if st.Cut && st.Version.Index > 0 {
+	if st.Cut && st.Version.Index > 0 && !r.Witness {
 		say("the daemons of region %s restarted while they are cut off: nobody confirms that it was not removed, so they hold no rights; "+
 			"reach the leader, or if nobody removed the region run rld region resume", r.Region)
 	}
@@ -380,6 +385,9 @@ func (r *Report) leaderless(s *ControlState) string {
 // Checks returns the lines of /readyz?verbose.
 func (r *Report) Checks() []api.Check {
 	serving := api.Check{Name: "serving", State: api.CheckOK, Text: "it answers calls"}
+	if r.Witness {
+		serving.Text = "it answers no calls: control.voter is only"
+	}
 	if err := r.Ready(); err != nil {
 		serving.State, serving.Text = api.CheckFailed, err.Error()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -36,11 +37,12 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 			return out, fmt.Errorf("region %q is not in the settings: want one of %s", api.Clip(name), r.regionNames())
 		}
 	}
+	out.Missing = r.missing(&s, q.Without)
+	q.Without = append(slices.Clip(q.Without), r.witnessRegions(&s)...)
 	regions, err := foundingRegions(r.Regions, &q)
 	if err != nil {
 		return out, err
 	}
-	out.Missing = r.missing(&s, q.Without)
 	if len(out.Missing) == 0 && !q.DryRun {
 		r.Control.Do(func(n *control.Node) { err = n.Init(regions) })
 		if err != nil && r.Control.State().Record == nil {
@@ -113,6 +115,21 @@ func (r *Report) missing(s *ControlState, without []string) []string {
 			len(live), len(s.Founders), strings.Join(absent, ", ")))
 	}
 	return out
+}
+
+// witnessRegions returns the regions whose durable daemons only vote. The
+// cluster begins without them.
+func (r *Report) witnessRegions(s *ControlState) []string {
+	votes, decides := map[string]bool{}, map[string]bool{r.Region: s.Durable && !r.Witness}
+	votes[r.Region] = r.Witness
+	for _, p := range s.Status.Peers {
+		if p.Age >= 0 && p.Sender.Durable && p.Foreign == 0 {
+			votes[p.Region] = votes[p.Region] || p.Sender.Witness
+			decides[p.Region] = decides[p.Region] || !p.Sender.Witness
+		}
+	}
+	maps.DeleteFunc(votes, func(name string, is bool) bool { return !is || decides[name] })
+	return slices.Sorted(maps.Keys(votes))
 }
 
 func (r *Report) regionNames() string {

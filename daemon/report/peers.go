@@ -2,8 +2,10 @@ package report
 
 import (
 	"errors"
+	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/node"
@@ -56,11 +58,12 @@ func (r *Report) Members() []api.Member {
 		}
 	}
 	links := byPeer(r.Engine.Links(r.Engine.Now()))
+	witnesses := r.witnesses()
 	var out []api.Member
 	for _, m := range r.Cluster.Members() {
 		a := api.Member{
 			Name: m.Name, Region: m.Region, Incarnation: m.ID.String(), Addr: m.Addr, Build: m.Build,
-			Ready: m.Ready, Self: m.ID == r.Engine.Incarnation(),
+			Ready: m.Ready, VoterOnly: slices.Contains(witnesses, m.ID), Self: m.ID == r.Engine.Incarnation(),
 		}
 		if a.Self {
 			a.Ready = r.Cluster.Ready()
@@ -79,6 +82,17 @@ func (r *Report) Members() []api.Member {
 		out = append(out, a)
 	}
 	return out
+}
+
+// witnesses returns the live daemons that only vote.
+func (r *Report) witnesses() (all []crdt.Incarnation) {
+	if r.Control != nil {
+		r.Control.Do(func(n *control.Node) { all = control.Witnesses(n) })
+	}
+	if r.Witness {
+		all = append(all, r.Engine.Incarnation())
+	}
+	return all
 }
 
 func byPeer(links []node.Link) map[crdt.Incarnation]*node.Link {

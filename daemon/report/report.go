@@ -111,6 +111,8 @@ type Config struct {
 	Regions []control.FirstRegion
 	// Limits are the limits that decide calls. It is set where Control is.
 	Limits Limits
+	// Witness reports that the daemon only votes.
+	Witness bool
 	// SharedKeys reports that keys have the same hashes at all daemons.
 	SharedKeys bool
 	// WorstRule returns the rule that used most of its bound; nil for a daemon

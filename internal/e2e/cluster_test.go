@@ -38,6 +38,8 @@ type plan struct {
 	// diskless are the numbers of those without a folder, the last ones of each
 	// region; nil for none.
 	diskless []int
+	// witness is the region of the witnesses, "" for none.
+	witness string
 	// founding is the number of regions that found the cluster, the first ones.
 	founding int
 	// secured reports mutual TLS between the daemons.

@@ -126,7 +126,11 @@ func (c *cluster) settings(d *daemon) string {
 	} else {
 		b.WriteString("state: {diskless: true}\n")
 	}
-	fmt.Fprintf(&b, "strict: {replicas: [%s], breaker: {open: %v}}\n", strings.Join(mates[:min(len(mates), 3)], ", "), circuitOpen)
+	if d.region == c.plan.witness {
+		b.WriteString("control: {voter: only}\n")
+	} else {
+		fmt.Fprintf(&b, "strict: {replicas: [%s], breaker: {open: %v}}\n", strings.Join(mates[:min(len(mates), 3)], ", "), circuitOpen)
+	}
 	b.WriteString("regions:\n")
 	for i, region := range c.regions {
 		if i >= c.plan.founding && region != d.region {

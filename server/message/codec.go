@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/server"
 )
 
 // Reader is a message that reads itself. ReadMessage owns text and returns no
@@ -76,6 +77,8 @@ func StatusOf(err error) *status.Status {
 	switch {
 	case errors.As(err, &input):
 		return status.New(codes.InvalidArgument, err.Error())
+	case errors.Is(err, server.ErrWitness): // another daemon can answer
+		return status.New(codes.Unavailable, err.Error())
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.FromContextError(err)
 	}

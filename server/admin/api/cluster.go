@@ -16,6 +16,8 @@ type Member struct {
 	Build string `json:"build"`
 	// Ready reports whether it does its share of the work of its region.
 	Ready bool `json:"ready"`
+	// VoterOnly daemons have control.voter: only. They decide nothing.
+	VoterOnly bool `json:"voter_only"`
 	// Self marks the daemon that answers.
 	Self bool `json:"self"`
 	// Rules is the hash of its rules, see RulesHash; "" while unknown.

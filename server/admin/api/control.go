@@ -52,9 +52,11 @@ type ClusterDaemon struct {
 	ID     string `json:"id"`
 	Self   bool   `json:"self"`
 	// Durable daemons have a state.dir.
-	Durable bool              `json:"durable"`
-	Role    ClusterDaemonRole `json:"role"`
-	State   string            `json:"state"`
+	Durable bool `json:"durable"`
+	// VoterOnly daemons have control.voter: only. They decide nothing.
+	VoterOnly bool              `json:"voter_only"`
+	Role      ClusterDaemonRole `json:"role"`
+	State     string            `json:"state"`
 	// Version is that of its record, "" without one. AgeSeconds is the age of
 	// its latest message, null without one and for the daemon that answers.
 	Version    string   `json:"version"`
