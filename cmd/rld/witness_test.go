@@ -1,0 +1,29 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/server/admin/api"
+)
+
+// The texts of the control log and of the members name a witness.
+func TestWitnessTexts(t *testing.T) {
+	d := api.ClusterDaemon{Region: "witness", Name: "witness-0", ID: "1", Role: api.RoleVoter, VoterOnly: true}
+	for role, want := range map[api.ClusterDaemonRole]string{
+		api.RoleVoter: "voter only", api.RoleLeader: "leader, voter only", api.RoleFollower: "follower, voter only",
+	} {
+		if d.Role = role; roleText(&d) != want {
+			t.Errorf("%s: %q, want %q", role, roleText(&d), want)
+		}
+	}
+	d.VoterOnly = false
+	if got := roleText(&d); got != string(d.Role) {
+		t.Errorf("%q, want %s", got, d.Role)
+	}
+	for _, m := range []api.Member{{VoterOnly: true}, {VoterOnly: true, Self: true}} {
+		if got := membersTable(&api.MembersAnswer{Members: []api.Member{m}}); !strings.Contains(got, "voter only") {
+			t.Errorf("members:\n%s\nwant voter only", got)
+		}
+	}
+}
