@@ -85,6 +85,9 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	if r.Version == is.version {
 		return
 	}
+	if len(r.Voters) == 1 && r.Voters[0].Daemon == d.ControlLog().ID() && forgets(d) {
+		a.runs.unseen = true // nobody else knows what it forgot
+	}
 	for i := range r.Dead {
 		if r.Dead[i].Stopped {
 			a.removed[r.Dead[i].ID] = true
