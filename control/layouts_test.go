@@ -232,7 +232,7 @@ func TestRegionsAndLayouts(t *testing.T) {
 	before := w.find("a-0").wall(w)
 	w.untilVoters("a: a-0; b: b-0")
 	l := w.layout()
-	if len(l.Reserves) != 2 || l.Reserves[0] != (route.Reserves{Regions: 1}) || l.Reserves[1].Regions != 2 || l.Reserves[1].From <= before+1_000 {
+	if len(l.Reserves) != 2 || l.Reserves[0].Regions != 1 || l.Reserves[1].Regions != 2 || !slices.Equal(l.Reserves[1].New, []string{"b"}) || l.Reserves[1].From <= before+1_000 {
 		t.Errorf("reserves %+v: want 1, and 2 in windows that start 1 s after %d", l.Reserves, before)
 	}
 	if err := w.submit(w.find("a-0"), Change{Region: &RegionChange{Op: DrainRegion, Name: "a"}}).Err; err != nil {

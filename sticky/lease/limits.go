@@ -10,7 +10,7 @@ import (
 // ruleLimits are the limits of a rule's entries.
 type ruleLimits struct {
 	of             *rules.Limit
-	reserves       [2]int // the numbers of regional reserves that count
+	reserves       reserveCount
 	owner, reserve rules.Limit
 	// window and version are those of the region's allotment in owner, for a
 	// rule whose rights stay in each region.
@@ -36,10 +36,13 @@ func (t *Table) limit(r *rules.Rule, reserve bool) *rules.Limit {
 	if t.limits == nil {
 		t.limits = make([]ruleLimits, len(all))
 	}
-	x, both := &t.limits[r.Index], reserves(t, r.Limit)
-	if x.of != r.Limit || x.reserves != both {
-		*x = ruleLimits{of: r.Limit, reserves: both, owner: r.Limit.OwnerLimit(both[0]), reserve: r.Limit.ReserveLimit(both[0])}
-		x.lower(r.Limit.OwnerLimit(both[1]), r.Limit.ReserveLimit(both[1]))
+	x, n := &t.limits[r.Index], reserves(t, r.Limit)
+	if x.of != r.Limit || x.reserves != n {
+		*x = ruleLimits{of: r.Limit, reserves: n, owner: r.Limit.OwnerLimit(n.now), reserve: r.Limit.ReserveLimit(n.now)}
+		x.lower(r.Limit.OwnerLimit(n.before), r.Limit.ReserveLimit(n.before))
+		if !n.here {
+			x.reserve.Requests, x.reserve.Burst = 0, 0
+		}
 	}
 	if reserve {
 		return &x.reserve
@@ -50,19 +53,25 @@ func (t *Table) limit(r *rules.Rule, reserve bool) *rules.Limit {
 	return &x.owner
 }
 
-// reserves returns the numbers of regional reserves that count now: that of the
-// window, and that of the time from which on hits still count. The smaller
-// limits of both apply.
-func reserves(t *Table, l *rules.Limit) [2]int {
+// reserveCount is how many regional reserves count: those of the window, and
+// those of the time from which on hits still count. The smaller limits of both
+// apply. here reports that the region of the daemon has one of both.
+type reserveCount struct {
+	now, before int
+	here        bool
+}
+
+// reserves returns the regional reserves that count now.
+func reserves(t *Table, l *rules.Limit) reserveCount {
 	v := t.env.Owners.Routing()
 	if v == nil {
-		return [2]int{1, 1}
+		return reserveCount{1, 1, true}
 	}
-	start := t.at.Millis
+	start, since := t.at.Millis, countedSince(l, t.at.Millis)
 	if quota.Of(l).Windowed() {
 		start -= start % l.Window()
 	}
-	return [2]int{v.Reserves(start), v.Reserves(countedSince(l, t.at.Millis))}
+	return reserveCount{v.Reserves(start), v.Reserves(since), v.Reserved(min(start, since))}
 }
 
 // countedSince returns the time from which on hits still count.

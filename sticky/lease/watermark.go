@@ -125,9 +125,10 @@ func (o *owner) drainMargin() time.Duration {
 	return min(max(headroomFor, 2*o.took), 10*headroomFor)
 }
 
-// sendAccepts sends the Accepts that are due to the voters.
+// sendAccepts sends the Accepts that are due to the voters. Under a layout that
+// is not active it sends none: how many reserves there are is not known yet.
 func (t *Table) sendAccepts(e *entry, l *rules.Limit, v *route.Routing) {
-	if !homed(t, e, l, v) {
+	if !v.Active() || !homed(t, e, l, v) {
 		return
 	}
 	key := e.watermarksKey(t.env.Region)

@@ -203,7 +203,11 @@ func (r *Acceptor) Peers(at time.Duration, self crdt.Incarnation, peers []route.
 }
 
 func (r *Acceptor) rebuild() {
-	r.routing = route.New(r.newest(), r.cfg.Region, r.cfg.Name, r.self, r.live)
+	l := r.newest()
+	r.routing = route.New(l, r.cfg.Region, r.cfg.Name, r.self, r.live)
+	if r.active.Number != l.Number || r.active.Log != l.Log {
+		r.routing = r.routing.Announced()
+	}
 }
 
 // clock sets the time of the current call.

@@ -70,6 +70,7 @@ func (r *Acceptor) Follow(at time.Duration, active, announced *route.Layout) {
 	}
 	if was := r.active; active != nil && (was.Number != active.Number || was.Log != active.Log) {
 		r.active = onDisk{Number: active.Number, Log: active.Log}
+		r.rebuild()
 		r.events.Add(Changed, "", fmt.Sprintf("layout %d", active.Number))
 	}
 	is := r.newest()

@@ -79,6 +79,8 @@ type FormerRegion struct {
 type Reserves struct {
 	From    int64 `json:"from"`
 	Regions int   `json:"regions"`
+	// New are the regions that have none in windows before.
+	New []string `json:"new,omitempty"`
 }
 
 // Region is a region that can be the owner of keys.
@@ -160,6 +162,9 @@ func (l *Layout) validateFormers() error {
 	for i, v := range l.Reserves {
 		if v.Regions < 1 || v.Regions > MaxRegions || i > 0 && l.Reserves[i-1].From >= v.From {
 			return fmt.Errorf("reserves of %d regions from %d on: want 1 to %d, ascending", v.Regions, v.From, MaxRegions)
+		}
+		if len(v.New) > v.Regions || slices.ContainsFunc(v.New, func(name string) bool { return name == "" || len(name) > MaxName }) {
+			return fmt.Errorf("%d new regions of %d with reserves: want names, at most as many", len(v.New), v.Regions)
 		}
 	}
 	return l.validateLost()
@@ -243,14 +248,23 @@ func (l *Layout) OwnerRegions() int {
 }
 
 // WithReserves returns the layout with one reserve for each home region in the
-// windows that start at from or later. The numbers of earlier windows stay.
-func (l Layout) WithReserves(from int64) Layout {
+// windows that start at from or later. The numbers of earlier windows stay:
+// regions that were no home regions of the active layout have no reserve there.
+func (l Layout) WithReserves(from int64, active *Layout) Layout {
 	last := len(l.Reserves) - 1
-	switch {
-	case last < 0:
+	if last < 0 || active == nil {
 		l.Reserves = []Reserves{{Regions: l.OwnerRegions()}}
-	case l.Reserves[last].Regions != l.OwnerRegions():
-		all := append(slices.Clone(l.Reserves), Reserves{max(from, l.Reserves[last].From+1), l.OwnerRegions()})
+		return l
+	}
+	is := Reserves{From: max(from, l.Reserves[last].From+1), Regions: l.OwnerRegions()}
+	for i := range l.Regions {
+		g := &l.Regions[i]
+		if !g.Retired() && !slices.ContainsFunc(active.Regions, func(o Region) bool { return o.Name == g.Name && !o.Retired() }) {
+			is.New = append(is.New, g.Name)
+		}
+	}
+	if is.Regions != l.Reserves[last].Regions || len(is.New) > 0 {
+		all := append(slices.Clone(l.Reserves), is)
 		l.Reserves = all[max(0, len(all)-MaxReserves):]
 	}
 	return l

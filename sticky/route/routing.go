@@ -37,8 +37,12 @@ type Routing struct {
 	pins     map[uint64]int
 	voters   []Voter
 	isVoter  bool
-	reserves []Reserves // of the layout
-	lost     []lost
+	// announced reports that the layout is not active yet, as the daemon knows.
+	announced bool
+	reserves  []Reserves // of the layout
+	// reservedFrom is from when on the region of the daemon has a reserve.
+	reservedFrom int64
+	lost         []lost
 }
 
 // lost is a Loss of the layout, with the routing that drew the region.
@@ -184,6 +188,16 @@ func (v *Routing) IsVoter() bool { return v.isVoter }
 // Number returns the number of the layout.
 func (v *Routing) Number() uint64 { return v.number }
 
+// Active reports whether owners may ask for votes under the layout.
+func (v *Routing) Active() bool { return !v.announced }
+
+// Announced returns the routing by a layout that is not active yet.
+func (v *Routing) Announced() *Routing {
+	next := *v
+	next.announced = true
+	return &next
+}
+
 // New returns the routing of a daemon by a layout and the live daemons, which
 // include it.
 func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Routing {
@@ -202,6 +216,11 @@ func New(l *Layout, region, name string, self crdt.Incarnation, live Peers) *Rou
 	if v.own < 0 {
 		v.own = len(v.regions)
 		v.regions = append(v.regions, newRegionOwners(&Region{Name: region}, live))
+	}
+	for _, x := range l.Reserves {
+		if slices.Contains(x.New, region) {
+			v.reservedFrom = x.From // ascending
+		}
 	}
 	for i := range l.Lost {
 		x := &l.Lost[i]
@@ -260,6 +279,10 @@ func (v *Routing) Pinned(rule uint64) bool {
 	_, ok := v.pins[rule]
 	return ok
 }
+
+// Reserved reports whether the region of the daemon has a regional reserve in
+// windows that start at an instant, in Unix milliseconds.
+func (v *Routing) Reserved(start int64) bool { return start >= v.reservedFrom }
 
 // Reserves returns the number of regions with a regional reserve in windows
 // that start at an instant, in Unix milliseconds. It is the same at all daemons
