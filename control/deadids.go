@@ -210,6 +210,37 @@ func (x *Rights) DaemonID(name string) (ID, error) {
 	return d, fmt.Errorf("daemon %q has the ids %v: want one of these", name, all)
 }
 
+// endOf returns from when daemons hold nothing that an operator states to be
+// stopped: their clocks may have been ahead of the one here.
+func (x *Rights) endOf(all ...known) int64 {
+	n := x.node
+	end := n.wall
+	for _, k := range all {
+		end = max(end, k.clock, n.wall+k.ahead)
+	}
+	return min(end, n.wall+maxAhead) + 2*n.cfg.MaxOffset.Milliseconds()
+}
+
+// estimateEnd sets the end of what an operator states to be stopped, as far as
+// this daemon knows.
+func (x *Rights) estimateEnd(c *Change) {
+	switch {
+	case c.Region != nil && c.Region.Stopped:
+		next := *c.Region
+		next.Stated, next.End = x.node.wall, x.endOf(x.knownIn(next.Name)...)
+		c.Region = &next
+	case c.Layouts != nil && c.Layouts.Recover != nil:
+		next := *c.Layouts.Recover
+		next.Stated, next.From = x.node.wall, x.endOf(x.knownIn(next.Region)...)
+		c.Layouts = &LayoutChange{Recover: &next}
+	case c.Dead != nil:
+		next := *c.Dead
+		next.Name = cmp.Or(next.Name, x.known[next.ID].name)
+		next.Stated, next.From = x.node.wall, x.endOf(x.known[next.ID])
+		c.Dead = &next
+	}
+}
+
 // DeadID returns the entry of a dead id, nil for none.
 func (r *Record) DeadID(d ID) *DeadID {
 	i, ok := slices.BinarySearchFunc(r.Dead, d, func(e DeadID, d ID) int { return e.ID.Compare(d) })

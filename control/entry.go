@@ -176,6 +176,9 @@ func (r *Record) change(e *Entry) error {
 	}
 	c := e.Command
 	c.Version = r.Version
+	if g := e.Region; g != nil && g.Op == AddRegion && g.Dropped == nil {
+		c.Added = g
+	}
 	switch {
 	case e.Change.Epoch != nil:
 		r.rememberRebalanced(c)
@@ -218,6 +221,9 @@ func (c *Change) describe() string {
 	g := c.Region
 	if g == nil {
 		return ""
+	}
+	if g.Dropped != nil {
+		return shorten(fmt.Sprintf("region %s added again, which a recovery dropped with version %v: %s", g.Name, g.Dropped.Version, g.Dropped.Text), maxText)
 	}
 	switch g.Op {
 	case AddRegion:

@@ -151,6 +151,9 @@ func drawChange(t *rapid.T, r *Record) *RegionChange {
 	if c.Op == AddRegion {
 		c.Name = rapid.StringMatching("[a-z]{1,3}").Draw(t, "new region")
 		c.Founders = []ID{drawID(t)}
+		if rapid.IntRange(0, 4).Draw(t, "repeated") == 0 {
+			c.Dropped = &Command{Request: drawNumber(t), Version: Version{Recovery{rapid.Uint32().Draw(t, "recovery"), 7}, 1}}
+		}
 	}
 	if newest, err := r.Newest(); err == nil {
 		c.Epoch.ID = epoch.ID{Stamp: newest.ID.Stamp + hlc.Timestamp(rapid.IntRange(0, 5).Draw(t, "stamp")), Proposer: rapid.Uint64().Draw(t, "proposer")}

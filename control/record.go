@@ -166,6 +166,9 @@ type Command struct {
 	Reason  string  `json:"reason,omitempty"`
 	// Text describes what it did.
 	Text string `json:"text"`
+	// Added is the region that it added. A recovery that drops the command
+	// leaves the region in epochs that daemons acknowledged.
+	Added *RegionChange `json:"added,omitempty"`
 }
 
 // Region returns the region with a name, nil for none.
@@ -239,6 +242,9 @@ func latest(all []Command, most, bytes int) []Command {
 		// A byte of a text has at most six in JSON.
 		if bytes -= 256 + 6*(len(o.Author)+len(o.Reason)+len(o.Text)); bytes < 0 {
 			break
+		}
+		if a := o.Added; a != nil {
+			bytes -= 512 + 6*len(a.Name) + 72*(len(a.Founders)+len(a.Epoch.Retired))
 		}
 		first--
 	}

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/georld/rld/quota/epoch"
 )
 
 // RecoverRequest is an operator's statement that the majority of the voters is
@@ -178,6 +180,11 @@ type dropped struct {
 func (r *Record) droppedBy(next *Record) []Command {
 	var all []Command
 	for _, c := range slices.Concat(r.Dropped, r.History) {
+		if c.Added != nil { // unless the region ended since
+			if g := r.Region(c.Added.Name); g == nil || g.Generation != c.Version {
+				c.Added = nil
+			}
+		}
 		o := next.Outcome(c.Request)
 		has := next.Contains(c.Version) || o != nil && o.Version == c.Version
 		if !has && !slices.ContainsFunc(next.Dropped, func(o Command) bool { return o.Request == c.Request }) {
@@ -215,6 +222,9 @@ func (x *dropped) turn() {
 		c := &left[i]
 		if id := c.report(); n.requests.index(id) < 0 {
 			r := Request{ID: id, Author: "recovery", Change: Change{Dropped: c}}
+			if c.Added != nil {
+				r.Change = Change{Region: &RegionChange{Op: AddRegion, Name: c.Added.Name, Dropped: c}}
+			}
 			n.requests.own = append(n.requests.own, ownRequest{Request: r, due: n.at, silent: true})
 		}
 	}
@@ -233,6 +243,9 @@ func (c *Command) report() Number {
 
 // drop names a command as dropped by a recovery.
 func (r *Record) drop(c *Command) error {
+	if slices.ContainsFunc(r.Dropped, func(o Command) bool { return o.Request == c.Request }) {
+		return fmt.Errorf("command %v is named already", c.Request)
+	}
 	if r.Contains(c.Version) {
 		return fmt.Errorf("command %v of version %v is in the record: want one that a recovery dropped", c.Request, c.Version)
 	}
@@ -241,4 +254,30 @@ func (r *Record) drop(c *Command) error {
 	}
 	r.Dropped = latest(append(slices.Clone(r.Dropped), *c), maxDropped, maxDroppedBytes)
 	return nil
+}
+
+// repeated completes a change that repeats the addition of a region, at the
+// leader. Daemons may have acknowledged epochs with the generation. No epoch
+// without it is settled after these, unless it acknowledges that or is retired.
+// So it is added again as it was. A founder that founds it now may have done so
+// before, and does not use windows of that time.
+func (x *Rights) repeated(c *RegionChange) (*RegionChange, error) {
+	if c.Dropped.Added == nil || c.Op != AddRegion || c.Name != c.Dropped.Added.Name {
+		return nil, fmt.Errorf("command %v as the addition of region %q: want the one that was dropped", c.Dropped.Request, c.Name)
+	}
+	next := *c.Dropped.Added
+	next.Dropped, next.Epoch, next.End = c.Dropped, c.Epoch, x.endOf(x.knownIn(c.Name)...)
+	return &next, nil
+}
+
+// droppedRegions returns the retirement of each generation of a region whose
+// addition a recovery dropped.
+func (r *Record) droppedRegions(name string, from int64) []epoch.Retirement {
+	var all []epoch.Retirement
+	for i := range r.Dropped {
+		if c := &r.Dropped[i]; c.Added != nil && c.Added.Name == name {
+			all = append(all, epoch.Retirement{ID: RegionID(name, c.Version), From: from})
+		}
+	}
+	return all
 }

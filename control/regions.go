@@ -45,7 +45,7 @@ type RegionChange struct {
 	// The daemon that submits the command, and the leader, set the rest. Stated
 	// is when an operator stated a region to be stopped, End from when it then
 	// holds nothing, and Until when no window is left that it used before, in
-	// Unix milliseconds.
+	// Unix milliseconds. With Dropped, End is when founders use nothing yet.
 	Stated int64 `json:"stated,omitempty"`
 	End    int64 `json:"end,omitempty"`
 	Until  int64 `json:"until,omitempty"`
@@ -57,6 +57,8 @@ type RegionChange struct {
 	// Founders and Horizon are those of the generation that AddRegion begins.
 	Founders []ID  `json:"founders,omitempty"`
 	Horizon  int64 `json:"horizon,omitempty"`
+	// Dropped is the addition that a recovery dropped and AddRegion repeats.
+	Dropped *Command `json:"dropped,omitempty"`
 }
 
 // RegionOp is the operation of a RegionChange.
@@ -138,6 +140,9 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 	}
 	c.Epoch = x.header(&newest)
 	g := n.record.Region(c.Name)
+	if c.Dropped != nil {
+		return x.repeated(&c)
+	}
 	if c.Op == AddRegion {
 		c.Founders, c.Horizon = x.durable(c.Name), n.cfg.DaemonHorizon.Milliseconds()
 		if err := x.onlyWitnesses(&c); err != nil {
@@ -168,6 +173,9 @@ func (x *Rights) stampRegion(c RegionChange) (*RegionChange, error) {
 		return nil, err
 	}
 	c.Epoch.Retired = append(c.Epoch.Retired, epoch.Retirement{ID: g.ID(), From: end})
+	if c.Stopped { // also what recoveries dropped, and nobody could repeat
+		c.Epoch.Retired = append(c.Epoch.Retired, n.record.droppedRegions(c.Name, end)...)
+	}
 	slices.SortFunc(c.Epoch.Retired, compareRetirements)
 	c.Epoch.Retired = slices.CompactFunc(c.Epoch.Retired, func(a, b epoch.Retirement) bool { return a.ID == b.ID })
 	return &c, nil
@@ -196,37 +204,6 @@ func (x *Rights) reachesAll(c *RegionChange) error {
 	return nil
 }
 
-// endOf returns from when daemons hold nothing that an operator states to be
-// stopped: their clocks may have been ahead of the one here.
-func (x *Rights) endOf(all ...known) int64 {
-	n := x.node
-	end := n.wall
-	for _, k := range all {
-		end = max(end, k.clock, n.wall+k.ahead)
-	}
-	return min(end, n.wall+maxAhead) + 2*n.cfg.MaxOffset.Milliseconds()
-}
-
-// estimateEnd sets the end of what an operator states to be stopped, as far as
-// this daemon knows.
-func (x *Rights) estimateEnd(c *Change) {
-	switch {
-	case c.Region != nil && c.Region.Stopped:
-		next := *c.Region
-		next.Stated, next.End = x.node.wall, x.endOf(x.knownIn(next.Name)...)
-		c.Region = &next
-	case c.Layouts != nil && c.Layouts.Recover != nil:
-		next := *c.Layouts.Recover
-		next.Stated, next.From = x.node.wall, x.endOf(x.knownIn(next.Region)...)
-		c.Layouts = &LayoutChange{Recover: &next}
-	case c.Dead != nil:
-		next := *c.Dead
-		next.Name = cmp.Or(next.Name, x.known[next.ID].name)
-		next.Stated, next.From = x.node.wall, x.endOf(x.known[next.ID])
-		c.Dead = &next
-	}
-}
-
 func compareRetirements(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) }
 
 // durable returns the ids of the daemons of a region with a disk that are
@@ -251,6 +228,13 @@ func (x *Rights) durable(region string) []ID {
 // changeRegion makes the change of an entry.
 func (r *Record) changeRegion(c *RegionChange) error {
 	g := r.Region(c.Name)
+	made := r.Version
+	if c.Dropped != nil {
+		if err := r.drop(c.Dropped); err != nil || g != nil {
+			return err
+		}
+		made = c.Dropped.Version
+	}
 	switch {
 	case c.Op == AddRegion && g != nil:
 		return fmt.Errorf("region %q is there already", c.Name)
@@ -275,10 +259,15 @@ func (r *Record) changeRegion(c *RegionChange) error {
 			return fmt.Errorf("no daemon of region %q with a disk is heard: start one first", c.Name)
 		}
 		from, err := r.restart(c)
-		if err != nil {
+		switch {
+		case err != nil && c.Dropped != nil:
+			return nil // as with a region of the name
+		case err != nil:
 			return err
+		case c.Dropped != nil:
+			from = max(from, c.End)
 		}
-		g := Region{Name: c.Name, Generation: r.Version, Founders: c.Founders, Horizon: c.Horizon, From: from}
+		g := Region{Name: c.Name, Generation: made, Founders: c.Founders, Horizon: c.Horizon, From: from}
 		r.Regions, id = append(r.Regions, g), g.ID()
 		slices.SortFunc(r.Regions, func(a, b Region) int { return cmp.Compare(a.Name, b.Name) })
 	case WeighRegion:

@@ -430,6 +430,53 @@ func TestDroppedEpoch(t *testing.T) {
 	}
 }
 
+// TestDroppedAddition: a recovery of the log drops the addition of a region.
+// While the region is away, nothing is settled: its participant is in an epoch
+// that others acknowledged, and the later ones neither have nor retire it. When
+// the record has the same participant again, they are, whether its daemon had
+// founded or not.
+func TestDroppedAddition(t *testing.T) {
+	for name, founded := range map[string]bool{"founded": true, "not founded": false} {
+		r := newRig(t, 1, 1, 1, 1)
+		r.boot()
+		a, c := r.find("a1"), r.find("c1")
+		r.run(5 * time.Second)
+		r.crash(c)
+		if err := r.removeRegion(a, "c"); err != nil {
+			t.Fatal(err)
+		}
+		r.run(20 * time.Second)
+		regions, epochs := r.record.regions, len(r.record.epochs)
+		r.off = func(p *proc) bool { return p == c && !founded }
+		r.start(c)
+		r.run(time.Second)
+		r.off = nil
+		if err := r.addRegion(a, "c", 200_000); err != nil {
+			t.Fatal(err)
+		}
+		added, with := r.newest(), r.record.regions
+		r.off = func(p *proc) bool { return p == c && !founded }
+		r.until(5*time.Second, "it is acknowledged", func() bool {
+			top := newest(a.Agent.region)
+			return top.Epoch.ID == added.ID && len(top.Acks) >= 2 && (!founded || top.Settled)
+		})
+		r.record.regions, r.record.epochs = regions, r.record.epochs[:epochs]
+		r.crash(c) // a daemon whose region is not in the record has no agent
+		r.run(20 * time.Second)
+		if top := newest(a.Agent.region); top.Settled || !added.ID.Before(top.Epoch.ID) {
+			t.Errorf("%s: epoch %s without the region is settled: the test shows nothing", name, top.Epoch.ID)
+		}
+		r.record.regions = with
+		if err := r.change(r.find("b1"), r.newest().With(regionOf("c", r.record.generations["c"]), 200_000)); err != nil {
+			t.Fatal(err)
+		}
+		r.off = nil
+		r.restart(c, false)
+		r.until(10*time.Second, name+": all hold their shares", func() bool { return r.base(c, 0) > 1900 && r.whole() })
+		r.safe()
+	}
+}
+
 // TestDrainedRegionHoldsNothing: a region with an amount of 0 gets no share of
 // any rule, whatever its demand.
 func TestDrainedRegionHoldsNothing(t *testing.T) {
