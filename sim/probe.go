@@ -172,13 +172,16 @@ func apart(w *World) bool {
 const ownerWait = time.Second
 
 // intact reports whether nothing keeps rights and owners of a limit from
-// daemons: all of them ran when the window before began, and before any hit
-// that counts, every region has a share, a window is longer than messages take,
-// callers wait for as long as disks and other regions take, and owners reach a
-// majority of their voters.
+// daemons: some have the record, all ran when the window before began, and
+// before any hit that counts, every region has a share, a window is longer than
+// messages take, callers wait for as long as disks and other regions take, and
+// owners reach a majority of their voters.
 func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
+	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }) {
+		return false // nobody has begun the cluster again
+	}
 	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
@@ -216,12 +219,7 @@ func drained(d *Daemon) bool {
 // reachesOwners reports whether in every region a majority of the voters can
 // vote and does not refuse a daemon, and so none of each other. All owners that
 // the daemon asks are such voters.
-//
-// Where every daemon lost the record, nobody has begun the cluster again.
 func (w *World) reachesOwners(d *Daemon) bool {
-	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }) {
-		return false
-	}
 	layout := d.acceptor.Acceptor.Layout()
 	return !slices.ContainsFunc(layout.Regions, func(region route.Region) bool {
 		able, lost := 0, 0
