@@ -284,14 +284,16 @@ func drawDisklessDown(d *draw) {
 // misused reports whether a control log is copied or cut already: what two old
 // ones forget, nobody may know.
 func misused(d *draw) bool {
-	return slices.ContainsFunc(d.cfg.Faults, func(f sim.Fault) bool {
-		switch f.Kind {
-		case sim.CopiedControl, sim.ClonedDisk, sim.TruncatedFile, sim.BitFlip, sim.Amnesia, sim.LostVoters:
-			return true
-		default:
-			return false
-		}
-	})
+	return slices.ContainsFunc(d.cfg.Faults, func(f sim.Fault) bool { return misuses(&f) })
+}
+
+func misuses(f *sim.Fault) bool {
+	switch f.Kind {
+	case sim.CopiedControl, sim.ClonedDisk, sim.TruncatedFile, sim.BitFlip, sim.Amnesia, sim.LostVoters:
+		return true
+	default:
+		return false
+	}
 }
 
 // drawOldLog draws a log that is put back after commands.
@@ -362,14 +364,19 @@ func calmDown(d *draw) {
 	})
 }
 
-// drawLostVoters draws a region whose daemons lose their disks, and whose
-// strict voters the operator gives up.
+// drawLostVoters draws a region whose daemons lose their disks once there are
+// strict voters, and whose strict voters the operator gives up.
 func drawLostVoters(d *draw) {
-	if c := &d.cfg; d.strict && len(c.Regions) > 2 && !misused(d) {
-		f := sim.Fault{Kind: sim.LostVoters, From: []string{c.Regions[d.IntN(len(c.Regions))].Name}}
-		removed(d, &f)
-		add(d, f)
+	c := &d.cfg
+	if !d.strict || len(c.Regions) < 3 {
+		return
 	}
+	c.Faults = slices.DeleteFunc(c.Faults, func(f sim.Fault) bool { return misuses(&f) })
+	f := sim.Fault{Kind: sim.LostVoters, From: []string{c.Regions[d.IntN(len(c.Regions))].Name}}
+	removed(d, &f)
+	f.When.Event, f.When.Count, f.When.After = "layout_announced", 1, d.time(time.Second, 6*time.Second)
+	add(d, f)
+	lengthen(d, 2*f.At+f.For+10*time.Second)
 }
 
 // drawRemoval draws a daemon that is stopped and removed from the record.
