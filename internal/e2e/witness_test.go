@@ -16,6 +16,9 @@ import (
 // Two regions and a witness, as docs/operations.md has it: the witness votes
 // and decides nothing. A region is lost, and the other one removes it.
 func TestWitness(t *testing.T) {
+	if !longRun() {
+		t.Skip("it takes minutes: make e2e-long has it")
+	}
 	t.Parallel()
 	c := startCluster(t, loopback{}, plan{
 		daemons: []int{2, 2, 1}, later: []int{0, 0, 0}, founding: 3, witness: "witness", limits: limitsFile,
