@@ -139,7 +139,7 @@ func strictLayout(l *route.Layout) *rldv1.StrictLayout {
 			}
 		}),
 		Reserves: listOf(l.Reserves, func(r *route.Reserves) *rldv1.StrictReserves {
-			return &rldv1.StrictReserves{FromMs: r.From, Regions: uint32(r.Regions)}
+			return &rldv1.StrictReserves{FromMs: r.From, Regions: uint32(r.Regions), NewRegions: r.New}
 		}),
 	}
 }
@@ -156,7 +156,7 @@ func layoutOf(l *rldv1.StrictLayout) route.Layout {
 			}
 		}),
 		Reserves: fromList(l.Reserves, func(r *rldv1.StrictReserves) route.Reserves {
-			return route.Reserves{From: r.FromMs, Regions: int(r.Regions)}
+			return route.Reserves{From: r.FromMs, Regions: int(r.Regions), New: r.NewRegions}
 		}),
 	}
 }

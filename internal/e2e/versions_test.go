@@ -139,7 +139,8 @@ func TestSplit(t *testing.T) {
 		d.start(t)
 	}
 	c.whole(3 * patience)
-	reports(us, "ap/ap-0: on the other side of two recoveries; on the side to give up run rld cluster recover --yield")
+	reports(us, "ap/ap-0") // with sa-0, if that has followed it already
+	reports(us, "on the other side of two recoveries; on the side to give up run rld cluster recover --yield")
 	reports(ap, "us/us-0")
 	done(us, "cluster recover --yield", "us-0 would follow the other recovery")
 	done(us, "cluster recover --yield --yes us-0 --reason test --wait 30s", "Recovery 2 began with the record of the other side, and us-0 follows it.")

@@ -1489,6 +1489,7 @@ type StrictReserves struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	FromMs        int64                  `protobuf:"zigzag64,1,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`
 	Regions       uint32                 `protobuf:"varint,2,opt,name=regions,proto3" json:"regions,omitempty"`
+	NewRegions    []string               `protobuf:"bytes,3,rep,name=new_regions,json=newRegions,proto3" json:"new_regions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1535,6 +1536,13 @@ func (x *StrictReserves) GetRegions() uint32 {
 		return x.Regions
 	}
 	return 0
+}
+
+func (x *StrictReserves) GetNewRegions() []string {
+	if x != nil {
+		return x.NewRegions
+	}
+	return nil
 }
 
 // StrictRegion is a region that can be the home of keys. Names ascend.
@@ -1962,10 +1970,12 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\aregions\x18\x04 \x03(\v2\x1a.rld.v1.StrictFormerRegionR\aregions\"D\n" +
 	"\x12StrictFormerRegion\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
-	"\breplicas\x18\x02 \x03(\tR\breplicas\"C\n" +
+	"\breplicas\x18\x02 \x03(\tR\breplicas\"d\n" +
 	"\x0eStrictReserves\x12\x17\n" +
 	"\afrom_ms\x18\x01 \x01(\x12R\x06fromMs\x12\x18\n" +
-	"\aregions\x18\x02 \x01(\rR\aregions\"\x92\x01\n" +
+	"\aregions\x18\x02 \x01(\rR\aregions\x12\x1f\n" +
+	"\vnew_regions\x18\x03 \x03(\tR\n" +
+	"newRegions\"\x92\x01\n" +
 	"\fStrictRegion\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x1a\n" +
