@@ -24,9 +24,9 @@ KUBERNETES := deploy/kubernetes/test
 # the race detector, complete without.
 LONG := cmd/rld control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario \
 	sim/swarm sticky/lease sticky/quorum wire
-# Those of them without goroutines, also in tests: the race detector sees their
+# Those of them without goroutines of their own: the race detector sees their
 # code in the tests of package daemon and of the simulator. make race has all.
-SEQUENTIAL := control limits quota/agent quota/epoch quota/transfer sim/swarm sticky/lease sticky/quorum wire
+SEQUENTIAL := control limits quota/agent quota/epoch quota/transfer sim/scenario sim/swarm sticky/lease sticky/quorum wire
 # A package that only reads the repository: without the race detector.
 READ := internal/docs
 STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
