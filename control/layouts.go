@@ -196,7 +196,7 @@ func (r *Record) changeLayouts(c *LayoutChange) error {
 	case c.Activate != nil && l.Announced.Log != r.Version.Recovery.log():
 		return fmt.Errorf("layout %d was announced before the recovery", c.Activate.Number)
 	case c.Activate != nil:
-		next := l.Announced.Clone().WithReserves(c.Activate.From, l.Active)
+		next := l.Announced.Clone().WithReserves(c.Activate.From)
 		l.Active, l.Announced = &next, nil
 		return nil
 	case is != nil && c.Announce.Number <= is.Number:

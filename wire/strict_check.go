@@ -123,6 +123,10 @@ func (c *checker) layout(l *route.Layout) {
 		}
 	}
 	c.atMost("numbers of reserves", len(l.Reserves), route.MaxReserves)
+	for i := 0; i < len(l.Reserves) && c.err == nil; i++ {
+		c.atMost("new regions with reserves", len(l.Reserves[i].New), route.MaxRegions)
+		c.names(l.Reserves[i].New...)
+	}
 	c.atMost("losses", len(l.Lost), route.MaxLost)
 	for i := 0; i < len(l.Lost) && c.err == nil; i++ {
 		c.places(l.Lost[i].Regions, l.Lost[i].Pins)

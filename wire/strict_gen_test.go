@@ -134,6 +134,9 @@ func orderLayout(l *route.Layout) {
 			}
 		}
 	}
+	for i := range l.Reserves {
+		l.Reserves[i].New = ordered(l.Reserves[i].New, strings.Compare)
+	}
 	l.Regions, l.Pins = orderPlaces(l.Regions, l.Pins)
 	for i := range l.Lost {
 		l.Lost[i].Regions, l.Lost[i].Pins = orderPlaces(l.Lost[i].Regions, l.Lost[i].Pins)

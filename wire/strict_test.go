@@ -260,6 +260,11 @@ var strictBounds = []struct {
 	{"former regions", formers(make([]route.FormerRegion, route.MaxRegions+1)...), "frame of 65 regions of a former layout, want at most 64"},
 	{"former layouts", layouts(route.Layout{Formers: make([]route.Former, route.MaxFormers+1)}), "frame of 17 former layouts, want at most 16"},
 	{"reserves", layouts(route.Layout{Reserves: make([]route.Reserves, route.MaxReserves+1)}), "frame of 17 numbers of reserves, want at most 16"},
+	{
+		"new reserves", layouts(route.Layout{Reserves: []route.Reserves{{New: make([]string, route.MaxRegions+1)}}}),
+		"frame of 65 new regions with reserves, want at most 64",
+	},
+	{"new reserve without a name", layouts(route.Layout{Reserves: []route.Reserves{{New: []string{""}}}}), `layout: name "", want`},
 	{"replica without a name", strictRegions(route.Region{Name: "a", Replicas: []string{""}}), `layout: name "", want`},
 	{"regions", strictRegions(make([]route.Region, route.MaxRegions+1)...), "frame of 65 regions, want at most 64"},
 	{

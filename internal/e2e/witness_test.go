@@ -61,7 +61,6 @@ func TestWitness(t *testing.T) {
 		t.Helper()
 		c.within(2*time.Minute, "rld "+command, func() string {
 			if code, out := at.rld(t, command); code != 0 && code != 3 {
-				time.Sleep(time.Second)
 				return fmt.Sprintf("exit code %d: %s", code, out)
 			}
 			return ""

@@ -8,25 +8,55 @@ import (
 	"github.com/georld/rld/sim"
 )
 
+// situation is a draw, and how often it is taken, relative to the others.
+type situation struct {
+	weight int
+	draw   func(d *draw)
+}
+
 // situations draw faults that seldom meet by themselves, so that each of
 // sim.Situations takes effect in enough runs. A draw that does not fit the run
 // adds nothing.
-var situations = []func(d *draw){
-	drawPausedVoter, drawPausedVoter, drawCutVoter, drawCommands, drawCommands, drawLimits, drawLimits, drawLimits, drawRegions, drawRegions,
-	drawLivingRemoval, drawLivingRemoval, drawRecoveries, drawRecoveries, drawBothSides, drawBothSides, drawOverruled, drawOverruled,
-	drawFilesBack, drawFilesBack, drawFarClock, drawFarClock, drawEviction, drawRoll, drawRoll, drawSurge, drawScaling, drawScaling,
-	drawDisklessDown, drawOldLog, drawOldLog, drawOldLog, drawCloneOfLastRun, drawFailingLog, drawLateFounding, drawRemoval,
-	drawGeneration, drawGeneration, drawGeneration, drawLostVoters, drawLostVoters, drawLostVoters, drawLostVoters, drawLostVoters,
-	drawLostVoters, drawLostVoters, drawLostVoters,
+var situations = []situation{
+	{2, drawPausedVoter},
+	{1, drawCutVoter},
+	{2, drawCommands},
+	{3, drawLimits},
+	{2, drawRegions},
+	{2, drawLivingRemoval},
+	{2, drawRecoveries},
+	{2, drawBothSides},
+	{2, drawOverruled},
+	{2, drawFilesBack},
+	{2, drawFarClock},
+	{1, drawEviction},
+	{2, drawRoll},
+	{1, drawSurge},
+	{2, drawScaling},
+	{1, drawDisklessDown},
+	{3, drawOldLog},
+	{1, drawCloneOfLastRun},
+	{1, drawFailingLog},
+	{1, drawLateFounding},
+	{1, drawRemoval},
+	{3, drawGeneration},
+	{8, drawLostVoters}, // it fits few runs
 }
 
 // drawSituations draws one or two of the situations in most runs with a control
 // log.
 func drawSituations(d *draw) {
+	all := 0
+	for i := range situations {
+		all += situations[i].weight
+	}
 	for range 2 {
-		if d.chance(0.8) {
-			situations[d.IntN(len(situations))](d)
+		if !d.chance(0.8) {
+			continue
 		}
+		n := d.IntN(all)
+		i := slices.IndexFunc(situations, func(s situation) bool { n -= s.weight; return n < 0 })
+		situations[i].draw(d)
 	}
 }
 
@@ -356,8 +386,7 @@ func removed(d *draw, f *sim.Fault) {
 }
 
 // calmDown drops half of the faults that were drawn before, and all that set
-// clocks
-// apart: what an operator states is old at once then.
+// clocks apart: what an operator states is old at once then.
 func calmDown(d *draw) {
 	d.cfg.Faults = slices.DeleteFunc(d.cfg.Faults, func(f sim.Fault) bool {
 		return f.Kind == sim.ClockStep || f.Kind == sim.WrongClock || d.chance(0.5)

@@ -19,7 +19,7 @@ type Reports func(region, name string) (Report, bool)
 // Begin makes the first layout active, with the store numbers that its voters
 // report.
 func (l *Layouts) Begin(first route.Layout, reports Reports) {
-	first = first.Clone().WithReserves(0, nil)
+	first = first.Clone().WithReserves(0)
 	first.Number = 1
 	for i := range first.Regions {
 		g := &first.Regions[i]
@@ -103,7 +103,7 @@ func (l *Layouts) Turn(from int64, reports Reports) bool {
 			return false
 		}
 	}
-	next := is.Clone().WithReserves(from, l.Active)
+	next := is.Clone().WithReserves(from)
 	l.Active, l.Announced = &next, nil
 	return true
 }

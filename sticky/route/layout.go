@@ -248,18 +248,18 @@ func (l *Layout) OwnerRegions() int {
 }
 
 // WithReserves returns the layout with one reserve for each home region in the
-// windows that start at from or later. The numbers of earlier windows stay:
-// regions that were no home regions of the active layout have no reserve there.
-func (l Layout) WithReserves(from int64, active *Layout) Layout {
+// windows that start at from or later, in Unix milliseconds. The numbers of
+// earlier windows stay: a region that one of the former layouts lacks has no
+// reserve there, as others may have used it.
+func (l Layout) WithReserves(from int64) Layout {
 	last := len(l.Reserves) - 1
-	if last < 0 || active == nil {
+	if last < 0 {
 		l.Reserves = []Reserves{{Regions: l.OwnerRegions()}}
 		return l
 	}
 	is := Reserves{From: max(from, l.Reserves[last].From+1), Regions: l.OwnerRegions()}
 	for i := range l.Regions {
-		g := &l.Regions[i]
-		if !g.Retired() && !slices.ContainsFunc(active.Regions, func(o Region) bool { return o.Name == g.Name && !o.Retired() }) {
+		if g := &l.Regions[i]; !g.Retired() && slices.ContainsFunc(l.Formers, func(f Former) bool { return !f.has(g.Name) }) {
 			is.New = append(is.New, g.Name)
 		}
 	}
@@ -268,6 +268,11 @@ func (l Layout) WithReserves(from int64, active *Layout) Layout {
 		l.Reserves = all[max(0, len(all)-MaxReserves):]
 	}
 	return l
+}
+
+// has reports whether the layout had voters in a region.
+func (f *Former) has(region string) bool {
+	return slices.ContainsFunc(f.Regions, func(g FormerRegion) bool { return g.Name == region })
 }
 
 func (r *Region) validate() error {

@@ -5,24 +5,45 @@ import (
 	"testing"
 )
 
-// TestWithReserves: a region that gets owners has no reserve in windows that
-// began before, also where another region lost its own.
+// TestWithReserves: a region that a former layout lacks has no reserve in
+// windows that began before, also where another region lost its own.
 func TestWithReserves(t *testing.T) {
-	a, b, c := Region{Name: "a", Weight: 1}, Region{Name: "b", Weight: 1}, Region{Name: "c", Weight: 1}
-	first := Layout{Number: 1, Regions: []Region{a, c}}.WithReserves(0, nil)
-	second := Layout{Number: 2, Regions: []Region{a, b}, Reserves: first.Reserves}.WithReserves(100, &first)
-	third := Layout{Number: 3, Regions: []Region{a, b}, Reserves: second.Reserves}.WithReserves(200, &second)
-	want := []Reserves{{Regions: 2}, {From: 100, Regions: 2, New: []string{"b"}}}
-	if !reflect.DeepEqual(third.Reserves, want) {
-		t.Fatalf("reserves %+v, want %+v", third.Reserves, want)
+	region := func(name string) Region { return Region{Name: name, Weight: 1, Replicas: []string{name + "-0"}} }
+	a, b, c := region("a"), region("b"), region("c")
+	// after returns a layout that follows others, and has their reserves.
+	after := func(number uint64, from int64, regions []Region, formers ...Layout) Layout {
+		l := Layout{Number: number, Regions: regions}
+		for i := range formers {
+			l.Formers, l.Reserves = append(l.Formers, formers[i].Former()), formers[i].Reserves
+		}
+		return l.WithReserves(from)
 	}
+	first := after(1, 0, []Region{a, c})
+	second := after(2, 100, []Region{a, b}, first)
+	third := after(3, 200, []Region{a, b}, second)
+	// A recovery dropped the second layout, and the first one was active again.
+	recovered := after(4, 300, []Region{a, b, c}, first, second)
 	for _, tc := range []struct {
-		region string
-		start  int64
-		want   bool
-	}{{"a", 0, true}, {"a", 100, true}, {"b", 99, false}, {"b", 100, true}} {
-		if got := New(&third, tc.region, "", 0, nil).Reserved(tc.start); got != tc.want {
-			t.Errorf("region %s, window %d: reserved %t, want %t", tc.region, tc.start, got, tc.want)
+		name  string
+		is    Layout
+		want  []Reserves
+		since map[string]int64 // when the reserve of a region begins
+	}{
+		{"first", first, []Reserves{{Regions: 2}}, map[string]int64{"a": 0, "c": 0}},
+		{"other region", second, []Reserves{{Regions: 2}, {From: 100, Regions: 2, New: []string{"b"}}}, map[string]int64{"a": 0, "b": 100}},
+		{"same regions", third, second.Reserves, map[string]int64{"a": 0, "b": 100}},
+		{"recovered", recovered, []Reserves{
+			{Regions: 2}, {From: 100, Regions: 2, New: []string{"b"}}, {From: 300, Regions: 3, New: []string{"b", "c"}},
+		}, map[string]int64{"a": 0, "b": 300, "c": 300}},
+	} {
+		if !reflect.DeepEqual(tc.is.Reserves, tc.want) {
+			t.Errorf("%s: reserves %+v, want %+v", tc.name, tc.is.Reserves, tc.want)
+		}
+		for name, since := range tc.since {
+			v := New(&tc.is, name, "", 0, nil)
+			if !v.Reserved(since) || since > 0 && v.Reserved(since-1) {
+				t.Errorf("%s: region %s: want a reserve in windows from %d on, and none before", tc.name, name, since)
+			}
 		}
 	}
 }
