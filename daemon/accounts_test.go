@@ -71,6 +71,9 @@ func admitted(t *testing.T, r *running, atMost int) (n int) {
 // left of its rights of the running hour, also a second time, and nothing after
 // a crash.
 func TestRestartTakesUpAccounts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long, and other tests run the same goroutines")
+	}
 	hour := func() int64 { return time.Now().Unix() / 3600 }
 	began := hour()
 	r := startRegion(t, "domain: edge\ndescriptors:\n"+

@@ -323,6 +323,9 @@ func events(k gossip.EventKind) func(*telemetry.ClusterStats) uint64 {
 // TestProtocolErrors sends each kind of invalid input to a cluster. One line of
 // the log and a metric report it, and the cluster continues.
 func TestProtocolErrors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes long, and other tests run the same goroutines")
+	}
 	for _, h := range violations {
 		t.Run(h.name, func(t *testing.T) {
 			synctest.Test(t, h.run)
