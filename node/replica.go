@@ -316,10 +316,12 @@ func (n *Node) Links(at Instant) iter.Seq[Link] {
 }
 
 // Cells returns the replicated cells of windows that are not over, in their
-// order. It uses the memory of room, which may be nil.
+// order. It uses the memory of room, which may be nil. It does not move the
+// clock, so whoever looks changes nothing.
 func (n *Node) Cells(at Instant, room []gossip.Cell) []gossip.Cell {
 	if n.replica == nil {
 		return nil
 	}
-	return n.replica.engine.Cells(n.millis(at), room)
+	clock := n.clock
+	return n.replica.engine.Cells(clock.Millis(at), room)
 }
