@@ -179,8 +179,9 @@ func (x *Rights) heardRegions() (mask, list Number) {
 // listOf returns a hash of the names of regions, never 0.
 func listOf(names []string) Number { return Number(max(1, rendezvous.Hash(names...))) }
 
-// DaemonID returns the id of a daemon by its name, or by the id itself. It
-// returns an error for a name that this daemon never heard, or heard of several
+// DaemonID returns the id of a daemon by its name, by the id itself, or by the
+// half of it that epochs of daemons name, in hexadecimal digits. It returns an
+// error for a name or half that this daemon never heard, or heard of several
 // ids that have not ended.
 func (x *Rights) DaemonID(name string) (ID, error) {
 	n := x.node
@@ -193,7 +194,7 @@ func (x *Rights) DaemonID(name string) (ID, error) {
 	}
 	var all []ID
 	for id, k := range n.rights.known {
-		if k.name == name && !n.Dead(id) {
+		if (k.name == name || fmt.Sprintf("%016x", id.Member()) == name) && !n.Dead(id) {
 			all = append(all, id)
 		}
 	}

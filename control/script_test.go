@@ -398,6 +398,9 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 	stopped, force := slices.Contains(args, "stopped"), slices.Contains(args, "force")
 	r := Request{Author: "operator"}
 	if what[0] == "dead" {
+		if of, is := strings.CutPrefix(what[1], "member:"); is {
+			what[1] = fmt.Sprintf("%016x", s.w.find(of).node.ID().Member())
+		}
 		id, err := RightsOf(m.node).DaemonID(what[1])
 		if err != nil {
 			return result(err)

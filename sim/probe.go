@@ -174,13 +174,17 @@ const ownerWait = time.Second
 // intact reports whether nothing keeps rights and owners of a limit from
 // daemons: some have the record, all ran when the window before began, and
 // before any hit that counts, every region has a share, a window is longer than
-// messages take, callers wait for as long as disks and other regions take, and
-// owners reach a majority of their voters.
+// messages take, callers wait for as long as disks and other regions take,
+// daemons of the region refuse none of each other, and owners reach a majority
+// of their voters.
 func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
 	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }) {
 		return false // nobody has begun the cluster again
+	}
+	if !l.Homed() && slices.ContainsFunc(w.local[p.asked.RegionIndex], p.asked.refuses) {
+		return false // an epoch may leave it out
 	}
 	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
@@ -295,7 +299,8 @@ func (r *recovery) complete(owners bool) bool {
 // reclaims reports whether every region can reclaim the rights that its daemons
 // with a disk held in records that they lost, or had not stored when they
 // ended: those of at most a third of them, and each of them once. With a
-// horizon these reclaim the rights of all diskless ones.
+// horizon these reclaim the rights of all diskless ones, but for those that
+// shared them out among themselves when the last one with a disk left.
 func reclaims(w *World) bool {
 	return !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
 		lost := 0
@@ -308,6 +313,9 @@ func reclaims(w *World) bool {
 			}
 		}
 		lost = max(lost, absent(local))
+		if len(pods) > 0 && len(local) > 0 && holders(local, pods) == 0 {
+			return true
+		}
 		return lost > 0 && (lost > holders(local, pods)/3 || w.cfg.Rights.DaemonHorizon <= 0)
 	})
 }
@@ -340,9 +348,9 @@ func holders(local, pods []*Daemon) int {
 		if d.control == nil || d.agent == nil {
 			continue
 		}
-		if all := d.agent.Agent.Status().Daemons; len(all) > 0 {
+		for _, e := range d.agent.Agent.Status().Daemons {
 			durable := 0
-			for _, m := range all[0].Members {
+			for _, m := range e.Members {
 				if !slices.ContainsFunc(pods, func(p *Daemon) bool { return m.Name == p.Name || strings.HasPrefix(m.Name, p.Name+",") }) {
 					durable++
 				}

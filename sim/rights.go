@@ -146,6 +146,7 @@ type follower struct {
 	stored    *agent.Agent // whose record waits for the statement that it is on disk
 	number    uint64       // of that record
 	proposal  control.Number
+	recorded  epochs.ID // in a run without a control log
 	live      []gossip.Peer
 	was       holder // of the process before
 	ended     uint64 // versions of former agents
@@ -371,7 +372,16 @@ func (d *Daemon) turnAgent(w *World) {
 	d.serveAgent(w, d.agent.Turn(at.Mono, d.time(w.now)))
 	if d.control != nil {
 		control.RightsOf(d.control).Settled(d.agent.Agent.Settled())
+	} else if e := agent.Newest(d.agent.Agent); e.ID != d.follows.recorded {
+		recordEpoch(d, w, e)
 	}
+}
+
+// recordEpoch has the agent of a run without a control log take an epoch for
+// the newest one of the record.
+func recordEpoch(d *Daemon, w *World, e epochs.Epoch) {
+	d.follows.recorded = e.ID
+	d.agent.Agent.Regions(w.cfg.agentOf(d.RegionIndex, d.Name).Genesis, []epochs.Epoch{e})
 }
 
 // serveAgent carries out the work that a rights agent returned.
@@ -382,7 +392,7 @@ func (d *Daemon) serveAgent(w *World, r agent.Ready) {
 	if r.Proposal != nil && d.control != nil {
 		proposeRights(d, w, r.Proposal)
 	} else if r.Proposal != nil {
-		d.agent.Agent.Regions(w.cfg.agentOf(d.RegionIndex, d.Name).Genesis, []epochs.Epoch{*r.Proposal})
+		recordEpoch(d, w, *r.Proposal)
 	}
 	for i := range r.Events {
 		w.agents[r.Events[i].Kind]++

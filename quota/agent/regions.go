@@ -88,6 +88,10 @@ func (a *Agent) Regions(all []Region, epochs []epoch.Epoch) {
 // one that is never settled is not settled either.
 func (a *Agent) Settled() epoch.ID { return settledID(a.region) }
 
+// Newest returns the newest epoch of regions that is known here. The caller
+// must not change it.
+func Newest(a *Agent) epoch.Epoch { return newest(a.region).Epoch }
+
 // Dead sets the dead participants of the region's epochs, as the record of the
 // control log has them: none admits anything in a window that starts at its
 // From or later. The leader of the region proposes an epoch without them. If

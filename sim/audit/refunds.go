@@ -201,11 +201,12 @@ func (a *refundAuditor) refunded(d *sim.Daemon, token, asked uint64, done node.R
 		a.Pass(1)
 		return
 	}
-	// Hits are dropped when a window ended without a debt, and those of a key
-	// that counts at its daemon alone when a bucket has drained.
+	// Hits are dropped when a window ended without a debt, as far as the daemon
+	// knew, which knew its own hits. Those of a key that counts at its daemon
+	// alone are dropped when a bucket has drained.
 	_, length, _ := intervalOf(c.limit, c.window)
 	over, w := c.limit.CarryDebt && clock >= c.window+length, c.counter.window(c.window)
-	dropped := over && (w == nil || w.net() <= w.limit)
+	dropped := over && (w == nil || w.count(c.process.index).net() <= w.limit)
 	if c.limit.Scope == rules.NodeLocal {
 		dropped = over || quota.Of(c.limit).Drains()
 	}
