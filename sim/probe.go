@@ -313,10 +313,20 @@ func reclaims(w *World) bool {
 			}
 		}
 		lost = max(lost, absent(local))
-		if len(pods) > 0 && len(local) > 0 && holders(local, pods) == 0 {
+		if len(pods) > 0 && len(local) > 0 && holders(local, pods) == 0 || !remembered(slices.Concat(local, pods)) {
 			return true
 		}
 		return lost > 0 && (lost > holders(local, pods)/3 || w.cfg.Rights.DaemonHorizon <= 0)
+	})
+}
+
+// remembered reports whether a daemon is left that took part when the rights of
+// its region were shared out last: others join through such a one.
+func remembered(local []*Daemon) bool {
+	agents := slices.DeleteFunc(slices.Clone(local), func(d *Daemon) bool { return d.agent == nil })
+	return len(agents) == 0 || slices.ContainsFunc(agents, func(d *Daemon) bool {
+		all := d.agent.Agent.Status().Daemons
+		return len(all) == 0 || slices.ContainsFunc(all[0].Members, func(m agent.MemberStatus) bool { return m.Name == d.Name })
 	})
 }
 
