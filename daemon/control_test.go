@@ -151,7 +151,7 @@ func TestControlDamage(t *testing.T) {
 		for range 2 {
 			err = w.loop(r, r.world.discard()).open()
 			if err == nil || !strings.Contains(err.Error(), "state.dir: journal: "+path+" is damaged at byte") ||
-				!strings.Contains(err.Error(), "move the file away") {
+				!strings.Contains(err.Error(), "rld daemon reset") {
 				t.Errorf("got %v, want an error with the file and the way out", err)
 			}
 		}

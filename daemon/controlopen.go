@@ -62,12 +62,12 @@ func (c *controlLoop) open() error {
 	n, disk, found, err := c.storage.OpenControl(c.config, seed, rand.New(rand.NewChaCha8(random)))
 	if newer, ok := errors.AsType[*control.FormatError](err); ok {
 		return fmt.Errorf("state.dir: %s: %w. It is of a later version: start that one again. To begin anew with this version, "+
-			"move the folder away; the daemon then has another id, and can take no part in a cluster whose record has format %d",
+			"run rld daemon reset with the folder; the daemon then has another id, and can take no part in a cluster whose record has format %d",
 			found.File, err, newer.Format)
 	}
 	if _, damaged := errors.AsType[*journal.DamagedError](err); damaged {
 		return fmt.Errorf("state.dir: %w. If another daemon has the record (rld cluster status there), or if no cluster has "+
-			"begun, move the file away: the daemon then starts under a new id. Otherwise restore the disk. "+
+			"begun, run rld daemon reset with the folder: the daemon then starts under a new id. Otherwise restore the disk. "+
 			"A file of a newer rld needs that version", err)
 	}
 	if _, foreign := errors.AsType[*journal.ForeignError](err); foreign {

@@ -71,7 +71,7 @@ func (d *daemon) openAgent() error {
 	switch {
 	case c.Witness():
 		var err error
-		if d.lock, err = d.storage("control log of a cluster").Folder.Lock("lock"); err != nil {
+		if d.lock, err = d.storage("control log of a cluster").Folder.Lock(replica.FolderLock); err != nil {
 			return fmt.Errorf("state.dir: %w", err)
 		}
 		return nil
@@ -106,7 +106,7 @@ func (f *rightsLoop) lockFolder() error {
 	if f.storage.Diskless {
 		return nil
 	}
-	lock, err := f.storage.Folder.Lock("lock")
+	lock, err := f.storage.Folder.Lock(replica.FolderLock)
 	if err == nil {
 		f.lock = lock
 	}

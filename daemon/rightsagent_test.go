@@ -3,8 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,50 +232,6 @@ func TestRightsAfterRestarts(t *testing.T) {
 			return err == nil && len(all) == 1
 		})
 	})
-}
-
-// TestFormerStates keeps the latest ones, and all that is not numbered. An
-// attempt that fails leaves all as it was.
-func TestFormerStates(t *testing.T) {
-	folder := osdir.Dir(t.TempDir())
-	f := &rightsLoop{log: (&world{}).discard(), storage: replica.Storage{Folder: folder}}
-	former := folder.Path("state.former")
-	for _, name := range []string{"0-of-an-operator", "999998", "999999"} {
-		if err := os.MkdirAll(filepath.Join(former, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	list := func() (names []string) {
-		t.Helper()
-		all, err := os.ReadDir(former)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range all {
-			names = append(names, e.Name())
-		}
-		return names
-	}
-	for i := range keptFormer - 1 {
-		if err := os.WriteFile(folder.Path(replica.RightsFile), fmt.Append(nil, i), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.moveAside("as the test says"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for range keptFormer {
-		if err := f.moveAside("as the test says"); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("%v: want no file", err)
-		}
-	}
-	want := []string{"0-of-an-operator", "1000000", "1000001", "1000002", "999999"}
-	if got := list(); !slices.Equal(got, want) {
-		t.Errorf("%q: want %q", got, want)
-	}
-	if last, err := os.ReadFile(filepath.Join(former, "1000002", replica.RightsFile)); err != nil || string(last) != "2" {
-		t.Errorf("%q, %v", last, err)
-	}
 }
 
 // beginRegion returns a region of three daemons that hold rights and vote, and

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
@@ -203,44 +202,15 @@ func (f *rightsLoop) failed(at node.Instant, err error) {
 	f.fault = err.Error()
 }
 
-// keptFormer is how many former files are kept.
-const keptFormer = 4
-
-// moveAside moves the file to a numbered folder in state.former, of which the
-// latest ones are kept.
+// moveAside moves the file to state.former.
 func (f *rightsLoop) moveAside(why string) error {
 	file := f.storage.Folder.Path(replica.RightsFile)
-	folder := filepath.Join(filepath.Dir(file), "state.former")
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return err
+	into, err := osdir.Dir(filepath.Dir(file)).MoveAside(replica.RightsFile)
+	if into != "" {
+		f.log.Warn("the record of rights is moved aside: "+why, "event", "rights", "kept", into)
 	}
-	all, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	numbers := []int{0}
-	for _, e := range all {
-		if n, err := strconv.Atoi(e.Name()); err == nil && n > 0 && e.Name() == numbered(n) {
-			numbers = append(numbers, n)
-		}
-	}
-	slices.Sort(numbers)
-	into := filepath.Join(folder, numbered(numbers[len(numbers)-1]+1))
-	if err := os.Mkdir(into, 0o700); err != nil {
-		return err
-	}
-	if err := os.Rename(file, filepath.Join(into, replica.RightsFile)); err != nil {
-		return errors.Join(err, os.Remove(into))
-	}
-	f.log.Warn("the record of rights is moved aside: "+why, "event", "rights", "kept", into)
-	for numbers = numbers[1:]; len(numbers) >= keptFormer; numbers = numbers[1:] {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(folder, numbered(numbers[0]))))
-	}
-	return errors.Join(err, f.storage.Folder.Sync())
+	return err
 }
-
-// numbered returns the name of a folder in state.former.
-func numbered(n int) string { return fmt.Sprintf("%06d", n) }
 
 // settle gives the agent what is new in the record, and the log what is
 // settled.

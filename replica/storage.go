@@ -18,6 +18,14 @@ const (
 	JournalFile = "strict.rld"
 )
 
+// FolderLock is the file that a process with rights or votes locks in its
+// folder. The journals have locks of their own.
+const FolderLock = "lock"
+
+// StateFiles are all files with the state of a daemon, in the order in which it
+// is given up: without its control log, a daemon has another id.
+var StateFiles = []string{ControlFile, RightsFile, AccountsFile, JournalFile}
+
 // Storage is a folder with the state that outlives a process, and how a process
 // starts without it.
 type Storage struct {

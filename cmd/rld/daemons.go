@@ -1,12 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/disk"
+	"github.com/georld/rld/disk/osdir"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -14,7 +19,8 @@ import (
 const alone = "This daemon is alone: it has no region and shares no counters.\n"
 
 func newDaemon(p process) *cobra.Command {
-	return usageCodes(group("daemon", "List the daemons, and remove one that is lost for good", newDaemonList(p), newDaemonRemove(p)))
+	return usageCodes(group("daemon", "List the daemons, remove one that is lost for good, and reset one",
+		newDaemonList(p), newDaemonRemove(p), newDaemonReset(p)))
 }
 
 func newDaemonRemove(p process) *cobra.Command {
@@ -32,6 +38,70 @@ func newDaemonRemove(p process) *cobra.Command {
 		Example: "  rld daemon remove us-1 --stopped\n" +
 			"  rld daemon remove us-1 --stopped --yes us-1 --reason 'its disk is gone'",
 	})
+}
+
+func newDaemonReset(p process) *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "reset DIR",
+		Short: "Move the state of a stopped daemon aside, so that it joins as a new one",
+		Long: "Move the files in the state.dir of a daemon that does not run to a numbered folder in its\n" +
+			"state.former, of which the latest four are kept. The daemon then starts under a new id,\n" +
+			"and joins, as after the loss of its disk. Its former id keeps its share of the rights and\n" +
+			"its votes: in a region of three and more daemons for rights.daemon_horizon, in a smaller\n" +
+			"one until rld daemon remove. Do not reset a majority of the voters of the control log or\n" +
+			"of the strict voters of a region: rld cluster status and rld strict status list them.\n\n" +
+			"Without --yes it only prints what it would move. It asks no daemon. Exit codes: 0 done, or\n" +
+			"nothing to do; 1 refused, nothing was changed; 64 wrong usage.",
+		Example: "  rld daemon reset /var/lib/rld\n" +
+			"  rld daemon reset /var/lib/rld --yes",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := resetState(p, osdir.Dir(args[0]), yes); err != nil {
+				return exitWith(exitNo, err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do it")
+	return cmd
+}
+
+// resetState moves the state of a daemon aside. It locks all that a running one
+// locks, in the same order.
+func resetState(p process, dir osdir.Dir, yes bool) error {
+	if info, err := os.Stat(string(dir)); err != nil {
+		return err
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s is a file: want the state.dir of a daemon", dir)
+	}
+	var found []string
+	for _, name := range replica.StateFiles {
+		if _, err := dir.Size(name); err == nil {
+			found = append(found, name)
+		}
+	}
+	if len(found) == 0 {
+		return p.write(fmt.Sprintf("Nothing to do: %s has no state of a daemon.\n", dir), "")
+	}
+	for _, name := range []string{replica.FolderLock, replica.ControlFile + ".lock", replica.JournalFile + ".lock"} {
+		lock, err := dir.Lock(name)
+		if errors.Is(err, disk.ErrInUse) {
+			return fmt.Errorf("a process uses %s: stop its daemon first", dir)
+		} else if err != nil {
+			return err
+		}
+		defer lock.Close()
+	}
+	if !yes {
+		return p.write(fmt.Sprintf("Would move %s to a folder in %s. Repeat with --yes to do it.\n",
+			strings.Join(found, ", "), dir.Path(osdir.Former)), "")
+	}
+	into, err := dir.MoveAside(replica.StateFiles...)
+	if err != nil {
+		return err
+	}
+	return p.write(fmt.Sprintf("Moved %s to %s. The daemon starts under a new id.\n", strings.Join(found, ", "), into), "")
 }
 
 func newDaemonList(p process) *cobra.Command {
