@@ -21,18 +21,21 @@ const (
 
 // placement holds the voters, and the daemons that could become voters.
 type placement struct {
-	node    *Node
-	durable []*peer        // that do not vote, live and staying
-	open    int            // regions that do not drain, and those of witnesses
-	regions map[string]int // voters by region
-	gone    []Voter        // that are away for too long or leave, as their regions may
-	votes   int
+	node     *Node
+	durable  []*peer        // that do not vote, live and staying
+	open     int            // regions that do not drain, and those of witnesses
+	regions  map[string]int // voters by region
+	learners []Voter
+	gone     []Voter // voters that are away for too long or leave, as their regions may
+	votes    int
 }
 
 // place lets the leader change the voters, one at a time: it adds voters where
 // there are too few, replaces one that is away or leaves by a daemon of its
 // region, or of any if the region leaves, and lets a learner vote when it is up
-// to date for some time.
+// to date for some time. Where two votes are missing, two learn before one of
+// them votes: of four voters in three regions one has two, and without it there
+// is no majority.
 func (n *Node) place() {
 	v := n.raft
 	if v == nil || !v.leading || v.busy || n.at < n.due.place {
@@ -46,12 +49,17 @@ func (n *Node) place() {
 	if p.expedites() {
 		n.due.place = n.at + n.cfg.Retry/4
 	}
-	if i := slices.IndexFunc(n.record.Voters, func(o Voter) bool { return o.Learner }); i >= 0 {
-		p.promote(n.record.Voters[i])
-		return
+	want, others := p.want(), 0
+	if len(p.gone) > 0 || p.balances() {
+		others = 1 // takes the place of a voter
 	}
-	want := p.want()
-	switch {
+	both := p.votes%2 == 1 && p.votes+2 <= want && !p.expedites()
+	switch learn := len(p.learners); {
+	case learn == 1 && both && p.add(""):
+	case learn > max(want-p.votes, others): // fewer are wanted than before
+		v.proposeVoter(raftpb.ConfChangeRemoveNode, p.learners[learn-1])
+	case learn > 0:
+		p.promote(both && learn > 1)
 	case p.votes > want:
 		v.proposeVoter(raftpb.ConfChangeRemoveNode, p.surplus())
 	case p.votes < want:
@@ -62,7 +70,7 @@ func (n *Node) place() {
 				return
 			}
 		}
-		if p.votes >= fewVoters && p.crowded("", 0) && p.balances() {
+		if p.balances() {
 			p.add("")
 		}
 	}
@@ -105,6 +113,7 @@ func placementOf(n *Node) *placement {
 	}
 	for _, o := range n.record.Voters {
 		if o.Learner {
+			p.learners = append(p.learners, o)
 			continue
 		}
 		p.votes++
@@ -182,27 +191,34 @@ func handsOver(n *Node) bool {
 // attempt, in times of Config.ReplaceAfter.
 const failedFor = 8
 
-// promote lets a learner vote that is up to date for some time. It removes one
-// that does not get there.
-func (p *placement) promote(o Voter) {
+// promote lets a learner vote that is up to date for some time; with all set,
+// once all learners are. It removes one that does not get there.
+func (p *placement) promote(all bool) {
 	n, v := p.node, p.node.raft
-	began, known := v.began[o.Raft]
-	if !known {
-		began = n.at
-		v.began[o.Raft] = began
+	var ready []Voter
+	for _, o := range p.learners {
+		began, known := v.began[o.Raft]
+		if !known {
+			began = n.at
+			v.began[o.Raft] = began
+		}
+		since, current := v.learned[o.Raft]
+		switch {
+		case p.away(o), !current && n.at-began >= n.cfg.ReplaceAfter+n.cfg.Stable:
+			v.failed[o.Daemon] = n.at
+			v.proposeVoter(raftpb.ConfChangeRemoveNode, o)
+			return
+		case !v.current(o):
+			delete(v.learned, o.Raft)
+		case !current:
+			v.learned[o.Raft] = n.at
+		case n.at-since >= p.stable():
+			ready = append(ready, o)
+		}
 	}
-	since, current := v.learned[o.Raft]
-	switch {
-	case p.away(o), !current && n.at-began >= n.cfg.ReplaceAfter+n.cfg.Stable:
-		v.failed[o.Daemon] = n.at
-		v.proposeVoter(raftpb.ConfChangeRemoveNode, o)
-	case !v.current(o):
-		delete(v.learned, o.Raft)
-	case !current:
-		v.learned[o.Raft] = n.at
-	case n.at-since >= p.stable():
-		o.Learner = false
-		v.proposeVoter(raftpb.ConfChangeAddNode, o)
+	if len(ready) > 0 && (!all || len(ready) == len(p.learners)) {
+		ready[0].Learner = false
+		v.proposeVoter(raftpb.ConfChangeAddNode, ready[0])
 	}
 }
 
@@ -243,6 +259,9 @@ func (p *placement) want() int {
 	for _, o := range p.durable {
 		can[o.Region]++
 	}
+	for _, o := range p.learners {
+		can[o.Region]++
+	}
 	for _, votes := range []int{manyVoters, fewVoters} {
 		sum, regions := 0, 0
 		for _, daemons := range can {
@@ -270,14 +289,18 @@ func (p *placement) want() int {
 	return min(p.votes, fewVoters)
 }
 
-// balances reports whether a vote of the region with the most could go to a
+// balances reports whether a vote of a region with a majority could go to a
 // daemon of a region that has two fewer: otherwise votes would go to and fro.
 func (p *placement) balances() bool {
+	if p.votes < fewVoters || !p.crowded("", 0) {
+		return false
+	}
 	most := 0
 	for _, votes := range p.regions {
 		most = max(most, votes)
 	}
-	return slices.ContainsFunc(p.durable, func(o *peer) bool { return p.regions[o.Region]+1 < most })
+	return slices.ContainsFunc(p.durable, func(o *peer) bool { return p.regions[o.Region]+1 < most }) ||
+		slices.ContainsFunc(p.learners, func(o Voter) bool { return p.regions[o.Region]+1 < most })
 }
 
 // surplus returns the voter to remove: one that is away, or else one of the
@@ -320,15 +343,19 @@ func (p *placement) crowded(region string, more int) bool {
 // add makes a daemon a learner, one of a region, or of any where the region is
 // empty. It returns false if there is none.
 func (p *placement) add(region string) bool {
+	votes, regions := p.votes+len(p.learners), maps.Clone(p.regions)
+	for _, o := range p.learners {
+		regions[o.Region]++
+	}
 	fits := slices.DeleteFunc(slices.Clone(p.durable), func(o *peer) bool {
-		decides := p.open >= manyRegions && 2*(p.regions[o.Region]+1) > p.votes+1
-		return region != "" && o.Region != region || region == "" && p.votes+1 >= fewVoters && decides
+		decides := p.open >= manyRegions && 2*(regions[o.Region]+1) > votes+1
+		return region != "" && o.Region != region || region == "" && votes+1 >= fewVoters && decides
 	})
 	if len(fits) == 0 {
 		return false
 	}
 	o := slices.MinFunc(fits, func(a, b *peer) int {
-		return cmp.Or(cmp.Compare(p.regions[a.Region], p.regions[b.Region]), a.sender.ID.Compare(b.sender.ID))
+		return cmp.Or(cmp.Compare(regions[a.Region], regions[b.Region]), a.sender.ID.Compare(b.sender.ID))
 	})
 	p.node.raft.proposeVoter(raftpb.ConfChangeAddLearnerNode, Voter{Raft: p.node.number(), Daemon: o.sender.ID, Region: o.Region, Learner: true, Witness: o.sender.Witness})
 	return true

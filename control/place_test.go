@@ -134,6 +134,22 @@ func TestOddVoters(t *testing.T) {
 	}
 }
 
+// From three to five voters: of four, one region has two, and without it there is
+// no majority. So the fifth votes as soon as the fourth does.
+func TestFourVoters(t *testing.T) {
+	w := begin(t, "a-1", "b-1", "c-1")
+	four := time.Duration(0)
+	w.until("five voters", time.Minute, func() bool {
+		if w.leader().node.Record().Voting() == 4 {
+			four += tick
+		}
+		return w.leader().node.Record().Voting() == 5
+	})
+	if most := w.find("a-0").node.cfg.Retry / 4; four > most {
+		t.Errorf("four voters for %v, want at most %v", four, most)
+	}
+}
+
 // A voter whose record diverged becomes the leader: its record is now the one
 // that others take, and no other one replaces it.
 func TestDivergedLeader(t *testing.T) {

@@ -389,6 +389,9 @@ func (v *raftNode) committed(e *raftpb.Entry) error {
 	if it.Index == v.node.record.Version.Index+1 {
 		v.node.apply(&it)
 	}
+	if n := v.node; it.Voter != nil && n.record.Voting()%2 == 0 { // a majority of them is one more
+		n.due.place = n.at
+	}
 	return nil
 }
 
