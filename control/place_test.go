@@ -134,8 +134,8 @@ func TestOddVoters(t *testing.T) {
 	}
 }
 
-// From three to five voters: of four, one region has two, and without it there is
-// no majority. So the fifth votes as soon as the fourth does.
+// From three to five voters: of four, one region has two, and without it there
+// is no majority. So the fifth votes as soon as the fourth does.
 func TestFourVoters(t *testing.T) {
 	w := begin(t, "a-1", "b-1", "c-1")
 	four := time.Duration(0)
