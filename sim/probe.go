@@ -253,6 +253,10 @@ func (d *Daemon) lostVotes() bool {
 
 // unserved returns the first reason why a client is not served, "" for none.
 func (r *recovery) unserved() string {
+	// What an operator must do first, such as a recovery, is done in there.
+	if reason := uncontrolled(r.world); reason != "" {
+		return reason
+	}
 	for i := range r.probes {
 		switch p := &r.probes[i]; {
 		case p.done:
@@ -266,9 +270,6 @@ func (r *recovery) unserved() string {
 		if d.Up && d.process != nil && d.process.Waiters.Len() > 0 {
 			return fmt.Sprintf("%s: %d calls have no answer", d.Name, d.process.Waiters.Len())
 		}
-	}
-	if reason := uncontrolled(r.world); reason != "" {
-		return reason
 	}
 	if reason := r.unsettled(); reason != "" || r.world.cfg.Settle == 0 {
 		return reason
