@@ -441,7 +441,7 @@ func (w *World) strictResult() *StrictResult {
 			sum.Add(n.LeaseStats())
 		}
 		if d.acceptor != nil {
-			r.Layouts = max(r.Layouts, d.acceptor.Acceptor.Routing().Number()-1)
+			r.Layouts = max(r.Layouts, max(1, d.acceptor.Acceptor.Routing().Number())-1)
 		}
 	}
 	r.Takeovers = sum.Lost
