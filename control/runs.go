@@ -198,6 +198,8 @@ func (r *runs) answered(p *peer, a *Proof) {
 func (r *runs) decide(q *doubt) {
 	n, id := r.node, q.earlier.ID
 	switch {
+	case id != n.self.id() && r.latest[id].Run != q.earlier.Run: // the earlier one ended, and a third one counts
+		delete(r.doubts, id)
 	case q.laterAnswered && q.earlierAnswered:
 		r.end(id, "two daemons have copies of its disk")
 	case q.laterAnswered && q.old:

@@ -304,11 +304,33 @@ func (a *faults) commandControl(w *World, f *Fault, _ int) {
 		if kind < 0 {
 			kind, wild = a.rng.IntN(len(commandWords)), a.rng.IntN(4) == 0
 		}
+		if kind == resumesRegion {
+			resumeRegion(w, d)
+			return
+		}
 		a.latest = control.Request{Author: "operator", Change: a.change(w, d, kind, wild)}
 	}
 	if id, err := d.control.Submit(a.latest); err == nil {
 		a.latest.ID = id
 		w.met.ordered(w, d, id, a.latest.Change)
+	}
+}
+
+// resumeRegion has the operator state that the region of a daemon was not
+// removed, nor any of its daemons, where that is true.
+func resumeRegion(w *World, d *Daemon) {
+	if slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil }) {
+		return // it may know of a removal
+	}
+	for _, o := range w.daemons {
+		r := o.control.Record()
+		dead := func(l *Daemon) bool { return r.DeadID(l.control.ID()) != nil }
+		if r != nil && (r.Region(d.Region) == nil || slices.ContainsFunc(w.local[d.RegionIndex], dead)) {
+			return
+		}
+	}
+	if d.control.Resume("operator", "", false) == nil {
+		w.met.took(w, regionResumed)
 	}
 }
 

@@ -359,15 +359,19 @@ const (
 	sets
 	unsets
 	blocks
+	unblocks
+	resets
+	adopts
 	adds
 	weighs
 	drains
 	removes
 	notes
+	resumesRegion
 )
 
 // commandWords are their words.
-var commandWords = []string{"apply", "rollback", "set", "unset", "block", "add", "weigh", "drain", "remove", "note"}
+var commandWords = []string{"apply", "rollback", "set", "unset", "block", "unblock", "reset", "adopt", "add", "weigh", "drain", "remove", "note", "resume"}
 
 // Commands lists the words of Command.
 func (*Fault) Commands() []string { return commandWords }
@@ -378,9 +382,9 @@ func (*Fault) Commands() []string { return commandWords }
 func (a *faults) change(w *World, d *Daemon, kind int, wild bool) control.Change {
 	l := &d.control.Record().Limits
 	switch kind {
-	case applies:
+	case applies, adopts:
 		if set, err := control.NewRuleSet(a.ruleFiles()); err == nil {
-			return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{Set: set}}}
+			return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{Set: set, Adopt: kind == adopts}}}
 		}
 	case rollsBack:
 		v := control.Version{Index: uint64(a.rng.IntN(50))}
@@ -392,6 +396,21 @@ func (a *faults) change(w *World, d *Daemon, kind int, wild bool) control.Change
 			v = former[a.rng.IntN(len(former))].Version
 		}
 		return control.Change{Limits: &control.LimitsChange{Rules: &control.RulesChange{Rollback: &v}}}
+	case resets:
+		o := &control.OverrideChange{}
+		o.Target, _ = a.target(true)
+		o.Reset = true
+		return control.Change{Limits: &control.LimitsChange{Override: o}}
+	case unblocks:
+		blocked := slices.DeleteFunc(slices.Clone(l.Overrides), func(o control.Override) bool { return !o.Block || o.Ended != nil })
+		if len(blocked) == 0 && !wild {
+			return a.change(w, d, blocks, wild)
+		}
+		o := &control.OverrideChange{Unset: true}
+		if o.Target, _ = a.target(true); len(blocked) > 0 {
+			o.Key = blocked[a.rng.IntN(len(blocked))].Key
+		}
+		return control.Change{Limits: &control.LimitsChange{Override: o}}
 	case sets, blocks, unsets:
 		o := &control.OverrideChange{Unset: kind == unsets}
 		o.For = int64(a.rng.IntN(30_000))

@@ -24,6 +24,7 @@ type probe struct {
 	tries   int
 	due     time.Duration // of the next try
 	asked   *Daemon       // whose answer they wait for, nil for none
+	process int           // of that daemon
 	done    bool
 	why     string // the latest answer was no
 }
@@ -112,12 +113,15 @@ func (r *recovery) newProbes() (all []probe) {
 // try makes the call of a probe that is due.
 func (r *recovery) try(i int) {
 	w, p := r.world, &r.probes[i]
+	if p.asked != nil && (!p.asked.Up || p.asked.Process() != p.process) {
+		p.asked = nil // nobody answers
+	}
 	if p.done || p.asked != nil || p.due > w.now {
 		return
 	}
 	p.asked = p.daemons[p.tries%len(p.daemons)]
 	p.tries++
-	if !p.asked.Up {
+	if p.process = p.asked.Process(); !p.asked.Up {
 		p.asked = nil
 		return
 	}

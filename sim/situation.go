@@ -57,12 +57,16 @@ const (
 	regionWeighed
 	regionDrained
 	regionRemoved
+	regionResumed
 	daemonRemoved
 	limitsApplied
+	limitsAdopted
 	rolledBack
 	overrideSet
 	overrideUnset
 	keyBlocked
+	keyUnblocked
+	keyReset
 	emergencyTaken
 	strictRecovered
 	formatHeld
@@ -88,8 +92,9 @@ func (s situation) String() string {
 		"messages of another version", "a clock off by an hour",
 		"pods rolled", "pods rolled with new names", "a surge of new pods", "all pods of a region evicted", "scaled 10, 3, 10, 3",
 		"command: cluster init", "command: region add", "command: region weight", "command: region drain",
-		"command: region remove", "command: daemon remove", "command: limits apply", "command: limits rollback",
-		"command: limits set", "command: limits unset", "command: key block", "command: an emergency override",
+		"command: region remove", "command: region resume", "command: daemon remove",
+		"command: limits apply", "command: limits adopt", "command: limits rollback", "command: limits set", "command: limits unset",
+		"command: key block", "command: key unblock", "command: key reset", "command: an emergency override",
 		"command: strict recover",
 		"command: cluster format --hold", "the format of the record raised", "an older version that cannot read the record",
 		"a disk of a later format refused", "a downgrade before the raise",

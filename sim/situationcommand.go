@@ -89,10 +89,16 @@ func commandOf(c *control.Change) (situation, bool) {
 		return 0, false
 	case l.Rules != nil && l.Rules.Rollback != nil:
 		return rolledBack, true
+	case l.Rules != nil && l.Rules.Adopt:
+		return limitsAdopted, true
 	case l.Rules != nil:
 		return limitsApplied, true
+	case l.Override != nil && l.Override.Unset && l.Override.Key != "":
+		return keyUnblocked, true
 	case l.Override != nil && l.Override.Unset:
 		return overrideUnset, true
+	case l.Override != nil && l.Override.Reset:
+		return keyReset, true
 	case l.Override != nil && l.Override.Key != "":
 		return keyBlocked, true
 	case l.Override != nil:

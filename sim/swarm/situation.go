@@ -40,6 +40,8 @@ var situations = []situation{
 	{1, drawLateFounding},
 	{1, drawRemoval},
 	{3, drawGeneration},
+	{2, drawKeys},
+	{5, drawResume},
 	{8, drawLostVoters}, // it fits few runs
 }
 
@@ -154,6 +156,33 @@ func drawChain(d *draw, least, most int, kinds ...string) {
 // drawLimits draws changes of the limits that build on each other.
 func drawLimits(d *draw) {
 	drawChain(d, 7, 10, "apply", "rollback", "rollback", "set", "unset", "unset")
+}
+
+// drawKeys draws commands about keys, and files that become the rules.
+func drawKeys(d *draw) { drawChain(d, 5, 8, "block", "unblock", "unblock", "reset", "reset", "adopt") }
+
+// drawResume draws a region that restarts while it is cut off, and an operator
+// who states that it was not removed.
+func drawResume(d *draw) {
+	r, lost := regionOf(d, 1), 60*d.cfg.Control.Heartbeat
+	if r == nil || lost > 12*time.Second || len(d.cfg.Regions) == 1 {
+		return
+	}
+	cut := sim.Fault{Kind: sim.Cut, From: []string{r.Name}, For: 5*lost + 2*time.Second}
+	cut.When.Event, cut.When.Count = "control_begun", 1
+	cut.When.After = 500*time.Millisecond + d.time(0, 2*time.Second)
+	down := cut
+	down.Kind, down.For = sim.Crash, d.time(50*time.Millisecond, time.Second)
+	down.When.After += d.time(0, 500*time.Millisecond)
+	resume := cut
+	resume.Kind, resume.Command, resume.For = sim.ControlCommand, "resume", 0
+	resume.When.After = down.When.After + down.For + lost
+	lengthen(d, 4*time.Second+6*lost)
+	add(d, cut, down)
+	for range 8 {
+		add(d, resume)
+		resume.When.After += d.time(0, lost)
+	}
 }
 
 // drawRegions draws changes of the regions.
