@@ -15,8 +15,8 @@ type Peer struct {
 
 // Sender describes the daemon that sent a message.
 type Sender struct {
-	ID  ID  `json:"id"`
-	Run Run `json:"run"`
+	ID  ID  `json:"id,omitzero"`
+	Run Run `json:"run,omitzero"`
 	// Store is the number of its latest durable write, Began that of the latest
 	// one before this run.
 	Store   uint64 `json:"store,omitempty"`
@@ -63,9 +63,9 @@ type Sender struct {
 type Message struct {
 	From, To crdt.Incarnation `json:"-"`
 
-	Sender  Sender  `json:"sender"`
-	Cluster Number  `json:"cluster"` // 0 before the founding
-	Version Version `json:"version"`
+	Sender  Sender  `json:"sender,omitzero"`
+	Cluster Number  `json:"cluster,omitzero"` // 0 before the founding
+	Version Version `json:"version,omitzero"`
 	Hash    string  `json:"hash,omitempty"` // of the record of Version
 	// Want requests the entries, or the record, that the sender lacks.
 	Want bool `json:"want,omitempty"`

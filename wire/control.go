@@ -35,6 +35,9 @@ func EncodeControl(dst []byte, m *control.Message) ([]byte, error) {
 		return dst, err
 	}
 	f := &rldv1.ControlFrame{From: uint64(m.From), To: uint64(m.To), Header: header, Base: m.Base}
+	if err := putControl(f, m); err != nil {
+		return dst, err
+	}
 	for i, r := range m.Raft {
 		data, err := deterministic.Marshal(r)
 		if err != nil {
@@ -63,8 +66,13 @@ func DecodeControl(frame []byte) (*control.Message, error) {
 		return nil, &SizeError{What: "raft messages", Got: n, Max: control.MaxRaft}
 	}
 	m := &control.Message{From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To)}
-	if err := json.Unmarshal(f.Header, m); err != nil {
-		return nil, malformed("header: %.260v", err)
+	if len(f.Header) > 0 {
+		if err := json.Unmarshal(f.Header, m); err != nil {
+			return nil, malformed("header: %.260v", err)
+		}
+	}
+	if err := getControl(m, &f); err != nil {
+		return nil, err
 	}
 	if len(f.Base) > 0 {
 		m.Base = f.Base
@@ -79,8 +87,10 @@ func DecodeControl(frame []byte) (*control.Message, error) {
 	if err := checkControl(m); err != nil {
 		return nil, err
 	}
-	if err := checkControlHeader(f.Header, m); err != nil {
-		return nil, err
+	if len(f.Header) > 0 {
+		if err := checkControlHeader(f.Header, m); err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }
@@ -88,13 +98,18 @@ func DecodeControl(frame []byte) (*control.Message, error) {
 // invalidUTF8 is what json.Marshal writes for a byte that is not UTF-8.
 var invalidUTF8 = []byte(`\ufffd`)
 
-// controlHeader returns the JSON form of a message.
+// noHeader is the JSON form of a message with nothing for a header.
+const noHeader = "{}"
+
+// controlHeader returns the header of a message, nil for none.
 func controlHeader(m *control.Message) ([]byte, error) {
-	header, err := json.Marshal(m)
-	if err != nil {
+	header, err := json.Marshal(inHeader(m))
+	switch {
+	case err != nil:
 		return nil, malformed("header: %.260v", err)
-	}
-	if bytes.Contains(header, invalidUTF8) { // or the text means it
+	case string(header) == noHeader:
+		return nil, nil
+	case bytes.Contains(header, invalidUTF8): // or the text means it
 		var again control.Message
 		if err := readControlHeader(header, &again); err != nil {
 			return nil, err
@@ -117,7 +132,7 @@ func readControlHeader(header []byte, m *control.Message) error {
 
 // checkControlHeader rejects a header of m that controlHeader would not return.
 func checkControlHeader(header []byte, m *control.Message) error {
-	if want, err := json.Marshal(m); err != nil || !bytes.Equal(want, header) {
+	if want, err := json.Marshal(inHeader(m)); err != nil || !bytes.Equal(want, header) || string(header) == noHeader {
 		if err := readControlHeader(header, &control.Message{}); err != nil { // names the field
 			return err
 		}

@@ -2,12 +2,14 @@ package wire
 
 import (
 	"bytes"
+	"strings"
 
 	"go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/sticky/route"
 )
 
 // exampleControl is the comparison of versions that a daemon sends each second.
@@ -16,10 +18,14 @@ func exampleControl() *control.Message {
 		From: 0x1111111111111111, To: 0x2222222222222222,
 		Sender: control.Sender{
 			ID: control.ID(bytes.Repeat([]byte{0x33}, 16)), Run: control.Run(bytes.Repeat([]byte{0x44}, 16)), Store: 1_000_000, Durable: true,
-			Leader: control.ID(bytes.Repeat([]byte{0x55}, 16)),
+			Leader: control.ID(bytes.Repeat([]byte{0x55}, 16)), Began: 900_000, Applied: 1_000_000, Format: 1, Clock: 1_767_744_000_000,
+			Heard: 7, HeardOf: 0x7777777777777777, Files: 0x8888888888888888, Acceptor: &control.AcceptorReport{
+				Number: 100, Log: route.Log{Random: 0x6666666666666666}, Copied: true, Store: 1_767_744_000_000,
+			},
 		},
 		Cluster: 0x6666666666666666,
 		Version: control.Version{Recovery: control.Recovery{Random: 0x6666666666666666}, Index: 1_000_000},
+		Hash:    strings.Repeat("9", 32),
 	}
 }
 
@@ -151,6 +157,27 @@ func genControlNonce(t *rapid.T) *control.Nonce {
 	return &control.Nonce{Number: genControlNumber(t, "nonce"), ID: genControlID(t, "id"), Run: genControlRun(t)}
 }
 
+// genControlHash returns the hash of a record, "" for none.
+func genControlHash(t *rapid.T) string {
+	return rapid.StringMatching("([0-9a-f]{32})?").Draw(t, "hash")
+}
+
+// genControlAcceptor returns the state of an acceptor, nil for none. One with
+// an unknown layout is in the header.
+func genControlAcceptor(t *rapid.T) *control.AcceptorReport {
+	a := &control.AcceptorReport{
+		Number: rapid.Uint64().Draw(t, "layout"), Log: route.Log{Number: rapid.Uint64().Draw(t, "log"), Random: rapid.Uint64().Draw(t, "random")},
+		Copied: rapid.Bool().Draw(t, "copied"), Failing: rapid.Bool().Draw(t, "failing"), Store: rapid.Uint64().Draw(t, "store"),
+	}
+	switch rapid.IntRange(0, 2).Draw(t, "acceptor") {
+	case 0:
+		return nil
+	case 1:
+		a.Unknown = &route.Layout{Number: rapid.Uint64().Draw(t, "unknown")}
+	}
+	return a
+}
+
 func genControl(t *rapid.T) *control.Message {
 	m := &control.Message{
 		From: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "to")),
@@ -161,8 +188,10 @@ func genControl(t *rapid.T) *control.Message {
 			Applied:  rapid.Uint64().Draw(t, "applied"),
 			Starting: rapid.Bool().Draw(t, "starting"), Leader: genControlID(t, "leader"),
 			Heard: genControlNumber(t, "heard"), HeardOf: genControlNumber(t, "heard of"),
+			Witness: rapid.Bool().Draw(t, "witness"), Format: rapid.Int().Draw(t, "format"), Clock: rapid.Int64().Draw(t, "clock"),
+			Files: genControlNumber(t, "files"), Acceptor: genControlAcceptor(t),
 		},
-		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.String().Draw(t, "hash"),
+		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: genControlHash(t),
 		Want: rapid.Bool().Draw(t, "want"), Ask: genControlNumber(t, "ask"),
 	}
 	if rapid.Bool().Draw(t, "limits") {

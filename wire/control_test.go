@@ -36,9 +36,23 @@ func sealedControl(payload []byte) []byte {
 	return frame
 }
 
+// frameOf returns the message of an example with another header.
+func frameOf(t fataler, header []byte) *rldv1.ControlFrame {
+	f := &rldv1.ControlFrame{From: 1, To: 2, Header: header}
+	if err := putControl(f, exampleControl()); err != nil {
+		t.Fatalf("%v", err)
+	}
+	return f
+}
+
 // withHeader returns the frame of an example with another header.
 func withHeader(t fataler, header string) []byte {
-	return sealedControl(marshal(t, &rldv1.ControlFrame{From: 1, To: 2, Header: []byte(header)}))
+	return sealedControl(marshal(t, frameOf(t, []byte(header))))
+}
+
+// exampleAsking is an example with a header.
+func exampleAsking() *control.Message {
+	return controlWith(func(m *control.Message) { m.Log, m.Ask = m.Version.Recovery, 0x3333333333333333 })
 }
 
 func headerOf(t fataler, m *control.Message) string {
@@ -97,7 +111,9 @@ func FuzzDecodeControl(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload, header, r []byte) {
 		decodeControlAny(t, payload)
 		decodeControlAny(t, sealedControl(payload))
-		decodeControlAny(t, sealedControl(marshal(t, &rldv1.ControlFrame{From: 1, To: 2, Header: header, Raft: [][]byte{r}})))
+		f := frameOf(t, header)
+		f.Raft = [][]byte{r}
+		decodeControlAny(t, sealedControl(marshal(t, f)))
 	})
 }
 
@@ -150,7 +166,7 @@ func TestControlEdits(t *testing.T) {
 			}
 		}
 		if inHeader {
-			data = marshal(t, &rldv1.ControlFrame{From: 1, To: 2, Header: data})
+			data = marshal(t, frameOf(t, data))
 		}
 		verdicts[decodeControlAny(t, sealedControl(data))]++
 	})
@@ -204,7 +220,10 @@ func TestControlLater(t *testing.T) {
 
 // TestControlHeaders rejects headers that no daemon writes.
 func TestControlHeaders(t *testing.T) {
-	good := headerOf(t, exampleControl())
+	if header := headerOf(t, exampleControl()); header != "" {
+		t.Fatalf("a comparison has the header %s", header)
+	}
+	good := headerOf(t, exampleAsking())
 	if _, err := DecodeControl(withHeader(t, good)); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +235,6 @@ func TestControlHeaders(t *testing.T) {
 	}
 	end := func(more string) string { return good[:len(good)-1] + "," + more + "}" }
 	for _, tt := range []struct{ name, header, want string }{
-		{"none", "", "unexpected end of JSON input"},
 		{"no object", "null", "header of 4 bytes"},
 		{"a list", "[]", "cannot unmarshal array"},
 		{"cut", good[:len(good)-1], "unexpected end of JSON input"},
@@ -225,18 +243,19 @@ func TestControlHeaders(t *testing.T) {
 		{"no fields", "{}", "header of 2 bytes"},
 		{"unknown field", end(`"later":1`), `unknown field "later"`},
 		{"long unknown field", end(`"` + strings.Repeat("x", 1_000) + `":1`), `header: json: unknown field "xxx`},
-		{"unknown field of a part", edit(`"durable"`, `"enduring"`), `unknown field "enduring"`},
+		{"unknown field of a part", edit(`"random"`, `"chance"`), `unknown field "chance"`},
 		{"field of the frame", end(`"From":1`), `unknown field "From"`},
-		{"field twice", end(`"cluster":"6666666666666666"`), "each field once"},
-		{"field in capitals", edit(`"cluster"`, `"Cluster"`), "each field once"},
-		{"null", end(`"ask":null`), "each field once"},
+		{"field that the frame has", end(`"cluster":"6666666666666666"`), "each field once"},
+		{"sender that the frame has", end(`"sender":{"durable":true}`), "each field once"},
+		{"field twice", end(`"ask":"3333333333333333"`), "each field once"},
+		{"field in capitals", edit(`"ask"`, `"Ask"`), "each field once"},
+		{"null", end(`"answer":null`), "each field once"},
 		{"empty list", end(`"entries":[]`), "each field once"},
-		{"id in capitals", edit("3333", "AAAA"), "each field once"},
-		{"short id", edit("33", ""), "want 32 hexadecimal ones"},
-		{"run as number", edit(`"44444444444444444444444444444444"`, "4"), "cannot unmarshal number"},
-		{"negative index", edit(`"index":1`, `"index":-1`), "cannot unmarshal number"},
-		{"index beyond 64 bits", edit(`"index":1`, `"index":100000000000000000001`), "cannot unmarshal number"},
-		{"empty log", end(`"log":{"number":0,"random":"0000000000000000"}`), "each field once"},
+		{"number in capitals", edit("3333", "AAAA"), "each field once"},
+		{"short number", edit("33", ""), "want 16 hexadecimal"},
+		{"number without quotes", edit(`"3333333333333333"`, "4"), "cannot unmarshal number"},
+		{"negative index", end(`"entries":[{"index":-1}]`), "cannot unmarshal number"},
+		{"index beyond 64 bits", end(`"entries":[{"index":100000000000000000001}]`), "cannot unmarshal number"},
 		{"an entry without padding", end(`"entries":[{"index":1,"entry":"e30"}]`), "illegal base64"},
 		{"text that is not UTF-8", end(`"requests":[{"id":"0000000000000001","author":"` + "\xff" + `"}]`), "UTF-8"},
 		{"deep", end(`"entries":[{"index":1,"entry":` + strings.Repeat("[", 20_000)), "exceeded max depth"},
@@ -245,6 +264,36 @@ func TestControlHeaders(t *testing.T) {
 		m, err := DecodeControl(withHeader(t, tt.header))
 		if !errors.As(err, &format) || !strings.Contains(err.Error(), tt.want) || len(err.Error()) > 300 {
 			t.Errorf("%s: %+v, %v, want %q", tt.name, m, err, tt.want)
+		}
+	}
+}
+
+// TestControlSenders rejects what is in each message where no daemon writes it.
+func TestControlSenders(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		edit func(f *rldv1.ControlFrame)
+		want string
+	}{
+		{"no sender", func(f *rldv1.ControlFrame) { f.Sender = nil }, "an id, a run, a leader and a hash of 0, 0, 0 and 16 bytes"},
+		{"short id", func(f *rldv1.ControlFrame) { f.Sender.Id = f.Sender.Id[1:] }, "of 15, 16, 16 and 16 bytes"},
+		{"no run", func(f *rldv1.ControlFrame) { f.Sender.Run = nil }, "of 16, 0, 16 and 16 bytes"},
+		{"long leader", func(f *rldv1.ControlFrame) { f.Sender.Leader = make([]byte, 17) }, "of 16, 16, 17 and 16 bytes"},
+		{"short hash", func(f *rldv1.ControlFrame) { f.Hash = f.Hash[1:] }, "of 16, 16, 16 and 15 bytes"},
+		{"two acceptors", func(f *rldv1.ControlFrame) {
+			f.Header = []byte(`{"sender":{"acceptor":{"unknown":{"number":1,"regions":null}}}}`)
+		}, "two states of an acceptor"},
+	} {
+		f := frameOf(t, nil)
+		tt.edit(f)
+		var format *FormatError
+		if m, err := DecodeControl(sealedControl(marshal(t, f))); !errors.As(err, &format) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %+v, %v, want %q", tt.name, m, err, tt.want)
+		}
+	}
+	for _, hash := range []string{"x", strings.Repeat("0", 30), strings.Repeat("A", 32)} {
+		if frame, err := EncodeControl([]byte{1}, controlWith(func(m *control.Message) { m.Hash = hash })); err == nil || len(frame) != 1 {
+			t.Errorf("hash %q: %d bytes, %v", hash, len(frame), err)
 		}
 	}
 }
@@ -351,7 +400,8 @@ func TestControlBounds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		out, sent := EncodeControl([]byte{1}, tt.m)
-		f := &rldv1.ControlFrame{From: uint64(tt.m.From), To: uint64(tt.m.To), Header: []byte(headerOf(t, tt.m))}
+		f := frameOf(t, []byte(headerOf(t, tt.m)))
+		f.From, f.To = uint64(tt.m.From), uint64(tt.m.To)
 		for _, r := range tt.m.Raft {
 			f.Raft = append(f.Raft, marshal(t, r))
 		}
@@ -390,7 +440,8 @@ func TestControlTooLarge(t *testing.T) {
 
 // TestControlRaftGarbage rejects bytes that are not a message of raft.
 func TestControlRaftGarbage(t *testing.T) {
-	f := &rldv1.ControlFrame{From: 1, To: 2, Header: []byte(headerOf(t, exampleControl())), Raft: [][]byte{{0xff}}}
+	f := frameOf(t, nil)
+	f.Raft = [][]byte{{0xff}}
 	var format *FormatError
 	if m, err := DecodeControl(sealedControl(marshal(t, f))); !errors.As(err, &format) {
 		t.Errorf("%+v, %v", m, err)
@@ -405,8 +456,8 @@ func TestControlSize(t *testing.T) {
 		m    *control.Message
 		most int
 	}{
-		{"comparison of versions", exampleControl(), 310},
-		{"heartbeat of a leader", exampleHeartbeat(), 400},
+		{"comparison of versions", exampleControl(), 200},
+		{"heartbeat of a leader", exampleHeartbeat(), 270},
 	} {
 		n := len(mustControl(t, tt.m))
 		t.Logf("%s: %d bytes", tt.name, n)
@@ -419,7 +470,7 @@ func TestControlSize(t *testing.T) {
 // TestControlAllocationBounded decodes the frames that need most memory for
 // their length.
 func TestControlAllocationBounded(t *testing.T) {
-	header := headerOf(t, exampleControl())
+	header := headerOf(t, exampleAsking())
 	list := func(name, item string) []byte {
 		const n = 100_000
 		return fmt.Appendf(nil, `%s,"%s":[%s]}`, header[:len(header)-1], name, strings.Repeat(item+",", n)+item)
@@ -441,8 +492,9 @@ func TestControlAllocationBounded(t *testing.T) {
 		{"raft entries", &rldv1.ControlFrame{Header: []byte(header), Raft: many(7)}},
 		{"raft responses", &rldv1.ControlFrame{Header: []byte(header), Raft: many(14)}},
 	} {
-		tt.f.From, tt.f.To = 1, 2
-		frame := sealedControl(marshal(t, tt.f))
+		f := frameOf(t, tt.f.Header)
+		f.Base, f.Raft = tt.f.Base, tt.f.Raft
+		frame := sealedControl(marshal(t, f))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, _ = DecodeControl(frame)

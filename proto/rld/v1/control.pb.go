@@ -34,15 +34,19 @@ type ControlFrame struct {
 	// The incarnations of the sender and the receiver, not 0.
 	From uint64 `protobuf:"fixed64,1,opt,name=from,proto3" json:"from,omitempty"`
 	To   uint64 `protobuf:"fixed64,2,opt,name=to,proto3" json:"to,omitempty"`
-	// All other fields of the message but the two below, in the JSON form of
-	// control.Message: without spaces, without fields that are not known, and
-	// with every field that may not be omitted. A field that a later version adds
-	// may be omitted.
+	// All other fields of the message in the JSON form of control.Message: without
+	// spaces, without fields that are not known, and with every field that may not
+	// be omitted. A field that a later version adds may be omitted. Empty for none.
 	Header []byte `protobuf:"bytes,3,opt,name=header,proto3" json:"header,omitempty"`
 	// The record of the sender in its JSON form; empty for none.
 	Base []byte `protobuf:"bytes,4,opt,name=base,proto3" json:"base,omitempty"`
 	// Messages between two voters: raftpb.Message of go.etcd.io/raft/v3.
-	Raft          [][]byte `protobuf:"bytes,5,rep,name=raft,proto3" json:"raft,omitempty"`
+	Raft    [][]byte        `protobuf:"bytes,5,rep,name=raft,proto3" json:"raft,omitempty"`
+	Sender  *ControlSender  `protobuf:"bytes,6,opt,name=sender,proto3" json:"sender,omitempty"`
+	Cluster uint64          `protobuf:"fixed64,7,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Version *ControlVersion `protobuf:"bytes,8,opt,name=version,proto3" json:"version,omitempty"`
+	// Of the record of the version, 16 bytes; empty for none.
+	Hash          []byte `protobuf:"bytes,9,opt,name=hash,proto3" json:"hash,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -112,17 +116,418 @@ func (x *ControlFrame) GetRaft() [][]byte {
 	return nil
 }
 
+func (x *ControlFrame) GetSender() *ControlSender {
+	if x != nil {
+		return x.Sender
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetCluster() uint64 {
+	if x != nil {
+		return x.Cluster
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetVersion() *ControlVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+// ControlSender is the daemon that sent a message: control.Sender.
+type ControlSender struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 16 bytes each. No leader is empty.
+	Id          []byte          `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Run         []byte          `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
+	Leader      []byte          `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`
+	Store       uint64          `protobuf:"varint,4,opt,name=store,proto3" json:"store,omitempty"`
+	Began       uint64          `protobuf:"varint,5,opt,name=began,proto3" json:"began,omitempty"`
+	Applied     uint64          `protobuf:"varint,6,opt,name=applied,proto3" json:"applied,omitempty"`
+	Format      int64           `protobuf:"varint,7,opt,name=format,proto3" json:"format,omitempty"`
+	Clock       int64           `protobuf:"varint,8,opt,name=clock,proto3" json:"clock,omitempty"` // Unix milliseconds
+	Durable     bool            `protobuf:"varint,9,opt,name=durable,proto3" json:"durable,omitempty"`
+	Witness     bool            `protobuf:"varint,10,opt,name=witness,proto3" json:"witness,omitempty"`
+	Leaving     bool            `protobuf:"varint,11,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Starting    bool            `protobuf:"varint,12,opt,name=starting,proto3" json:"starting,omitempty"`
+	Heard       uint64          `protobuf:"varint,13,opt,name=heard,proto3" json:"heard,omitempty"`
+	HeardOf     uint64          `protobuf:"fixed64,14,opt,name=heard_of,json=heardOf,proto3" json:"heard_of,omitempty"`
+	Stored      *ControlVersion `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"` // none while no limits are pending, as region
+	Region      *ControlVersion `protobuf:"bytes,16,opt,name=region,proto3" json:"region,omitempty"`
+	Files       uint64          `protobuf:"fixed64,17,opt,name=files,proto3" json:"files,omitempty"`
+	Emergencies uint64          `protobuf:"fixed64,18,opt,name=emergencies,proto3" json:"emergencies,omitempty"`
+	// None in a header that has one.
+	Acceptor      *ControlAcceptor `protobuf:"bytes,19,opt,name=acceptor,proto3" json:"acceptor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlSender) Reset() {
+	*x = ControlSender{}
+	mi := &file_rld_v1_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlSender) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlSender) ProtoMessage() {}
+
+func (x *ControlSender) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlSender.ProtoReflect.Descriptor instead.
+func (*ControlSender) Descriptor() ([]byte, []int) {
+	return file_rld_v1_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ControlSender) GetId() []byte {
+	if x != nil {
+		return x.Id
+	}
+	return nil
+}
+
+func (x *ControlSender) GetRun() []byte {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *ControlSender) GetLeader() []byte {
+	if x != nil {
+		return x.Leader
+	}
+	return nil
+}
+
+func (x *ControlSender) GetStore() uint64 {
+	if x != nil {
+		return x.Store
+	}
+	return 0
+}
+
+func (x *ControlSender) GetBegan() uint64 {
+	if x != nil {
+		return x.Began
+	}
+	return 0
+}
+
+func (x *ControlSender) GetApplied() uint64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *ControlSender) GetFormat() int64 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *ControlSender) GetClock() int64 {
+	if x != nil {
+		return x.Clock
+	}
+	return 0
+}
+
+func (x *ControlSender) GetDurable() bool {
+	if x != nil {
+		return x.Durable
+	}
+	return false
+}
+
+func (x *ControlSender) GetWitness() bool {
+	if x != nil {
+		return x.Witness
+	}
+	return false
+}
+
+func (x *ControlSender) GetLeaving() bool {
+	if x != nil {
+		return x.Leaving
+	}
+	return false
+}
+
+func (x *ControlSender) GetStarting() bool {
+	if x != nil {
+		return x.Starting
+	}
+	return false
+}
+
+func (x *ControlSender) GetHeard() uint64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
+}
+
+func (x *ControlSender) GetHeardOf() uint64 {
+	if x != nil {
+		return x.HeardOf
+	}
+	return 0
+}
+
+func (x *ControlSender) GetStored() *ControlVersion {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
+}
+
+func (x *ControlSender) GetRegion() *ControlVersion {
+	if x != nil {
+		return x.Region
+	}
+	return nil
+}
+
+func (x *ControlSender) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *ControlSender) GetEmergencies() uint64 {
+	if x != nil {
+		return x.Emergencies
+	}
+	return 0
+}
+
+func (x *ControlSender) GetAcceptor() *ControlAcceptor {
+	if x != nil {
+		return x.Acceptor
+	}
+	return nil
+}
+
+// ControlVersion is a version of a record: control.Version.
+type ControlVersion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Recovery      uint32                 `protobuf:"varint,1,opt,name=recovery,proto3" json:"recovery,omitempty"`
+	Random        uint64                 `protobuf:"fixed64,2,opt,name=random,proto3" json:"random,omitempty"`
+	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlVersion) Reset() {
+	*x = ControlVersion{}
+	mi := &file_rld_v1_control_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlVersion) ProtoMessage() {}
+
+func (x *ControlVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_control_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlVersion.ProtoReflect.Descriptor instead.
+func (*ControlVersion) Descriptor() ([]byte, []int) {
+	return file_rld_v1_control_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ControlVersion) GetRecovery() uint32 {
+	if x != nil {
+		return x.Recovery
+	}
+	return 0
+}
+
+func (x *ControlVersion) GetRandom() uint64 {
+	if x != nil {
+		return x.Random
+	}
+	return 0
+}
+
+func (x *ControlVersion) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+// ControlAcceptor is the state of an acceptor: control.AcceptorReport.
+type ControlAcceptor struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Layout        uint64                 `protobuf:"varint,1,opt,name=layout,proto3" json:"layout,omitempty"`
+	Log           uint64                 `protobuf:"varint,2,opt,name=log,proto3" json:"log,omitempty"`
+	Random        uint64                 `protobuf:"fixed64,3,opt,name=random,proto3" json:"random,omitempty"`
+	Copied        bool                   `protobuf:"varint,4,opt,name=copied,proto3" json:"copied,omitempty"`
+	Failing       bool                   `protobuf:"varint,5,opt,name=failing,proto3" json:"failing,omitempty"`
+	Store         uint64                 `protobuf:"varint,6,opt,name=store,proto3" json:"store,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlAcceptor) Reset() {
+	*x = ControlAcceptor{}
+	mi := &file_rld_v1_control_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlAcceptor) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlAcceptor) ProtoMessage() {}
+
+func (x *ControlAcceptor) ProtoReflect() protoreflect.Message {
+	mi := &file_rld_v1_control_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlAcceptor.ProtoReflect.Descriptor instead.
+func (*ControlAcceptor) Descriptor() ([]byte, []int) {
+	return file_rld_v1_control_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ControlAcceptor) GetLayout() uint64 {
+	if x != nil {
+		return x.Layout
+	}
+	return 0
+}
+
+func (x *ControlAcceptor) GetLog() uint64 {
+	if x != nil {
+		return x.Log
+	}
+	return 0
+}
+
+func (x *ControlAcceptor) GetRandom() uint64 {
+	if x != nil {
+		return x.Random
+	}
+	return 0
+}
+
+func (x *ControlAcceptor) GetCopied() bool {
+	if x != nil {
+		return x.Copied
+	}
+	return false
+}
+
+func (x *ControlAcceptor) GetFailing() bool {
+	if x != nil {
+		return x.Failing
+	}
+	return false
+}
+
+func (x *ControlAcceptor) GetStore() uint64 {
+	if x != nil {
+		return x.Store
+	}
+	return 0
+}
+
 var File_rld_v1_control_proto protoreflect.FileDescriptor
 
 const file_rld_v1_control_proto_rawDesc = "" +
 	"\n" +
-	"\x14rld/v1/control.proto\x12\x06rld.v1\"r\n" +
+	"\x14rld/v1/control.proto\x12\x06rld.v1\"\x81\x02\n" +
 	"\fControlFrame\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x16\n" +
 	"\x06header\x18\x03 \x01(\fR\x06header\x12\x12\n" +
 	"\x04base\x18\x04 \x01(\fR\x04base\x12\x12\n" +
-	"\x04raft\x18\x05 \x03(\fR\x04raftB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
+	"\x04raft\x18\x05 \x03(\fR\x04raft\x12-\n" +
+	"\x06sender\x18\x06 \x01(\v2\x15.rld.v1.ControlSenderR\x06sender\x12\x18\n" +
+	"\acluster\x18\a \x01(\x06R\acluster\x120\n" +
+	"\aversion\x18\b \x01(\v2\x16.rld.v1.ControlVersionR\aversion\x12\x12\n" +
+	"\x04hash\x18\t \x01(\fR\x04hash\"\xa5\x04\n" +
+	"\rControlSender\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
+	"\x03run\x18\x02 \x01(\fR\x03run\x12\x16\n" +
+	"\x06leader\x18\x03 \x01(\fR\x06leader\x12\x14\n" +
+	"\x05store\x18\x04 \x01(\x04R\x05store\x12\x14\n" +
+	"\x05began\x18\x05 \x01(\x04R\x05began\x12\x18\n" +
+	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x16\n" +
+	"\x06format\x18\a \x01(\x03R\x06format\x12\x14\n" +
+	"\x05clock\x18\b \x01(\x03R\x05clock\x12\x18\n" +
+	"\adurable\x18\t \x01(\bR\adurable\x12\x18\n" +
+	"\awitness\x18\n" +
+	" \x01(\bR\awitness\x12\x18\n" +
+	"\aleaving\x18\v \x01(\bR\aleaving\x12\x1a\n" +
+	"\bstarting\x18\f \x01(\bR\bstarting\x12\x14\n" +
+	"\x05heard\x18\r \x01(\x04R\x05heard\x12\x19\n" +
+	"\bheard_of\x18\x0e \x01(\x06R\aheardOf\x12.\n" +
+	"\x06stored\x18\x0f \x01(\v2\x16.rld.v1.ControlVersionR\x06stored\x12.\n" +
+	"\x06region\x18\x10 \x01(\v2\x16.rld.v1.ControlVersionR\x06region\x12\x14\n" +
+	"\x05files\x18\x11 \x01(\x06R\x05files\x12 \n" +
+	"\vemergencies\x18\x12 \x01(\x06R\vemergencies\x123\n" +
+	"\bacceptor\x18\x13 \x01(\v2\x17.rld.v1.ControlAcceptorR\bacceptor\"Z\n" +
+	"\x0eControlVersion\x12\x1a\n" +
+	"\brecovery\x18\x01 \x01(\rR\brecovery\x12\x16\n" +
+	"\x06random\x18\x02 \x01(\x06R\x06random\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\"\x9b\x01\n" +
+	"\x0fControlAcceptor\x12\x16\n" +
+	"\x06layout\x18\x01 \x01(\x04R\x06layout\x12\x10\n" +
+	"\x03log\x18\x02 \x01(\x04R\x03log\x12\x16\n" +
+	"\x06random\x18\x03 \x01(\x06R\x06random\x12\x16\n" +
+	"\x06copied\x18\x04 \x01(\bR\x06copied\x12\x18\n" +
+	"\afailing\x18\x05 \x01(\bR\afailing\x12\x14\n" +
+	"\x05store\x18\x06 \x01(\x04R\x05storeB*Z(github.com/georld/rld/proto/rld/v1;rldv1b\x06proto3"
 
 var (
 	file_rld_v1_control_proto_rawDescOnce sync.Once
@@ -136,16 +541,24 @@ func file_rld_v1_control_proto_rawDescGZIP() []byte {
 	return file_rld_v1_control_proto_rawDescData
 }
 
-var file_rld_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_rld_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_rld_v1_control_proto_goTypes = []any{
-	(*ControlFrame)(nil), // 0: rld.v1.ControlFrame
+	(*ControlFrame)(nil),    // 0: rld.v1.ControlFrame
+	(*ControlSender)(nil),   // 1: rld.v1.ControlSender
+	(*ControlVersion)(nil),  // 2: rld.v1.ControlVersion
+	(*ControlAcceptor)(nil), // 3: rld.v1.ControlAcceptor
 }
 var file_rld_v1_control_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	1, // 0: rld.v1.ControlFrame.sender:type_name -> rld.v1.ControlSender
+	2, // 1: rld.v1.ControlFrame.version:type_name -> rld.v1.ControlVersion
+	2, // 2: rld.v1.ControlSender.stored:type_name -> rld.v1.ControlVersion
+	2, // 3: rld.v1.ControlSender.region:type_name -> rld.v1.ControlVersion
+	3, // 4: rld.v1.ControlSender.acceptor:type_name -> rld.v1.ControlAcceptor
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_control_proto_init() }
@@ -159,7 +572,7 @@ func file_rld_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_rld_v1_control_proto_rawDesc), len(file_rld_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   4,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
