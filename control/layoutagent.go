@@ -224,7 +224,11 @@ func (a *LayoutAgent) next(all []strictDaemon) *LayoutChange {
 	case sameVoters(want, is) && !a.lost(is, all), l.Announced != nil && n.at-a.newestAt < n.cfg.Stable:
 		return nil
 	}
-	if want.Validate() != nil || !reachesFormers(want, all) {
+	if want.Validate() != nil {
+		return nil
+	}
+	if !a.reachesFormers(want, all) {
+		a.due = n.at + n.cfg.Retry
 		return nil
 	}
 	return &LayoutChange{Announce: want}
@@ -273,25 +277,6 @@ func founded(r *Record, l *route.Layout, all []strictDaemon) bool {
 		}
 	}
 	return 2*have > founders || have == founders-dead
-}
-
-// reachesFormers reports whether a majority of the voters of each former layout
-// is live in each region: otherwise nobody could copy, and nobody would vote.
-func reachesFormers(l *route.Layout, all []strictDaemon) bool {
-	for i := range l.Formers {
-		for _, g := range l.Formers[i].Regions {
-			live := 0
-			for _, name := range g.Replicas {
-				if findStrict(all, g.Name, name) != nil {
-					live++
-				}
-			}
-			if live < route.Majority(len(g.Replicas)) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // sameVoters reports whether two layouts place all keys alike.

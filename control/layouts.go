@@ -168,6 +168,45 @@ func lacks(l *route.Layout, lost []route.Loss) *route.Loss {
 	return nil
 }
 
+// reachesFormers reports whether a majority of the voters of each former layout
+// answers in each region, with the watermarks that it had: otherwise nobody
+// could copy, all would be sealed, and nobody would vote. It asks those that
+// were not heard just now: a region that is gone counts as live for a while.
+func (a *LayoutAgent) reachesFormers(l *route.Layout, all []strictDaemon) bool {
+	n, reached := a.node, true
+	for i := range l.Formers {
+		f := &l.Formers[i]
+		for _, g := range f.Regions {
+			live := 0
+			for _, name := range g.Replicas {
+				d := findStrict(all, g.Name, name)
+				if d == nil || !a.remembers(d, f) {
+					continue
+				}
+				p := n.byID(d.id)
+				if p == nil || n.at-p.heardAt <= max(2*n.cfg.election(), 2*n.cfg.Retry) { // it is this daemon, or was heard
+					live++
+				} else {
+					n.send(p, Message{Nonce: &Nonce{n.number(), p.sender.ID, p.sender.Run}})
+				}
+			}
+			reached = reached && live >= route.Majority(len(g.Replicas))
+		}
+	}
+	return reached
+}
+
+// remembers reports whether a voter of a former layout has its watermarks: it
+// did not lose its disk, or it copied them from all others. Nothing is known
+// about a layout before the active one.
+func (a *LayoutAgent) remembers(d *strictDaemon, f *route.Former) bool {
+	is := a.node.record.Layouts.Active
+	if is == nil || is.Number != f.Number || is.Log != f.Log {
+		return true
+	}
+	return d.report.Store == is.Generation(d.region, d.name) || d.report.Copied && d.report.Number >= f.Number
+}
+
 // mergeFormers adds former layouts that are not there yet, by number.
 func mergeFormers(all, more []route.Former) []route.Former {
 	for _, f := range more {

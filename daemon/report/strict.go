@@ -26,9 +26,9 @@ func (r *Report) StrictPage() api.StrictAnswer {
 // daemonName is the region and the name of a daemon.
 type daemonName struct{ region, name string }
 
-// voters counts the voters of a region: all, and those that are live and not
-// silent.
-type voters struct{ all, reachable int }
+// voters counts the voters of a region: all, those that are live and not
+// silent, and those that run without their watermarks.
+type voters struct{ all, reachable, lost int }
 
 func (v voters) majority() int { return v.all/2 + 1 }
 
@@ -59,6 +59,10 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 			if report, known := reports[at]; known && x.Live {
 				copied = report.Copied && report.Number == l.Number
 				x.Voting = new(copied && out.Next == nil)
+				if report.Number == l.Number && !copied && report.Store != l.Generation(region.Name, name) {
+					x.WhyNot = "its disk was lost: it copies from all other voters"
+					n.lost++
+				}
 			}
 			age, isSilent := silent[at]
 			if isSilent && x.Live {
@@ -88,7 +92,7 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 // acceptorReports returns the state of all acceptors, as the daemons reported
 // it by the control log.
 func (r *Report) acceptorReports(own quorum.Report) map[daemonName]control.AcceptorReport {
-	out := map[daemonName]control.AcceptorReport{{r.Region, r.Name}: {Number: own.Number, Copied: own.Copied}}
+	out := map[daemonName]control.AcceptorReport{{r.Region, r.Name}: {Number: own.Number, Copied: own.Copied, Store: own.Generation}}
 	if r.Control != nil {
 		for _, p := range r.Control.State().Status.Peers {
 			if p.Live && p.Sender.Acceptor != nil {
@@ -129,6 +133,9 @@ func warningsOf(region string, n voters) []string {
 	const applies = "on_failure applies to its strict keys"
 	switch {
 	case n.all == 0:
+	case n.all-n.lost < n.majority():
+		return []string{fmt.Sprintf("%d of the %d voters of %s run without their watermarks, and a majority has none to copy: %s. "+
+			"Start voters with their disks, or run rld strict recover %s", n.lost, n.all, region, applies, region)}
 	case n.reachable < n.majority():
 		return []string{fmt.Sprintf("%d of the %d voters of %s are reachable, want at least %d: %s",
 			n.reachable, n.all, region, n.majority(), applies)}

@@ -83,6 +83,40 @@ func TestStrictVotersThatForget(t *testing.T) {
 	tr.keptTo(strict, strictLimit, strictLimit)
 }
 
+// All disks of a region are lost, and its daemons start at once: keys of other
+// regions keep their owners, as nothing is announced that nobody could copy.
+func TestStrictRegionThatForgets(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, loopback{}, 2, "ap", "eu", "us")
+	tr := c.traffic(50, aim{strict, "kept", 12})
+	c.votes(patience, c.daemons...)
+	hurt := []*daemon{c.daemon("eu-0"), c.daemon("eu-1")}
+	for _, d := range hurt {
+		d.kill(t)
+		if err := os.RemoveAll(c.file(d.name + "-state")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range hurt {
+		d.start(t)
+	}
+	c.within(patience, "word of the lost voters", func() string {
+		if _, out := c.daemon("us-0").rld(t, "strict status"); !strings.Contains(out, "run rld strict recover eu") {
+			return out
+		}
+		return ""
+	})
+	for range 5 {
+		before := tr.admitted(strict)
+		time.Sleep(2 * lengths[strict])
+		if tr.admitted(strict) == before {
+			t.Fatal("no strict key has an owner")
+		}
+	}
+	tr.stop()
+	tr.keptTo(strict, strictLimit, strictLimit)
+}
+
 // damage changes some bytes in the middle of a daemon's journal.
 func (c *cluster) damage(d *daemon) {
 	c.t.Helper()
