@@ -348,4 +348,19 @@ func (c *controlLoop) State() report.ControlState {
 	return s
 }
 
+// regions returns the regions of the record by name, nil without a record.
+func (c *controlLoop) regions() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node == nil || c.node.Record() == nil {
+		return nil
+	}
+	all := c.node.Record().Regions
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return names
+}
+
 var _ report.Control = (*controlLoop)(nil)

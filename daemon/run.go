@@ -136,7 +136,7 @@ func (d *daemon) build() error {
 		SharedKeys: d.Secret != nil, Witness: d.Config.Witness(),
 	}
 	if d.Config.Region != "" {
-		d.monitor = newMonitor(d.engine, d.agent, &d.Config)
+		d.monitor = newMonitor(d)
 		o.Budgets, rc.WorstRule = d.monitor.BudgetStats, d.monitor.WorstRule
 		rc.Regions = firstRegions(&d.Config)
 	}
@@ -178,11 +178,18 @@ func (d *daemon) build() error {
 	return d.openAcceptor()
 }
 
-// newMonitor returns the overage monitor of a daemon. agent may be nil.
-func newMonitor(e *Engine, agent *rightsLoop, c *config.Config) *overage.Monitor {
-	mc := overage.Config{Engine: e, Region: c.Region, Name: c.Name, Regions: c.RegionNames(), Shadow: c.Shadow}
-	if agent != nil {
-		mc.Agent = agent
+// newMonitor returns the overage monitor of a daemon.
+func newMonitor(d *daemon) *overage.Monitor {
+	c := &d.Config
+	mc := overage.Config{Engine: d.engine, Region: c.Region, Name: c.Name, Regions: c.RegionNames(), Shadow: c.Shadow}
+	if d.agent != nil {
+		mc.Agent = d.agent
+	}
+	mc.Cluster = func() []string {
+		if d.control == nil { // which is opened later
+			return nil
+		}
+		return d.control.regions()
 	}
 	return overage.New(mc)
 }

@@ -55,9 +55,11 @@ type Config struct {
 	// Agent is nil for a daemon without rights.
 	Agent Agent
 	// Region and Name identify the daemon. Regions are all configured ones,
-	// sorted.
+	// sorted. Cluster returns those that the cluster has now, sorted, nil while
+	// that is not known; it may be nil.
 	Region, Name string
 	Regions      []string
+	Cluster      func() []string
 	// Shadow reports that the daemon denies nothing.
 	Shadow bool
 }
@@ -115,6 +117,7 @@ func (m *Monitor) sample(at node.Instant) int {
 	now := m.Engine.Time(at).Millis()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.followRegions()
 	if set := m.Engine.Rules(); set != m.set {
 		m.setRules(set, now)
 	}
@@ -131,6 +134,20 @@ func (m *Monitor) sample(at node.Instant) int {
 		r.settle(m, now)
 	}
 	return len(m.rules)
+}
+
+// followRegions observes the regions that the cluster has now. The history of
+// rules that count in all regions begins anew when one comes or goes.
+func (m *Monitor) followRegions() {
+	if m.Cluster == nil {
+		return
+	}
+	names := m.Cluster()
+	if slices.Equal(names, m.Regions) || !slices.Contains(names, m.Region) {
+		return
+	}
+	m.Regions, m.views, m.set = names, viewLog{regions: make([]viewRing, len(names))}, nil
+	m.rules = slices.DeleteFunc(m.rules, func(r *ruleLog) bool { return !r.regional })
 }
 
 // setRules observes the rules of a set from now on. It keeps the history of

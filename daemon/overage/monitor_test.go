@@ -131,6 +131,33 @@ func (m *Monitor) ruleOf(t *testing.T, name string) api.RuleBudget {
 	return a.Rules[0]
 }
 
+// TestRegionsOfTheCluster follows the regions that the cluster has: they come
+// and go without new settings.
+func TestRegionsOfTheCluster(t *testing.T) {
+	m, _ := newFixture(t, parse(t, "{domain: d, descriptors: [{key: k, rate_limit: {unit: minute, requests_per_unit: 100, overage_budget: 10%}}]}"))
+	var now []string
+	m.Cluster = func() []string { return now }
+	for _, tt := range []struct{ now, want []string }{
+		{nil, []string{"eu", "us"}}, // there is no record yet
+		{[]string{"ap", "eu", "us"}, []string{"ap", "eu", "us"}},
+		{[]string{"ap", "us"}, []string{"ap", "us"}},
+		{[]string{"ap", "eu"}, []string{"ap", "us"}}, // this one was removed
+	} {
+		now = tt.now
+		a, err := m.Answer(api.BudgetQuery{Target: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, v := range a.Views {
+			got = append(got, v.Region)
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("with %v: %v, want %v", tt.now, got, tt.want)
+		}
+	}
+}
+
 // busyAt returns the busiest key of a rule at an instant.
 func busyAt(r *rules.Rule, window, count int64, us, eu uint64, refused node.Denied) *BusyKey {
 	return &BusyKey{
