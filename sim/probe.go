@@ -317,11 +317,12 @@ func reclaims(w *World) bool {
 				lost++
 			}
 		}
-		lost = max(lost, absent(local))
+		gone, ended := absent(local)
+		lost = max(lost, gone)
 		if len(pods) > 0 && len(local) > 0 && holders(local, pods) == 0 || !remembered(slices.Concat(local, pods)) {
 			return true
 		}
-		return lost > 0 && (lost > holders(local, pods)/3 || w.cfg.Rights.DaemonHorizon <= 0)
+		return lost > 0 && (lost+ended > holders(local, pods)/3 || w.cfg.Rights.DaemonHorizon <= 0)
 	})
 }
 
@@ -337,21 +338,29 @@ func remembered(local []*Daemon) bool {
 
 // absent returns how many founders of a region's generation no daemon has the
 // id of any more: one can lose its disk before the cluster begins with it.
-func absent(local []*Daemon) (n int) {
+// ended are those whose ids are dead, while they still hold rights: they are
+// retired, and help to reclaim nothing.
+func absent(local []*Daemon) (n, ended int) {
 	if len(local) == 0 || local[0].control == nil || local[0].control.Record() == nil {
-		return 0
+		return 0, 0
 	}
 	r := local[0].control.Record()
 	g := r.Region(local[0].Region)
 	if g == nil {
-		return 0
+		return 0, 0
 	}
+	first := slices.ContainsFunc(local, func(d *Daemon) bool {
+		return d.agent != nil && d.agent.Agent.Status().Daemons[0].Since == 0
+	})
 	for _, id := range g.Founders {
-		if r.DeadID(id) == nil && !slices.ContainsFunc(local, func(d *Daemon) bool { return d.control != nil && d.control.ID() == id }) {
+		switch {
+		case r.DeadID(id) != nil && first:
+			ended++
+		case r.DeadID(id) == nil && !slices.ContainsFunc(local, func(d *Daemon) bool { return d.control != nil && d.control.ID() == id }):
 			n++
 		}
 	}
-	return n
+	return n, ended
 }
 
 // holders returns how many of the daemons of a region share out its rights,
