@@ -69,7 +69,7 @@ func TestLimitsEmergency(t *testing.T) {
 			s := w.state("eu-0").Status
 			return s.Leader == control.ID{} && !slices.ContainsFunc(s.Peers, func(p control.PeerStatus) bool { return p.Live })
 		})
-		block := api.LimitsRequest{ID: "00000000000000aa", Key: w.keyOf("bad"), ForSeconds: 600}
+		block := api.LimitsRequest{ID: "00000000000000aa", Key: w.keyOf("bad"), ForSeconds: 600, Reason: "abuse"}
 		for range 2 {
 			a, err := w.command("eu-0", api.BlockKey, block)
 			if err != nil || !a.Done || !a.Emergency || a.ID != block.ID {
@@ -94,7 +94,7 @@ func TestLimitsEmergency(t *testing.T) {
 			}
 		}
 		list := w.page("eu-0").LimitsPage().Overrides
-		if len(list) != 2 || !list[0].Emergency || list[0].Version != "" {
+		if len(list) != 2 || !list[0].Emergency || list[0].Version != "" || list[0].Reason != "abuse" {
 			t.Errorf("%+v", list)
 		}
 		for _, name := range []string{"us-0", "ap-0"} {
@@ -108,6 +108,11 @@ func TestLimitsEmergency(t *testing.T) {
 			a, _ := w.page("us-0").LimitsCommand(block.ID)
 			return !a.Pending
 		})
+		if !slices.ContainsFunc(w.page("us-0").LimitsPage().Overrides, func(o api.LimitsOverride) bool {
+			return o.Key == block.Key && o.Emergency && o.Reason == block.Reason
+		}) {
+			t.Error("the entry lacks the reason of the emergency override")
+		}
 		if a, err := w.command("us-0", api.UnblockKey, api.LimitsRequest{Key: block.Key}); err != nil || !a.Done {
 			t.Errorf("%+v, %v", a, err)
 		}

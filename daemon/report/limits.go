@@ -56,7 +56,7 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 		for _, e := range n.Limits().Emergencies() {
 			out.Overrides = append(out.Overrides, api.LimitsOverride{
 				Domain: e.Domain, Rule: e.Rule, Key: e.Key, Setting: e.Setting.String(), State: api.OverrideInForce,
-				Until: timeOf(e.Until), Author: e.Author, Emergency: true,
+				Until: timeOf(e.Until), Author: e.Author, Reason: e.Reason, Emergency: true,
 			})
 		}
 	})

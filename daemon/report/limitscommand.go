@@ -141,7 +141,8 @@ func emergency(r *Report, q control.Request) (api.LimitsCommandAnswer, error) {
 	}
 	now := r.Wall().UnixMilli()
 	e := control.Emergency{
-		ID: q.ID, Target: o.Target, Setting: o.Setting, Until: now + min(o.For, longestEmergency.Milliseconds()), Author: q.Author,
+		ID: q.ID, Target: o.Target, Setting: o.Setting, Until: now + min(o.For, longestEmergency.Milliseconds()),
+		Author: q.Author, Reason: q.Reason,
 	}
 	err := errors.New("the control log of this daemon is not open")
 	r.Control.Do(func(n *control.Node) { _, err = n.Limits().SubmitEmergency(e) })
