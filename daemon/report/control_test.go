@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/server/admin/api"
 )
 
 // TestRestartedVoterIsLive: after a restart of a voter its former process may
@@ -61,6 +62,18 @@ func TestRemovedRegionIsNotPartitioned(t *testing.T) {
 		r := New(Config{Region: "us", Control: fixed{state: ControlState{Record: tc.record}}})
 		if got := r.region("eu", nil, nil).Partitioned; got != tc.want {
 			t.Errorf("%+v: partitioned %v, want %v", tc.record, got, tc.want)
+		}
+	}
+}
+
+// TestRecoverNamesAnother: the refusal of another name states whose record the
+// command is about.
+func TestRecoverNamesAnother(t *testing.T) {
+	r := New(Config{Name: "us-0"})
+	for yield, want := range map[bool]string{false: "is to be kept", true: "is to be given up"} {
+		_, err := r.RecoverCluster(t.Context(), api.RecoverRequest{Daemon: "eu-0", Yield: yield})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("yield %v: %v, want %q", yield, err, want)
 		}
 	}
 }

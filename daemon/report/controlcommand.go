@@ -150,7 +150,11 @@ const recoverPoll = 20 * time.Millisecond
 // of this daemon, and waits until that is stored or ctx ends.
 func (r *Report) RecoverCluster(ctx context.Context, q api.RecoverRequest) (api.RecoverAnswer, error) {
 	if q.Daemon != "" && q.Daemon != r.Name {
-		return api.RecoverAnswer{}, fmt.Errorf("this daemon is %s, and not %s: ask the daemon whose record is to be kept", r.Name, api.Clip(q.Daemon))
+		whose := "whose record is to be kept"
+		if q.Yield {
+			whose = "whose record is to be given up"
+		}
+		return api.RecoverAnswer{}, fmt.Errorf("this daemon is %s, and not %s: ask the daemon %s", r.Name, api.Clip(q.Daemon), whose)
 	}
 	out := api.RecoverAnswer{DryRun: q.DryRun || q.Daemon == ""}
 	before := r.Control.State()
