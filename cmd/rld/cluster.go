@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -346,7 +347,19 @@ func recoverText(a *api.RecoverAnswer, yield bool) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Recovery %d would begin with version %s of %s. Nothing was done.\n", a.Recovery, or(s.Version, "-"), or(s.Daemon.Name, "-"))
-	fmt.Fprintf(&b, "Later versions of others are dropped. If no voter of the following comes back, add --yes %s.\n\n", or(s.Daemon.Name, "-"))
-	b.WriteString(clusterDaemons("DAEMON", append([]api.ClusterDaemon{s.Daemon}, s.Peers...)))
+	fmt.Fprintf(&b, "Later versions of others are dropped. If none of those that are not live comes back, add --yes %s.\n\n", or(s.Daemon.Name, "-"))
+	b.WriteString(clusterDaemons("DAEMON", withVoters(s)))
 	return b.String()
+}
+
+// withVoters returns the daemon that answered, its peers, and the voters that
+// are none of them: it has not heard these since it started.
+func withVoters(s *api.ClusterState) []api.ClusterDaemon {
+	all := append([]api.ClusterDaemon{s.Daemon}, s.Peers...)
+	for _, v := range s.Voters {
+		if !slices.ContainsFunc(all, func(d api.ClusterDaemon) bool { return d.ID == v.ID }) {
+			all = append(all, v)
+		}
+	}
+	return all
 }

@@ -50,6 +50,10 @@ func TestClusterExitCodes(t *testing.T) {
 	peer := func(version string) api.RecoverAnswer {
 		return api.RecoverAnswer{Recovery: 2, Cluster: api.ClusterState{Peers: []api.ClusterDaemon{{Name: "us-1", Version: version}}}}
 	}
+	self := api.ClusterDaemon{Name: "us-0", Region: "us", ID: "a1", Self: true, Role: api.RoleVoter, State: "live"}
+	lost := api.RecoverAnswer{Recovery: 1, DryRun: true, Cluster: api.ClusterState{Daemon: self, Voters: []api.ClusterDaemon{
+		self, {Region: "eu", ID: "e1", Role: api.RoleVoter, State: "not live"},
+	}}}
 	for _, tc := range []struct {
 		name, args string
 		c          controlled
@@ -71,6 +75,8 @@ func TestClusterExitCodes(t *testing.T) {
 			controlled{recover: peer("1.9"), cluster: peer("2.8").Cluster},
 			0, "Recovery 2 began",
 		},
+		{"voters that are not live", "recover", controlled{recover: lost}, 0, "If none of those that are not live comes back, add --yes us-0."},
+		{"their rows", "recover", controlled{recover: lost}, 0, "\n-        eu       voter   not live   -         -       e1\n"},
 		{"recovered in part", "recover --yes us-0 --wait 0s", controlled{recover: peer("1.9")}, 3, "us-1 do not follow it yet"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
