@@ -18,6 +18,7 @@ import (
 
 	"github.com/georld/rld/config"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/server"
 )
 
 // checkOptions holds the flags of `rld check`.
@@ -192,6 +193,9 @@ func (o *checkOptions) explain(err error) error {
 	s := status.Convert(err)
 	switch s.Code() {
 	case codes.Unavailable:
+		if s.Message() == server.ErrWitness.Error() {
+			return fmt.Errorf("the daemon at %s answers no calls: %s", o.addr, s.Message())
+		}
 		return fmt.Errorf("cannot reach a daemon at %s: start one with rld serve, "+
 			"or set its address with --addr (%s)", o.addr, innermost(s.Message()))
 	case codes.DeadlineExceeded:

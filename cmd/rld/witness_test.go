@@ -4,6 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -20,6 +24,10 @@ func TestWitnessTexts(t *testing.T) {
 	d.VoterOnly = false
 	if got := roleText(&d); got != string(d.Role) {
 		t.Errorf("%q, want %s", got, d.Role)
+	}
+	o := checkOptions{addr: "127.0.0.1:8081"}
+	if got := o.explain(status.Error(codes.Unavailable, server.ErrWitness.Error())); !strings.Contains(got.Error(), "control.voter: only") {
+		t.Errorf("rld check: %v, want the setting", got)
 	}
 	for _, m := range []api.Member{{VoterOnly: true}, {VoterOnly: true, Self: true}} {
 		if got := membersTable(&api.MembersAnswer{Members: []api.Member{m}}); !strings.Contains(got, "voter only") {
