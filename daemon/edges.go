@@ -158,6 +158,9 @@ func (d *daemon) makeServers(e *edges) {
 	o.Explain, o.Status, o.Top = d.report.Explain, d.report.Status, d.report.Top
 	if d.Config.Region != "" {
 		o.Strict, o.Members, o.Netcheck, o.Budget = d.report.StrictPage, d.report.Members, d.report.Netcheck, d.monitor.Answer
+		if d.Config.Witness() {
+			o.Budget = d.noBudget
+		}
 	}
 	if d.control != nil {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks

@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
+	adminapi "github.com/georld/rld/server/admin/api"
 )
 
 // witness is the engine of a daemon that only votes, for its callers.
@@ -19,6 +20,14 @@ func (witness) Check(context.Context, *node.Call) error { return server.ErrWitne
 
 // TryCheck is part of api.Engine.
 func (witness) TryCheck(*node.Call) (decided bool, err error) { return true, server.ErrWitness }
+
+// noBudget answers /v1/budget at a daemon that only votes.
+func (d *daemon) noBudget(q adminapi.BudgetQuery) (adminapi.BudgetAnswer, error) {
+	if q.Rule != "" {
+		return adminapi.BudgetAnswer{}, server.ErrWitness
+	}
+	return adminapi.BudgetAnswer{Region: d.Config.Region, Daemon: d.Config.Name, VoterOnly: true}, nil
+}
 
 // deciding removes the witnesses from some members: they keep no counts, hold
 // no rights and own no keys. A witness gives its own engine no peers.

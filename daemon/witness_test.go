@@ -62,8 +62,14 @@ descriptors:
 	if got := get(t, r.edges.adminAddr(), "/readyz?verbose"); !strings.HasPrefix(got, "ready\n") || !strings.Contains(got, "it answers no calls") {
 		t.Errorf("/readyz: %s, want ready to vote", got)
 	}
-	for _, path := range []string{"/v1/explain?domain=edge&d=user:a", "/v1/explain?domain=edge&d=tenant:a", "/v1/status", "/v1/budget", "/metrics"} {
+	for _, path := range []string{"/v1/explain?domain=edge&d=user:a", "/v1/explain?domain=edge&d=tenant:a", "/v1/status", "/metrics"} {
 		get(t, r.edges.adminAddr(), path)
+	}
+	if got := get(t, r.edges.adminAddr(), "/v1/budget"); !strings.Contains(got, `"voter_only": true`) {
+		t.Errorf("/v1/budget: %s, want that it only votes", got)
+	}
+	if got := get(t, r.edges.adminAddr(), "/v1/budget?rule=tenant"); !strings.Contains(got, "control.voter: only") {
+		t.Errorf("/v1/budget of a rule: %s, want that it only votes", got)
 	}
 	if r.agent != nil || r.strict != nil || r.charged() > 0 {
 		t.Errorf("an agent %v, strict keys %v, %d hits charged: want none", r.agent, r.strict, r.charged())

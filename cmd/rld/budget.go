@@ -89,6 +89,9 @@ func budgetQuery(
 			if a.Alone {
 				return alone + "It never exceeds a limit.\n"
 			}
+			if a.VoterOnly {
+				return witnessText + "rld budget at a daemon of another region shows the limits.\n"
+			}
 			return text(a)
 		},
 	}

@@ -30,6 +30,9 @@ func newStatus(p process) *cobra.Command {
 	})
 }
 
+// witnessText describes a witness.
+const witnessText = "This daemon is a witness (control.voter: only): it counts nothing and holds no rights.\n"
+
 // statusText formats an answer. Faults follow an exclamation mark.
 func statusText(a *api.StatusAnswer) string {
 	var b strings.Builder
@@ -39,6 +42,9 @@ func statusText(a *api.StatusAnswer) string {
 	} else {
 		if a.Cluster != nil {
 			b.WriteString(clusterLine(a.Cluster) + problemLines(a.Cluster))
+			if a.Cluster.Daemon.VoterOnly {
+				b.WriteString(witnessText)
+			}
 		}
 		b.WriteString("\n" + regionsTable(a) + breakersTable(a))
 		if a.Strict != nil {
@@ -112,7 +118,11 @@ func regionNotes(a *api.StatusAnswer, r *api.RegionState) []string {
 		out = append(out, text)
 	}
 	if c := a.Cluster; c != nil && c.Begun && !slices.ContainsFunc(c.Regions, func(g api.ClusterRegion) bool { return g.Name == r.Region }) {
-		out = append(out, "not in the cluster")
+		note := "not in the cluster"
+		if witnessRegion(c, r.Region) {
+			note = "witness"
+		}
+		out = append(out, note)
 	}
 	for _, m := range r.Members {
 		if !m.Ready {
@@ -123,6 +133,12 @@ func regionNotes(a *api.StatusAnswer, r *api.RegionState) []string {
 		out = append(out, "not ready: "+few(unready))
 	}
 	return out
+}
+
+// witnessRegion reports whether a region has a live witness.
+func witnessRegion(c *api.ClusterState, region string) bool {
+	is := func(d api.ClusterDaemon) bool { return d.VoterOnly && d.Region == region }
+	return is(c.Daemon) || slices.ContainsFunc(c.Peers, is)
 }
 
 // breakersTable lists the circuit breakers that are open or had calls.

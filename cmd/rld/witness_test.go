@@ -29,6 +29,14 @@ func TestWitnessTexts(t *testing.T) {
 	if got := o.explain(status.Error(codes.Unavailable, server.ErrWitness.Error())); !strings.Contains(got.Error(), "control.voter: only") {
 		t.Errorf("rld check: %v, want the setting", got)
 	}
+	c := api.ClusterState{Begun: true, Daemon: api.ClusterDaemon{Region: "witness", Name: "witness-0", VoterOnly: true}}
+	a := api.StatusAnswer{Cluster: &c, Regions: []api.RegionState{{Region: "witness", Self: true}}}
+	if got := statusText(&a); !strings.Contains(got, witnessText) || !strings.Contains(got, "own region; witness\n") {
+		t.Errorf("rld status:\n%s\nwant that it is a witness", got)
+	}
+	if got := budgetQuery(nil, budgetTable).text(&api.BudgetAnswer{VoterOnly: true}); !strings.HasPrefix(got, witnessText) {
+		t.Errorf("rld budget:\n%s\nwant that it is a witness", got)
+	}
 	for _, m := range []api.Member{{VoterOnly: true}, {VoterOnly: true, Self: true}} {
 		if got := membersTable(&api.MembersAnswer{Members: []api.Member{m}}); !strings.Contains(got, "voter only") {
 			t.Errorf("members:\n%s\nwant voter only", got)

@@ -78,6 +78,28 @@ func TestRecoverNamesAnother(t *testing.T) {
 	}
 }
 
+// TestRegionsOfWitness: a witness has no counts of others. A region is
+// partitioned from it when no daemon there sends messages of the control log.
+func TestRegionsOfWitness(t *testing.T) {
+	s := ControlState{Record: &control.Record{Regions: []control.Region{{Name: "us"}, {Name: "eu"}, {Name: "ap"}}}}
+	s.Status.Peers = []control.PeerStatus{
+		{Peer: control.Peer{Region: "us"}, Age: time.Second, Live: true},
+		{Peer: control.Peer{Region: "eu"}, Age: time.Minute},
+		{Peer: control.Peer{Region: "ap"}, Age: -1},
+	}
+	now := time.Unix(1_700_000_000, 0).UTC()
+	r := New(Config{Region: "w", Witness: true, Control: fixed{state: s}, Wall: func() time.Time { return now }})
+	if g := r.region("us", nil, nil); g.Partitioned || g.PartitionedSince != nil {
+		t.Errorf("%+v: want us reached", g)
+	}
+	if g := r.region("eu", nil, nil); !g.Partitioned || !g.PartitionedSince.Equal(now.Add(-time.Minute)) {
+		t.Errorf("%+v: want eu partitioned for a minute", g)
+	}
+	if g := r.region("ap", nil, nil); !g.Partitioned || g.PartitionedSince != nil {
+		t.Errorf("%+v: want ap partitioned", g)
+	}
+}
+
 // TestRegionIsNotThere: a daemon of a region that was removed, or that was not
 // added yet, states it.
 func TestRegionIsNotThere(t *testing.T) {

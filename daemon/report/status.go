@@ -62,14 +62,17 @@ func (r *Report) daemonState() api.DaemonState {
 func (r *Report) region(name string, live []gossip.Member, links []node.Link) api.RegionState {
 	// Settings may name a region that the log does not have, and the members of
 	// a removed one stay for a while.
-	there := true
-	if r.Control != nil {
-		record := r.Control.State().Record
-		there = record == nil || record.Region(name) != nil
-	}
-	out := api.RegionState{Region: name, Self: name == r.Region, Partitioned: name != r.Region && there}
-	views := byPeer(links)
+	there, reached := true, false
 	latest := time.Duration(-1) // the youngest view
+	if r.Control != nil {
+		s := r.Control.State()
+		there = s.Record == nil || s.Record.Region(name) != nil
+		if r.Witness { // it has no counts of others
+			reached, latest = s.reaches(name)
+		}
+	}
+	out := api.RegionState{Region: name, Self: name == r.Region, Partitioned: name != r.Region && there && !reached}
+	views := byPeer(links)
 	for _, m := range live {
 		if m.Region != name {
 			continue
@@ -97,4 +100,19 @@ func (r *Report) region(name string, live []gossip.Member, links []node.Link) ap
 		out.PartitionedSince = new(r.Wall().Add(-latest).UTC())
 	}
 	return out
+}
+
+// reaches reports whether a daemon of a region is live in the control log, and
+// returns the age of the latest message of that region, -1 for none.
+func (s *ControlState) reaches(region string) (live bool, latest time.Duration) {
+	latest = -1
+	for i := range s.Status.Peers {
+		if p := &s.Status.Peers[i]; p.Region == region && p.Age >= 0 {
+			live = live || p.Live
+			if latest < 0 || p.Age < latest {
+				latest = p.Age
+			}
+		}
+	}
+	return live, latest
 }

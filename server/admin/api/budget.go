@@ -29,6 +29,9 @@ type BudgetAnswer struct {
 	// Region and Daemon name the daemon that answers.
 	Region string `json:"region"`
 	Daemon string `json:"daemon"`
+	// VoterOnly reports that the daemon is a witness: it counts nothing and
+	// holds no rights, so Rules and Views are empty.
+	VoterOnly bool `json:"voter_only"`
 	// Rules are the rules that several daemons count together, in the order of
 	// the files. Omitted is the number of further rules that are not observed.
 	Rules   []RuleBudget `json:"rules"`
