@@ -246,7 +246,7 @@ func TestBackup(t *testing.T) {
 			request api.InitRequest
 			want    string
 		}{
-			{api.InitRequest{Regions: append(weights(500_000, 300_000, 100_000), api.BackupRegion{Name: "sa", Weight: 100_000})}, `region "sa" of the backup is not in the settings`},
+			{api.InitRequest{Regions: append(weights(500_000, 300_000, 100_000), api.BackupRegion{Name: "sa", Weight: 100_000})}, `region "sa" of the backup is not in the settings of this daemon: add it to regions, or`},
 			{api.InitRequest{Regions: weights(500_000, 500_000, 0)}, `region "ap" of the backup has the weight 0`},
 			{api.InitRequest{Regions: weights(500_000, 300_000, 200_000)[:2]}, `region "ap" of the settings is not in the backup`},
 		} {

@@ -71,7 +71,7 @@ func foundingRegions(all []control.FirstRegion, q *api.InitRequest) ([]control.F
 		switch {
 		case i < 0 && slices.Contains(q.Without, g.Name): // its weight goes to the others
 		case i < 0:
-			return nil, fmt.Errorf("region %q of the backup is not in the settings of this daemon: add it to cluster.regions, or use --without %s",
+			return nil, fmt.Errorf("region %q of the backup is not in the settings of this daemon: add it to regions, or use --without %s",
 				api.Clip(g.Name), api.Clip(g.Name))
 		case g.Weight == 0 || g.Weight > control.Whole:
 			return nil, fmt.Errorf("region %q of the backup has the weight %d: want 1 to %d", api.Clip(g.Name), g.Weight, control.Whole)
