@@ -55,9 +55,27 @@ func (r *Report) ChangeLimits(ctx context.Context, name api.LimitsCommandName, q
 	case err != nil:
 		return api.LimitsCommandAnswer{}, trimControl(err)
 	case result.Err != nil:
-		return unchanged(api.LimitsCommandAnswer{ID: request.ID.String()}, result.Err)
+		return unchanged(api.LimitsCommandAnswer{ID: request.ID.String()}, whole(r.Control, request, result.Err))
 	}
 	return r.LimitsCommand(request.ID.String())
+}
+
+// whole returns a refusal that the record has cut, as this daemon would state
+// it: the same text without the cut, or else the refusal itself.
+func whole(c Control, q control.Request, refused error) error {
+	start, cut := strings.CutSuffix(refused.Error(), "...")
+	if !cut {
+		return refused
+	}
+	var err error
+	c.Do(func(n *control.Node) { _, err = n.Try(q) })
+	if err == nil {
+		return refused
+	}
+	if err = trimControl(err); strings.HasPrefix(err.Error(), start) {
+		return err
+	}
+	return refused
 }
 
 // unchanged returns the answer to a command that was refused: its error, unless

@@ -54,7 +54,7 @@ func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, 
 	case err != nil:
 		return api.ChangeAnswer{}, trimControl(err)
 	case result.Err != nil:
-		return api.ChangeAnswer{}, result.Err
+		return api.ChangeAnswer{}, whole(r.Control, request, result.Err)
 	}
 	r.Log.Warn("an operator changed the cluster", "event", "control", "change", text, "author", q.Author, "reason", q.Reason)
 	return ClusterCommand(r, id.String())
