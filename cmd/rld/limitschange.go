@@ -191,6 +191,9 @@ func (c *limitsChange) answerText(a *api.LimitsCommandAnswer) string {
 			text += fmt.Sprintf(" until %s", timeShown(a.Until))
 		}
 		text += ".\n"
+		if c.name == api.SetOverride {
+			text += "What raises is in force in whole windows of the rule; what lowers acts at once.\n"
+		}
 	}
 	return text
 }

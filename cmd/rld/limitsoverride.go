@@ -52,7 +52,9 @@ func newLimitsSet(p process) *cobra.Command {
 		Short: "Override the limit of a rule for some time",
 		Long: "Override values of a rule of the control log for some time: requests=N, overage_budget=P%,\n" +
 			"mode=shadow or mode=enforce. RULE is its path, or the name of its limit. Overrides survive\n" +
-			"rld limits apply, and end by themselves. A rule has one at a time.",
+			"rld limits apply, and end by themselves. A rule has one at a time. What raises, as mode=shadow\n" +
+			"does, is in force in whole windows of the rule, so for longer than --for; what lowers acts at\n" +
+			"once.",
 		Example: "  rld limits set 'tier=premium > user_id' requests=500 --for 2h --reason 'a sale'\n" +
 			"  rld limits set login mode=shadow --for 30m\n" +
 			"  rld limits set login overage_budget=2% --for 24h",
