@@ -44,7 +44,7 @@ func (l *loader) files(now time.Time) {
 		l.inFile(c.Peer.TLS.Check(now))
 	}
 	if !known["state.dir"] {
-		l.inFile(nil, c.CheckState())
+		l.inFile(c.CheckState())
 	}
 	if c.Region != "" && !known["name"] {
 		_, err := c.DaemonName()

@@ -45,20 +45,33 @@ func TestRegionNames(t *testing.T) {
 	}
 }
 
-// The folder is looked at.
+// The folder is looked at. A daemon makes a missing one.
 func TestRightsFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	closed := filepath.Join(dir, "closed")
+	if err := os.Mkdir(closed, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	unwritable := "no such folder, and this user cannot make it: make it"
+	if os.Geteuid() == 0 { // it writes everywhere
+		unwritable = ""
+	}
 	for folder, want := range map[string]string{
-		"": "", dir: "", file: "state.dir: " + file + ": is a file, not a folder",
-		filepath.Join(dir, "none"):   "no such folder: make it, on a disk that outlives restarts",
+		filepath.Join(closed, "none"): unwritable,
+		"":                            "", dir: "", file: "state.dir: " + file + ": is a file, not a folder",
+		filepath.Join(dir, "none"): "", filepath.Join(dir, "none", "below"): "",
 		filepath.Join(file, "below"): "state.dir: " + file + "/below: not a directory",
 	} {
 		c := Config{State: State{Dir: folder}}
-		if err := c.CheckState(); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+		warnings, err := c.CheckState()
+		if missing := strings.Contains(folder, "none") && want == ""; missing != (len(warnings) > 0) {
+			t.Errorf("%s: warnings %q", folder, warnings)
+		}
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", folder, err, want)
 		}
 	}
@@ -71,7 +84,11 @@ func TestCheckOfRights(t *testing.T) {
 	if err != nil || len(c.Faults) > 0 {
 		t.Errorf("got %v, %v", c.Faults, err)
 	}
-	flags["state-dir"] = filepath.Join(flags["state-dir"], "none")
+	file := filepath.Join(flags["state-dir"], "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	flags["state-dir"] = file
 	c, err = Check(Sources{Flags: flags}, time.Now())
 	const want = "state.dir (flag --state-dir): "
 	if err != nil || len(c.Faults) != 1 || !strings.HasPrefix(c.Faults[0].Error(), want) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"syscall"
 )
 
 // State is where a daemon of a cluster keeps what must outlive a restart.
@@ -77,22 +79,38 @@ func (v *validator) state(c *Config) {
 }
 
 // CheckState returns an error if the folder of the durable state is not usable:
-// "state.dir: PROBLEM".
-func (c *Config) CheckState() error {
+// "state.dir: PROBLEM". The warning of a missing one that a daemon makes has
+// the same form.
+func (c *Config) CheckState() (warnings []string, err error) {
 	dir := c.State.Dir
 	if dir == "" {
-		return nil
+		return nil, nil
 	}
 	info, err := os.Stat(dir)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && canMake(dir):
+		return []string{fmt.Sprintf("state.dir: %s: no such folder: the daemon makes it; use a disk that outlives restarts", dir)}, nil
 	case errors.Is(err, os.ErrNotExist):
-		return fmt.Errorf("state.dir: %s: no such folder: make it, on a disk that outlives restarts", dir)
+		return nil, fmt.Errorf("state.dir: %s: no such folder, and this user cannot make it: make it, on a disk that outlives restarts", dir)
 	case err != nil:
-		return fmt.Errorf("state.dir: %w", pathProblem(dir, err))
+		return nil, fmt.Errorf("state.dir: %w", pathProblem(dir, err))
 	case !info.IsDir():
-		return fmt.Errorf("state.dir: %s: is a %s, not a folder", dir, kindOf(info.Mode()))
+		return nil, fmt.Errorf("state.dir: %s: is a %s, not a folder", dir, kindOf(info.Mode()))
 	}
-	return nil
+	return nil, nil
+}
+
+// canMake reports whether this user can make a missing folder: the lowest
+// folder above it that is there is writable.
+func canMake(dir string) bool {
+	const writeAndEnter = 2 | 1
+	for {
+		above := filepath.Dir(dir)
+		if _, err := os.Stat(above); err == nil || above == dir {
+			return err == nil && syscall.Access(above, writeAndEnter) == nil
+		}
+		dir = above
+	}
 }
 
 // kindOf is kind that knows files, too.
