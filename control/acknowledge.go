@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -273,10 +274,39 @@ func (a *LimitsAgent) waits(v Version) []string {
 			slices.Sort(late)
 			out = append(out, fmt.Sprintf("region %s: %s", g.Name, strings.Join(late, ", ")))
 		default:
-			out = append(out, fmt.Sprintf("region %s, in which a daemon that may hold rights is not reached: rld daemon list", g.Name))
+			out = append(out, fmt.Sprintf("region %s, in which a daemon that may hold rights is not reached: %s", g.Name, a.unreached(g.Name)))
 		}
 	}
 	return out
+}
+
+// maxUnreached bounds the daemons that unreached names.
+const maxUnreached = 3
+
+// unreached names the daemons of a region that may hold rights and are not
+// live, as far as this daemon heard them. Only the daemons of the region know
+// all of them.
+func (a *LimitsAgent) unreached(region string) string {
+	n := a.node
+	live := func(is func(*peer) bool) bool {
+		return slices.ContainsFunc(n.peers, func(p *peer) bool { return p.Region == region && p.heardAt >= 0 && is(p) })
+	}
+	var names []string
+	for _, id := range slices.SortedFunc(maps.Keys(n.rights.known), ID.Compare) {
+		k := n.rights.known[id]
+		holds := region != n.cfg.Region || slices.Contains(a.holders, id.Member())
+		switch {
+		case k.region != region || !holds || n.Dead(id) || live(func(p *peer) bool { return p.sender.ID == id }):
+		case live(func(p *peer) bool { return p.Name == k.name }):
+			names = append(names, fmt.Sprintf("%s, formerly %016x", k.name, id.Member()))
+		default:
+			names = append(names, k.name)
+		}
+	}
+	if len(names) == 0 || len(names) > maxUnreached {
+		return fmt.Sprintf("rld budget at a daemon of %s shows it", region)
+	}
+	return strings.Join(names, "; ")
 }
 
 // MaxWaits bounds the names of Sender.Waits.

@@ -422,6 +422,7 @@ func TestLimitsWaitForHolders(t *testing.T) {
 		w.init("us-0", "eu", "us")
 		w.soon(20*time.Second, "all is held", w.all)
 
+		var waits []string
 		apply := func(requests int) time.Duration {
 			t.Helper()
 			change := rulesChange(t, edgeRules(requests))
@@ -432,6 +433,7 @@ func TestLimitsWaitForHolders(t *testing.T) {
 			w.soon(2*time.Minute, "the change is in force", func() bool {
 				for _, r := range w.alive() {
 					w.loops[r.name].Do(func(n *control.Node) { n.Limits().InUse(n.Record()) })
+					waits = append(waits, w.state(r.name).Status.Waits...)
 				}
 				return w.state("us-0").Record.Limits.Pending() == control.Version{}
 			})
@@ -444,6 +446,10 @@ func TestLimitsWaitForHolders(t *testing.T) {
 		w.soon(20*time.Second, "the membership lacks a daemon", func() bool { return w.met("us-0", 4) })
 		if took := apply(200); took < 10*time.Second || took > time.Minute {
 			t.Errorf("a change took %v while a daemon may hold rights", took)
+		}
+		if !slices.Contains(waits, "region eu, in which a daemon that may hold rights is not reached: eu-2") {
+			slices.Sort(waits)
+			t.Errorf("the change waited for %q: want eu-2 named", slices.Compact(waits))
 		}
 		if took := apply(300); took > 5*time.Second {
 			t.Errorf("a change took %v after the horizon", took)
