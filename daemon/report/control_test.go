@@ -1,12 +1,14 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/server/admin/api"
+	"github.com/georld/rld/sticky/route"
 )
 
 // TestRestartedVoterIsLive: after a restart of a voter its former process may
@@ -97,6 +99,31 @@ func TestRegionsOfWitness(t *testing.T) {
 	}
 	if g := r.region("ap", nil, nil); !g.Partitioned || g.PartitionedSince != nil {
 		t.Errorf("%+v: want ap partitioned", g)
+	}
+}
+
+// TestStrictRecoveryWaits: what waits for the strict voters after lost ones
+// names the other regions without a majority of theirs.
+func TestStrictRecoveryWaits(t *testing.T) {
+	layout := &route.Layout{Number: 1, Regions: []route.Region{
+		{Name: "ap", Replicas: []string{"ap-0"}},
+		{Name: "eu", Replicas: []string{"eu-0", "eu-1"}},
+		{Name: "us", Replicas: []string{"us-0", "us-1"}},
+	}}
+	lost := []control.LostVoters{{Region: "us", Number: 1}}
+	s := ControlState{Record: &control.Record{
+		Layouts:  control.Layouts{Active: layout, Lost: lost},
+		Outcomes: []control.Outcome{{Request: 1, Version: control.Version{Index: 2}}},
+	}}
+	s.Status.Settled = true
+	s.Status.Peers = []control.PeerStatus{
+		{Peer: control.Peer{Region: "eu", Name: "eu-0"}, Live: true}, {Peer: control.Peer{Region: "eu", Name: "eu-1"}},
+	}
+	r := New(Config{Region: "ap", Name: "ap-0", Control: fixed{state: s}})
+	a, err := ClusterCommand(r, "0000000000000001")
+	want := []string{"the strict voters of region eu, of which 1 of 2 are live, want at least 2", "the strict voters after those of region us"}
+	if err != nil || !a.Pending || !slices.Equal(a.Waits, want) {
+		t.Errorf("%+v, %v: want it to wait for %q", a, err, want)
 	}
 }
 

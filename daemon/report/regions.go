@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/server/admin/api"
@@ -128,8 +129,11 @@ func ClusterCommand(r *Report, text string) (api.ChangeAnswer, error) {
 	if c := commandOf(s.Record, func(c *control.Command) bool { return c.Request == id }); c != nil {
 		out.Text = c.Text
 	}
-	for _, region := range s.Record.Layouts.Replacing() {
-		out.Pending, out.Waits = true, append(out.Waits, "the strict voters after those of region "+region)
+	if replacing := s.Record.Layouts.Replacing(); len(replacing) > 0 {
+		out.Pending, out.Waits = true, append(out.Waits, r.lacksStrict(&s, replacing)...)
+		for _, region := range replacing {
+			out.Waits = append(out.Waits, "the strict voters after those of region "+region)
+		}
 	}
 	if !s.Status.Settled {
 		out.Pending = true
@@ -141,4 +145,30 @@ func ClusterCommand(r *Report, text string) (api.ChangeAnswer, error) {
 		}
 	}
 	return out, nil
+}
+
+// lacksStrict describes the regions whose strict voters that are live are no
+// majority, except for some: no layout becomes active without them.
+func (r *Report) lacksStrict(s *ControlState, except []string) []string {
+	layout := s.Record.Layouts.Newest()
+	if layout == nil {
+		return nil
+	}
+	var out []string
+	for _, g := range layout.Regions {
+		if slices.Contains(except, g.Name) {
+			continue
+		}
+		live := 0
+		for _, name := range g.Replicas {
+			is := func(p control.PeerStatus) bool { return p.Live && p.Region == g.Name && p.Name == name }
+			if g.Name == r.Region && name == r.Name || slices.ContainsFunc(s.Status.Peers, is) {
+				live++
+			}
+		}
+		if n := (voters{all: len(g.Replicas)}); live < n.majority() {
+			out = append(out, fmt.Sprintf("the strict voters of region %s, of which %d of %d are live, want at least %d", g.Name, live, n.all, n.majority()))
+		}
+	}
+	return out
 }
