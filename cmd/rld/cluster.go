@@ -27,8 +27,8 @@ func newCluster(p process) *cobra.Command {
 // their exit code.
 func usageCodes(cmd *cobra.Command) *cobra.Command {
 	coded := func(c *cobra.Command, err error) error {
-		if err == nil {
-			return nil
+		if _, ok := errors.AsType[*exitError](err); err == nil || ok { // ok: it has its code
+			return err
 		}
 		return exitWith(exitUsage, fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
 	}
@@ -36,13 +36,7 @@ func usageCodes(cmd *cobra.Command) *cobra.Command {
 	check := cmd.Args
 	cmd.Args = func(c *cobra.Command, args []string) error { return coded(c, check(c, args)) }
 	run := cmd.RunE
-	cmd.RunE = func(c *cobra.Command, args []string) error {
-		err := run(c, args)
-		if _, ok := errors.AsType[*exitError](err); err == nil || ok {
-			return err
-		}
-		return coded(c, err)
-	}
+	cmd.RunE = func(c *cobra.Command, args []string) error { return coded(c, run(c, args)) }
 	for _, c := range cmd.Commands() {
 		usageCodes(c)
 	}
