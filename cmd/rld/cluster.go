@@ -44,10 +44,14 @@ func usageCodes(cmd *cobra.Command) *cobra.Command {
 }
 
 // exitCodesText is the help on the exit codes of commands that change
-// something.
-const exitCodesText = "\n\nA daemon accepts the command only from its own machine. Exit codes: 0 done, or nothing to do;\n" +
-	"1 refused, nothing was changed; 2 no daemon answers, nothing was sent; 3 done, but not\n" +
-	"everywhere within --wait; 4 not known, repeat the command; 64 wrong usage."
+// something, localText the same for those that work only on the machine of the
+// daemon.
+const (
+	exitCodesText = "Exit codes: 0 done, or nothing to do;\n" +
+		"1 refused, nothing was changed; 2 no daemon answers, nothing was sent; 3 done, but not\n" +
+		"everywhere within --wait; 4 not known, repeat the command; 64 wrong usage."
+	localText = "\n\nA daemon accepts the command only from its own machine. " + exitCodesText
+)
 
 var clusterQuery = query[api.ClusterAnswer]{
 	path:  clusterPath,
@@ -104,7 +108,7 @@ func newClusterFormat(p process) *cobra.Command {
 			"later version of rld may need a later format. The record gets it when all daemons that were\n" +
 			"seen in the last 24 hours read it. From then on older versions have no part in the cluster,\n" +
 			"and do not start with its files. --hold keeps the present format until --unhold, so that a\n" +
-			"downgrade stays possible." + regionExitText,
+			"downgrade stays possible.",
 		Example: "  rld cluster format\n" +
 			"  rld cluster format --hold --reason 'until the new version ran for a week'\n" +
 			"  rld cluster format --unhold",

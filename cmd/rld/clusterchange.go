@@ -36,7 +36,8 @@ func newClusterInit(p process) *cobra.Command {
 			"With --from the regions have the weights of a backup, and its rules and overrides are\n" +
 			"applied. That begins another cluster, with daemons whose state.dir is empty: it has no counts\n" +
 			"and no rights of the former one. It is refused where a cluster has begun in another way.\n\n" +
-			"A daemon accepts it from its own machine, and from another one with --cluster-secret-file." +
+			"A daemon accepts it from its own machine, and from another one with\n" +
+			"--cluster-secret-file. " +
 			exitCodesText,
 		Example: "  rld cluster init\n" +
 			"  rld cluster init --wait 5m\n" +
@@ -401,7 +402,7 @@ func newClusterRecover(p process) *cobra.Command {
 			"Recoveries on two sides of a network partition are a split: neither side follows the other\n" +
 			"one. --yield, at a daemon of the side to give up, ends it: a daemon of the other side begins\n" +
 			"the next recovery with its record, and all follow that. Without --yes and the name of the daemon it only\n" +
-			"prints what would happen." + exitCodesText,
+			"prints what would happen." + localText,
 		Example: "  rld cluster recover\n" +
 			"  rld cluster recover --yes us-0 --reason 'region eu-west is lost'\n" +
 			"  rld cluster recover --yield --yes us-0",

@@ -131,7 +131,7 @@ func newRegionResume(p process) *cobra.Command {
 			"none of its daemons was. Nothing checks that. If it is wrong, limits are exceeded by what the\n" +
 			"region admits until it learns that. It is refused while a leader is known, and while a live\n" +
 			"daemon has a later record (resume there). The other daemons of the region follow. Without\n" +
-			"--yes and the name of the region it only prints what would happen." + exitCodesText,
+			"--yes and the name of the region it only prints what would happen." + localText,
 		Example: "  rld region resume\n" +
 			"  rld region resume --was-not-removed --yes eu-west --reason 'the link is down'",
 		Args: cobra.NoArgs,
