@@ -26,7 +26,7 @@ func newBudget(p process) *cobra.Command {
 			"consistency partition, even if messages are late or lost, or regions are partitioned. Only the number\n" +
 			"of regions bounds any other. Below the rules: the shares of the rights, and the\n" +
 			"staleness of the view of each region. The exit code is 0 when there is an answer and 2\n" +
-			"when there is none.",
+			"when there is none, also for wrong usage.",
 		Example: "  rld budget\n" +
 			"  rld budget explain login\n" +
 			"  rld budget advise login --false-denials 0.1%",
@@ -44,7 +44,9 @@ func newBudgetExplain(p process) *cobra.Command {
 		Long: "Explain in three sentences the worst case of a rule, its cause, and the setting that\n" +
 			"changes it, from the measurements of the daemon that answers; then the holders of its\n" +
 			"rights, and why this daemon holds none if so. RULE is the name of a limit or its path,\n" +
-			"as rld budget shows it, with the domain in front where two have the same.",
+			"as rld budget shows it, with the domain in front where two have the same. The\n" +
+			"exit code is 0 when there is an answer and 2 when there is none, also for a rule that is\n" +
+			"not in force and for wrong usage.",
 		Example: "  rld budget explain login\n" +
 			"  rld budget explain 'edge: tenant=* > user_id'",
 		Args: oneRule,
@@ -67,7 +69,7 @@ func newBudgetAdvise(p process) *cobra.Command {
 			"hits that fit the limit is denied for lack of rights, and the effect of that budget. The\n" +
 			"result follows from the demand of the windows that the answering daemon remembers. The\n" +
 			"exit code is 0 when there is such a budget, 1 when there is none, 2 when there is no\n" +
-			"answer.",
+			"answer, also for a rule that is not in force and for wrong usage.",
 		Example: "  rld budget advise login --false-denials 0.1%",
 		Args:    oneRule,
 	})

@@ -40,7 +40,7 @@ func newCheck(p process) *cobra.Command {
 		Long: "Ask a running daemon to decide a request, as a gateway does, and charge it. The\n" +
 			"KEY=VALUE arguments are one descriptor, in their order; each --descriptor adds another,\n" +
 			"and all are admitted or none is. The exit code is 0 when the request is admitted, 1 when\n" +
-			"it is denied, 2 when there is no answer.",
+			"it is denied, 2 when there is no answer, also for wrong usage.",
 		Example: "  rld check --domain edge tier=free user_id=abc endpoint=/login\n" +
 			"  rld check --domain edge --descriptor org=acme --descriptor org=acme,key=k1 --hits 5\n" +
 			"  rld check --domain edge --peek -o json org=acme",

@@ -44,7 +44,7 @@ func newExplain(p process) *cobra.Command {
 			"region and their age, the rights, the results of both gates, and the headers of the\n" +
 			"answer. Nothing is charged. The KEY=VALUE arguments and --descriptor are those of rld\n" +
 			"check. The exit code is 0 when there is an answer, admitted or denied, and 2 when there\n" +
-			"is none.",
+			"is none, also for wrong usage.",
 		Example: "  rld explain --domain edge endpoint=/login user=abc\n" +
 			"  rld explain --domain edge --descriptor org=acme --descriptor org=acme,key=k1 -o json",
 		Args: cobra.ArbitraryArgs,
