@@ -112,7 +112,7 @@ func singleHandler() http.Handler {
 		Status: func() api.StatusAnswer {
 			return api.StatusAnswer{Alone: true, Daemon: api.DaemonState{UptimeSeconds: 0.5, Ready: true, LiveKeys: 0, MaxKeys: 1}}
 		},
-		Top: func(api.TopQuery) api.TopAnswer { return api.TopAnswer{Reveals: true} },
+		Top: func(api.TopQuery) api.TopAnswer { return api.TopAnswer{SpanSeconds: 1, Reveals: true} },
 	})
 }
 

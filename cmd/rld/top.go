@@ -122,7 +122,14 @@ func (o *topOptions) query() query[api.TopAnswer] {
 // topTable shows an answer to people, a row a key.
 func topTable(a *api.TopAnswer, reveal bool) string {
 	if len(a.Keys) == 0 {
-		return daemonText(&a.Self) + " has counted no key recently.\n"
+		did, span := "counted", "recently"
+		if a.By == api.TopByDenied {
+			did = "denied"
+		}
+		if a.SpanSeconds > 0 {
+			span = "within the last " + secondsShown(&a.SpanSeconds)
+		}
+		return fmt.Sprintf("%s has %s no key %s.\n", daemonText(&a.Self), did, span)
 	}
 	t := newTable("RULE", "KEY", "HITS/S", "DENIED/S", "SHARE", "HOT")
 	unknown := 0

@@ -178,6 +178,9 @@ func top(r request) (any, error) {
 	}
 	out := r.o.Top(q)
 	out.At, out.By, out.Keys = now(), q.By, slices.Clone(out.Keys)
+	if q.By == api.TopByDenied {
+		out.Keys = slices.DeleteFunc(out.Keys, func(k api.TopKey) bool { return k.DeniedPerSecond == 0 })
+	}
 	slices.SortFunc(out.Keys, func(x, y api.TopKey) int {
 		first, second := cmp.Compare(y.HitsPerSecond, x.HitsPerSecond), cmp.Compare(y.DeniedPerSecond, x.DeniedPerSecond)
 		if q.By == api.TopByDenied {

@@ -25,7 +25,7 @@ func TestTopRanks(t *testing.T) {
 	given := []api.TopKey{
 		{Key: "c", Text: "user=c", HitsPerSecond: 5, DeniedPerSecond: 5},
 		{Key: "b", Text: "user=b", HitsPerSecond: 9, Share: new(math.Inf(1))},
-		{Key: "a", Text: "user=a", HitsPerSecond: 9},
+		{Key: "a", Text: "user=a", HitsPerSecond: 9, DeniedPerSecond: 1},
 		{Key: "d", Text: "user=d", HitsPerSecond: math.NaN()},
 	}
 	var asked api.TopQuery
@@ -40,7 +40,7 @@ func TestTopRanks(t *testing.T) {
 		asked api.TopQuery
 	}{
 		{"", "abcd", api.TopQuery{By: api.TopByHits, N: 10}},
-		{"?by=denied&n=3", "cab", api.TopQuery{By: api.TopByDenied, N: 3}},
+		{"?by=denied&n=3", "ca", api.TopQuery{By: api.TopByDenied, N: 3}},
 		{"?by=hits&n=1&reveal=false", "a", api.TopQuery{By: api.TopByHits, N: 1}},
 	} {
 		w := topAsked(o, tc.query, "127.0.0.1:5000")

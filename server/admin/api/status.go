@@ -142,7 +142,8 @@ type TopAnswer struct {
 	// Reveals reports that the daemon keeps texts of keys, though perhaps not
 	// of all.
 	Reveals bool `json:"reveals"`
-	// Keys are in the order By. Equal keys are ordered by hash.
+	// Keys are in the order By, those with denied hits alone if By is
+	// TopByDenied. Equal keys are ordered by hash.
 	Keys []TopKey `json:"keys"`
 }
 
