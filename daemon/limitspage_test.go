@@ -93,6 +93,10 @@ func TestLimitsEmergency(t *testing.T) {
 				t.Errorf("%s: error %v", name, err)
 			}
 		}
+		tried, err := report.ChangeCluster(t.Context(), w.page("eu-0"), api.HoldFormat, api.ChangeRequest{DryRun: true})
+		if err != nil || !strings.Contains(tried.Leaderless, "1 of 3 voters are live") {
+			t.Errorf("a dry run: %+v, %v: want that there is no leader", tried, err)
+		}
 		list := w.page("eu-0").LimitsPage().Overrides
 		if len(list) != 2 || !list[0].Emergency || list[0].Version != "" || list[0].Reason != "abuse" {
 			t.Errorf("%+v", list)

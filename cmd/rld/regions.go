@@ -289,6 +289,8 @@ func (c *regionChange) run(ctx context.Context, p process) error {
 // answerText formats an answer.
 func (c *regionChange) answerText(a *api.ChangeAnswer) string {
 	switch {
+	case a.DryRun && a.Leaderless != "":
+		return fmt.Sprintf("It is possible: %s. Nothing was done.\nIt needs a leader, and %s.\n", printable(a.Text), printable(a.Leaderless))
 	case a.DryRun && c.name == api.RemoveRegion && !c.request.Stopped:
 		return fmt.Sprintf("It is possible: %s. Nothing was done. To do it, add --yes %s.\n", printable(a.Text), printable(c.request.Name))
 	case a.DryRun && c.name == api.RecoverStrict:

@@ -36,6 +36,11 @@ func TestRegionExitCodes(t *testing.T) {
 		{"not waited for", "region drain eu --wait 0s", []answer{pending}, pending, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu"}},
 		{"unknown", "region drain eu --wait 0s", []answer{{}}, answer{}, "", 4, "repeat it with --id ", api.ChangeRequest{Name: "eu"}},
 		{"tried", "region remove eu --stopped", []answer{{DryRun: true, Text: "region eu removed"}}, answer{}, "", 0, "add --yes eu", api.ChangeRequest{Name: "eu", Stopped: true, DryRun: true}},
+		{
+			"tried without a leader", "region remove eu --stopped",
+			[]answer{{DryRun: true, Text: "region eu removed", Leaderless: "the control log has no leader"}}, answer{},
+			"", 0, "It needs a leader, and the control log has no leader.", api.ChangeRequest{Name: "eu", Stopped: true, DryRun: true},
+		},
 		{"removed", "region remove eu --stopped --yes eu", []answer{done}, answer{}, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu", Stopped: true}},
 		{"a daemon", "daemon remove eu-1 --stopped --yes eu-1", []answer{done}, answer{}, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu-1", Stopped: true}},
 		{

@@ -41,7 +41,11 @@ func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, 
 	case !open:
 		err = errors.New("the control log of this daemon is not open")
 	case err == nil && q.DryRun:
-		return api.ChangeAnswer{ID: id.String(), DryRun: true, Text: text}, nil
+		out := api.ChangeAnswer{ID: id.String(), DryRun: true, Text: text}
+		if s.Status.Leader == (control.ID{}) {
+			out.Leaderless = r.leaderless(&s)
+		}
+		return out, nil
 	}
 	if err != nil {
 		return api.ChangeAnswer{}, trimControl(err)

@@ -146,6 +146,9 @@ type ChangeAnswer struct {
 	Version string `json:"version"`
 	// Text describes what it does.
 	Text string `json:"text"`
+	// Leaderless describes a control log without a leader, with DryRun: the
+	// command would wait, or be refused. It is "" if there is one.
+	Leaderless string `json:"leaderless"`
 	// Pending reports that the shares of the regions are not settled yet, or
 	// that lost strict voters are not replaced: Waits names the regions that
 	// cannot be reached, and those whose voters are. Until then, what each
