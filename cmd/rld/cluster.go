@@ -177,6 +177,7 @@ func formatText(a *api.ClusterAnswer) string {
 type clusterChange struct {
 	client adminClient
 	wait   time.Duration
+	given  float64 // wait in seconds, 0 for the default
 }
 
 // addFlags adds the flags of all such commands.
@@ -189,6 +190,9 @@ func (c *clusterChange) addFlags(cmd *cobra.Command, wait string) {
 func (c *clusterChange) settle(cmd *cobra.Command, p process) error {
 	if c.wait < 0 {
 		return fmt.Errorf("--wait %s is negative: want a duration such as 30s, or 0s to not wait", c.wait)
+	}
+	if cmd.Flags().Changed("wait") {
+		c.given = c.wait.Seconds()
 	}
 	return c.client.settle(cmd, p.environ)
 }

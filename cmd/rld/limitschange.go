@@ -88,6 +88,7 @@ func (c *limitsChange) run(ctx context.Context, p process) error {
 // send sends a command about limits until its result is known.
 func (c *clusterChange) send(ctx context.Context, name api.LimitsCommandName, q *api.LimitsRequest, pause func() bool) (*api.LimitsCommandAnswer, error) {
 	var answer api.LimitsCommandAnswer
+	q.WaitSeconds = c.given
 	err := c.decided(q.ID, pause, func() (bool, error) {
 		err := c.client.ask(ctx, url.URL{Path: limitsPath + "/" + string(name)}, q, &answer)
 		return answer.Done || answer.DryRun, err

@@ -254,6 +254,7 @@ func (c *regionChange) forcing(cmd *cobra.Command) *cobra.Command {
 // are settled.
 func (c *regionChange) run(ctx context.Context, p process) error {
 	pause := c.pauses(ctx)
+	c.request.WaitSeconds = c.given
 	var a api.ChangeAnswer
 	err := c.decided(c.request.ID, pause, func() (bool, error) {
 		err := c.client.ask(ctx, url.URL{Path: clusterPath + "/" + string(c.name)}, &c.request, &a)

@@ -83,7 +83,7 @@ func changeCluster(r request, c api.ClusterCommandName) (any, error) {
 	case r.o.ChangeCluster == nil:
 		return nil, errNoControl
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), submitWithin)
+	ctx, cancel := context.WithTimeout(r.Context(), submitTime(q.WaitSeconds))
 	defer cancel()
 	out, err := r.o.ChangeCluster(ctx, c, q)
 	out.At = now()

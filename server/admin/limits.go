@@ -17,8 +17,21 @@ const (
 )
 
 // submitWithin bounds the wait for the result of a command: the time of some
-// elections. It is repeated under its id.
-const submitWithin = 15 * time.Second
+// elections. It is repeated under its id. One whose author waits for less ends
+// earlier, but not before submitLeast, the time of an election.
+const (
+	submitWithin = 15 * time.Second
+	submitLeast  = 5 * time.Second
+)
+
+// submitTime returns how long to wait for the result of a command whose author
+// waits for so many seconds, 0 for as long as possible.
+func submitTime(seconds float64) time.Duration {
+	if !(seconds > 0 && seconds < submitWithin.Seconds()) {
+		return submitWithin
+	}
+	return max(submitLeast, time.Duration(seconds*float64(time.Second)))
+}
 
 func limitsPage(r request) (any, error) {
 	out := api.LimitsAnswer{Alone: true}
@@ -81,7 +94,7 @@ func limitsCommand(c api.LimitsCommandName) func(request) (any, error) {
 		if r.o.ChangeLimits == nil {
 			return nil, errNoControl
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), submitWithin)
+		ctx, cancel := context.WithTimeout(r.Context(), submitTime(q.WaitSeconds))
 		defer cancel()
 		out, err := r.o.ChangeLimits(ctx, c, q)
 		out.At = now()

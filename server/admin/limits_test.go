@@ -95,3 +95,34 @@ func TestLimitsPages(t *testing.T) {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 }
+
+// TestCommandsEndWithTheirAuthor: a command waits for its result as long as its
+// author does, within bounds.
+func TestCommandsEndWithTheirAuthor(t *testing.T) {
+	for _, tc := range []struct {
+		wait string
+		want time.Duration
+	}{{"0", 15 * time.Second}, {"1", 5 * time.Second}, {"8.5", 8500 * time.Millisecond}, {"1e300", 15 * time.Second}, {"-1", 15 * time.Second}} {
+		var within [2]time.Duration
+		left := func(ctx context.Context) time.Duration {
+			end, _ := ctx.Deadline()
+			return time.Until(end)
+		}
+		o := options()
+		o.ChangeLimits = func(ctx context.Context, _ api.LimitsCommandName, _ api.LimitsRequest) (out api.LimitsCommandAnswer, err error) {
+			within[0] = left(ctx)
+			return out, nil
+		}
+		o.ChangeCluster = func(ctx context.Context, _ api.ClusterCommandName, _ api.ChangeRequest) (out api.ChangeAnswer, err error) {
+			within[1] = left(ctx)
+			return out, nil
+		}
+		post(admin.New(o), "/v1/limits/unset", `{"rule": "user", "wait_seconds": `+tc.wait+`}`, func(*http.Request) {})
+		post(admin.New(o), "/v1/cluster/region-drain", `{"name": "eu", "wait_seconds": `+tc.wait+`}`, func(*http.Request) {})
+		for i, got := range within {
+			if got > tc.want || got < tc.want-time.Second {
+				t.Errorf("wait %s, command %d: %v, want %v", tc.wait, i, got, tc.want)
+			}
+		}
+	}
+}

@@ -117,6 +117,9 @@ type ChangeRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// DryRun requests a check that changes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
+	// WaitSeconds is how long its author waits for the result, 0 for as long as
+	// the daemon does.
+	WaitSeconds float64 `json:"wait_seconds,omitempty"`
 	// Name is the region, or the name or the id of the daemon, "" for commands
 	// about the format.
 	Name string `json:"name"`

@@ -134,6 +134,9 @@ type LimitsRequest struct {
 	Reason string `json:"reason,omitempty"`
 	// DryRun requests a check that changes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
+	// WaitSeconds is how long its author waits for the result, 0 for as long as
+	// the daemon does.
+	WaitSeconds float64 `json:"wait_seconds,omitempty"`
 	// IfVersion is the version that the command replaces, "" for any: of the
 	// rules ("0" for none), or of the override of a rule or a key.
 	IfVersion string `json:"if_version,omitempty"`
