@@ -39,7 +39,9 @@ func TestLimitsExitCodes(t *testing.T) {
 		{"unknown", "--wait 0s", []answer{unknown}, answer{}, "", 4, "repeat it with --id "},
 		{"unchanged", "", []answer{{Done: true, Unchanged: true, Text: "nothing to do: as it is"}}, answer{}, "", 0, "Nothing was done: as it is."},
 		{
-			"whole windows", "", []answer{{Done: true, Version: "9", Text: "rule x has mode=shadow", InForce: new(time.Unix(1_700_000_000, 0))}}, answer{},
+			"whole windows", "",
+			[]answer{{Done: true, Version: "9", Text: "rule x has mode=shadow", InForce: new(time.Unix(1_700_000_000, 0))}},
+			answer{},
 			"", 0, "What raises is in force in whole windows of the rule",
 		},
 		{"emergency", "", []answer{{Done: true, Emergency: true, Text: "rule x has block"}}, answer{}, "", 0, "acts at each daemon that can be reached"},

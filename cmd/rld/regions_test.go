@@ -38,8 +38,10 @@ func TestRegionExitCodes(t *testing.T) {
 		{"tried", "region remove eu --stopped", []answer{{DryRun: true, Text: "region eu removed"}}, answer{}, "", 0, "add --yes eu", api.ChangeRequest{Name: "eu", Stopped: true, DryRun: true}},
 		{
 			"tried without a leader", "region remove eu --stopped",
-			[]answer{{DryRun: true, Text: "region eu removed", Leaderless: "the control log has no leader"}}, answer{},
-			"", 0, "It needs a leader, and the control log has no leader.", api.ChangeRequest{Name: "eu", Stopped: true, DryRun: true},
+			[]answer{{DryRun: true, Text: "region eu removed", Leaderless: "the control log has no leader"}},
+			answer{},
+			"", 0, "It needs a leader, and the control log has no leader.",
+			api.ChangeRequest{Name: "eu", Stopped: true, DryRun: true},
 		},
 		{"removed", "region remove eu --stopped --yes eu", []answer{done}, answer{}, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu", Stopped: true}},
 		{"a daemon", "daemon remove eu-1 --stopped --yes eu-1", []answer{done}, answer{}, "", 0, "Version 9: ", api.ChangeRequest{Name: "eu-1", Stopped: true}},
