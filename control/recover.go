@@ -133,7 +133,7 @@ func (q *RecoverRequest) check(n *Node) error {
 		return errors.New("control: a diskless daemon cannot vote: recover at a durable one")
 	}
 	live := n.liveVoters()
-	if 2*live > n.record.Voting() && !q.Stopped {
+	if 2*live > n.record.Voting() && Elects(n) && !q.Stopped {
 		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
 	}
 	for _, p := range n.peers {

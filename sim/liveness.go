@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/rules"
@@ -361,4 +362,88 @@ func firstDifference(a, b []gossip.Cell) (gossip.Cell, bool) {
 		return b[i], true
 	}
 	return gossip.Cell{}, false
+}
+
+// uncontrolled returns why the control log of the core does not work, "" when
+// it does: all daemons have one record and know that it is current.
+func uncontrolled(w *World) string {
+	first := w.daemons[0]
+	refused := slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.refuses(first) })
+	if w.cfg.Control == nil || refused {
+		return ""
+	}
+	if len(w.cfg.Outside) > 0 && !controlMajority(w) {
+		return "" // the region may come back: no reason to recover
+	}
+	if !anyRecord(w) {
+		up := 0
+		for _, d := range w.daemons {
+			if d.Up && slices.Contains(w.cfg.Founders(), d.Name) {
+				up++
+			}
+		}
+		if 2*up <= len(w.cfg.Founders()) {
+			return "" // the settings must name other founders
+		}
+		initControl(w, true) // those that had the record may have lost their disks
+		return "the cluster has not begun"
+	}
+	if !controlMajority(w) {
+		recoverControl(w, false)
+		return "no majority of the voters of the control log is left"
+	}
+	if split(w) {
+		recoverControl(w, true)
+		return "the control log is split"
+	}
+	if twoClusters(w) {
+		return "" // founders lost their disks, and with them that they began one
+	}
+	for _, d := range slices.Concat(w.Core()...) {
+		if d.control.Status().Unread != 0 {
+			w.crash(d)
+			d.newer = true
+			w.events.push(w.now, evStart, int32(d.Index))
+			return d.Name + " cannot read the record of the control log"
+		}
+	}
+	all := slices.Concat(w.Core()...)
+	elects := func(d *Daemon) bool {
+		s := d.control.Status()
+		return s.Leads || s.Votes && control.Elects(d.control)
+	}
+	if !slices.ContainsFunc(all, elects) { // they count voters that are removed and gone
+		if len(w.cfg.Outside) > 0 {
+			return ""
+		}
+		recoverControl(w, false)
+		return "no voter of the control log can be elected"
+	}
+	var same *Daemon
+	leader := false
+	ids := map[control.ID]*Daemon{}
+	for _, d := range slices.Concat(w.Core()...) {
+		s := d.control.Status()
+		if o := ids[s.ID]; o != nil {
+			return fmt.Sprintf("%s and %s have the id %v", o.Name, d.Name, s.ID)
+		}
+		ids[s.ID] = d
+		leader = leader || s.Leads
+		switch {
+		case s.Hash == "":
+			return d.Name + " has no record"
+		case s.Starting:
+			return d.Name + " does not know whether its record is current"
+		case s.Unreported > 0:
+			return d.Name + " has dropped commands that the record does not name"
+		case same == nil:
+			same = d
+		case s.Version != same.control.Status().Version || s.Hash != same.control.Status().Hash:
+			return fmt.Sprintf("%s has version %v of the record, and %s version %v", same.Name, same.control.Status().Version, d.Name, s.Version)
+		}
+	}
+	if !leader {
+		return "nobody leads the control log"
+	}
+	return ""
 }
