@@ -199,7 +199,8 @@ func (a *controlAuditor) ended(settled bool) {
 	if a.latest == nil || a.runs.unseen {
 		return
 	}
-	lost := slices.ContainsFunc(a.world.Daemons(), forgets)
+	// One that is down reports what it dropped at its next start.
+	lost := slices.ContainsFunc(a.world.Daemons(), func(d *sim.Daemon) bool { return !d.Up || forgets(d) })
 	for _, id := range slices.Sorted(maps.Keys(a.dropped)) {
 		named := slices.ContainsFunc(a.latest.Dropped, func(c control.Command) bool { return c.Request == id })
 		a.check(named || lost || !settled || len(a.dropped) > 50 || a.latest.Outcome(id) != nil, "command %v was dropped, and the record does not name it", id)
