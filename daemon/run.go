@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -189,7 +190,8 @@ func newMonitor(d *daemon) *overage.Monitor {
 		if d.control == nil { // which is opened later
 			return nil
 		}
-		return d.control.regions()
+		// A region that is not in the record decides what needs no rights.
+		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(d.control.regions(), mc.Regions))))
 	}
 	return overage.New(mc)
 }

@@ -55,8 +55,8 @@ type Config struct {
 	// Agent is nil for a daemon without rights.
 	Agent Agent
 	// Region and Name identify the daemon. Regions are all configured ones,
-	// sorted. Cluster returns those that the cluster has now, sorted, nil while
-	// that is not known; it may be nil.
+	// sorted. Cluster returns these and those that the cluster has now, sorted,
+	// nil while that is not known; it may be nil.
 	Region, Name string
 	Regions      []string
 	Cluster      func() []string
