@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -27,8 +28,11 @@ func (r *Report) StrictPage() api.StrictAnswer {
 type daemonName struct{ region, name string }
 
 // voters counts the voters of a region: all, those that are live and not
-// silent, and those that run without their watermarks.
-type voters struct{ all, reachable, lost int }
+// silent. lost are those that run without their watermarks.
+type voters struct {
+	all, reachable int
+	lost           []string
+}
 
 func (v voters) majority() int { return v.all/2 + 1 }
 
@@ -61,7 +65,7 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 				x.Voting = new(copied && out.Next == nil)
 				if report.Number == l.Number && !copied && report.Store != l.Generation(region.Name, name) {
 					x.WhyNot = "its disk was lost: it copies from all other voters"
-					n.lost++
+					n.lost = append(n.lost, name)
 				}
 			}
 			age, isSilent := silent[at]
@@ -133,9 +137,10 @@ func warningsOf(region string, n voters) []string {
 	const applies = "on_failure applies to its strict keys"
 	switch {
 	case n.all == 0:
-	case n.all-n.lost < n.majority():
+	case n.all-len(n.lost) < n.majority():
 		return []string{fmt.Sprintf("%d of the %d voters of %s run without their watermarks, and a majority has none to copy: %s. "+
-			"Start voters with their disks, or run rld strict recover %s", n.lost, n.all, region, applies, region)}
+			"Start voters with their disks, or run rld strict recover %s --stopped %s",
+			len(n.lost), n.all, region, applies, region, strings.Join(n.lost, ","))}
 	case n.reachable < n.majority():
 		return []string{fmt.Sprintf("%d of the %d voters of %s are reachable, want at least %d: %s",
 			n.reachable, n.all, region, n.majority(), applies)}
