@@ -62,15 +62,17 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 }
 
 func explainRights(n *Node, h *Hit, where ref, used uint64, now int64) *ExplainedRights {
-	l, base := h.Limit, n.gate.allotment(&n.rules, h.Rule, now)
-	x, carry := quota.Of(l).RightsWindow(now)
-	out := &ExplainedRights{Window: x, Allotment: quota.Of(l).Hits(base.Amount)}
-	_, out.Why = n.gate.part(h.Rule, l.Total(), x, carry)
+	l := h.Limit
+	base, why := n.gate.explained(&n.rules, h.Rule, now)
+	x, _ := quota.Of(l).RightsWindow(now)
+	out := &ExplainedRights{Window: x, Allotment: quota.Of(l).Hits(base.Amount), Why: why}
 	moved := n.replica.engine.Rights(h.Key, x)
 	out.Received, out.Given = moved.Received, moved.Given
-	out.Left = n.keys.leftShared(h, where, base, used, now)
 	if r := n.keys.accountAt(h, where); r != nil {
-		out.Left = r.Left(l, base, now)
+		seen := r.Account // whoever looks moves no account to another time
+		out.Left = seen.Left(l, base, now)
+	} else {
+		out.Left = n.keys.leftShared(h, where, base, used, now)
 	}
 	have := sat.Add(out.Allotment, out.Received)
 	out.Used = have - min(have, sat.Add(out.Left, out.Given))

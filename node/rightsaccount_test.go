@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -298,5 +299,33 @@ func TestBucketDebtInAccount(t *testing.T) {
 	}
 	if got < 100 {
 		t.Errorf("%d of 120 admitted in two minutes at a tenth of the limit", got)
+	}
+}
+
+// TestExplainMovesNothing asks for the account of a key some windows later: the
+// account stays as the latest hit left it.
+func TestExplainMovesNothing(t *testing.T) {
+	for _, algorithm := range []string{"fixed_window", "sliding_window", "sliding_log", "token_bucket, burst: 60"} {
+		t.Run(algorithm, func(t *testing.T) {
+			c := rightsCluster(t, "unit: second, requests_per_unit: 60, overage_budget: 0%, algorithm: "+algorithm, "a1", "b1")
+			a1 := c.daemons[0]
+			c.grant(t, a1, "k=v", 20)
+			var call Call
+			c.resolve(t, &call, "k=v")
+			h := &call.Hits()[0]
+			i := a1.node.keys.live.Find(h.Key)
+			if i < 0 {
+				t.Fatal("the key has no counter")
+			}
+			account := a1.node.accountOf(h, ref{where: inLive, index: i}, a1.node.millis(a1.instant(c.now)))
+			was := account.Account
+			c.now += 5 * time.Second
+			if x := a1.node.Explain(a1.instant(c.now), h); x.Rights == nil || x.Rights.Left == 0 {
+				t.Errorf("explained %+v, want rights that are left", x.Rights)
+			}
+			if !reflect.DeepEqual(account.Account, was) {
+				t.Errorf("the account is %+v, and was %+v", account.Account, was)
+			}
+		})
 	}
 }
