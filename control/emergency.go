@@ -87,7 +87,7 @@ func (a *LimitsAgent) SubmitEmergency(e Emergency) (Number, error) {
 	switch p := n.byID(n.leader()); {
 	case n.record == nil:
 		return 0, ErrNoCluster
-	case n.leads() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers)):
+	case n.leads() || isLive(n, p):
 		return 0, errors.New("control: a leader of the log is there: set an ordinary override")
 	}
 	if err := n.limits.lookUp(&e.Target, &e.Setting, true); err != nil {

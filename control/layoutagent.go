@@ -141,7 +141,7 @@ func (a *LayoutAgent) daemons() []strictDaemon {
 		all = append(all, strictDaemon{n.self.id(), n.cfg.Region, n.cfg.Name, a.own, n.cfg.Durable && !n.leaving && n.abstains == "", n.leaving})
 	}
 	for _, p := range n.peers {
-		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers)) && p.version.Recovery == n.record.Version.Recovery
+		live := isLive(n, p) && p.version.Recovery == n.record.Version.Recovery
 		if live && p.sender.Acceptor != nil && !p.sender.Acceptor.Failing && !n.Dead(p.sender.ID) {
 			all = append(all, strictDaemon{p.sender.ID, p.Region, p.Name, p.sender.Acceptor, p.sender.Durable && !p.sender.Leaving, p.sender.Leaving})
 		}

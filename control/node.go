@@ -370,7 +370,7 @@ func (n *Node) leader() ID {
 	var best *peer
 	for _, p := range n.peers {
 		same := p.version.Recovery == n.record.Version.Recovery
-		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		live := isLive(n, p)
 		knows := p.sender.Leader == p.sender.ID || n.record.VoterOf(p.sender.ID) != nil && p.sender.Leader != n.self.id()
 		if same && live && knows && (best == nil || p.heardAt > best.heardAt) {
 			best = p

@@ -126,7 +126,7 @@ func placementOf(n *Node) *placement {
 		}
 	}
 	for _, o := range n.peers {
-		live := o.heardAt >= 0 && n.at-o.heardAt < n.cfg.patience(len(n.peers))
+		live := isLive(n, o)
 		follows := o.version.Recovery == n.record.Version.Recovery && n.record.mayVote(o.Region, o.sender.Witness) && n.record.VoterOf(o.sender.ID) == nil
 		failed, known := n.raft.failed[o.sender.ID]
 		if live && follows && o.sender.Durable && !o.sender.Leaving && !(known && n.at-failed < failedFor*n.cfg.ReplaceAfter) {
@@ -143,6 +143,12 @@ func placementOf(n *Node) *placement {
 // number of peers: messages of a neighbor come at random.
 func (c *Config) patience(peers int) time.Duration {
 	return min(c.Compare*time.Duration(8+4*peers), max(c.ReplaceAfter, 12*c.Compare))
+}
+
+// isLive reports whether a message of a peer came a short time ago; false for
+// no peer.
+func isLive(n *Node, p *peer) bool {
+	return p != nil && p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
 }
 
 // away reports whether the daemon of a voter is away for too long, leaves, has
@@ -180,7 +186,7 @@ func handsOver(n *Node) bool {
 	here, votes := n.record.mayVote(is.Region, is.Witness), n.record.Voting()
 	return votes > fewVoters && votes%2 == 0 || // the surplus goes next
 		slices.ContainsFunc(n.peers, func(p *peer) bool {
-			live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+			live := isLive(n, p)
 			o := n.record.VoterOf(p.sender.ID)
 			fits := o == nil && n.record.mayVote(p.Region, p.sender.Witness) && (p.Region == is.Region || !here)
 			return live && p.sender.Durable && !p.sender.Leaving && (fits || o != nil && o.Learner)

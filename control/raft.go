@@ -194,7 +194,7 @@ func Elects(n *Node) bool {
 	for _, id := range v.conf.GetVoters() {
 		d := v.daemons[Number(id)]
 		p := n.byID(d)
-		if d == n.self.id() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers)) {
+		if d == n.self.id() || isLive(n, p) {
 			live++
 		}
 	}

@@ -94,7 +94,7 @@ func (q *RecoverRequest) yield(n *Node) error {
 	}
 	var best *peer
 	for _, p := range n.peers {
-		live := p.heardAt >= 0 && n.at-p.heardAt < n.cfg.patience(len(n.peers))
+		live := isLive(n, p)
 		if live && split(n, p) && p.sender.Durable && (best == nil || p.version.Compare(best.version) > 0) {
 			best = p
 		}

@@ -281,7 +281,7 @@ func (a *LimitsAgent) adopt() {
 		silent = silent || g.Name != n.cfg.Region && !slices.ContainsFunc(n.peers, func(o *peer) bool { return o.Region == g.Name })
 	}
 	for _, o := range n.peers {
-		switch heard := o.heardAt >= 0 && n.at-o.heardAt < n.cfg.patience(len(n.peers)); {
+		switch heard := isLive(n, o); {
 		case !heard || o.sender.Files == 0:
 			silent = true
 		case o.sender.Files != p.own:

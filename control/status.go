@@ -266,7 +266,7 @@ func (n *Node) liveVoters() int {
 	live := 0
 	for _, v := range n.record.Voters {
 		p := n.byID(v.Daemon)
-		if !v.Learner && (v.Daemon == n.self.id() || p != nil && n.at-p.heardAt < n.cfg.patience(len(n.peers))) {
+		if !v.Learner && (v.Daemon == n.self.id() || isLive(n, p)) {
 			live++
 		}
 	}

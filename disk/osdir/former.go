@@ -18,7 +18,8 @@ const keptFormer = 4
 
 // MoveAside moves those of the files that exist, in their order, into a new
 // numbered folder in Former, of which the latest ones are kept. It returns the
-// path of the folder, "" if there was no file.
+// path of the folder, "" if no file was moved. After an error it may have moved
+// some of them; the same call moves the rest.
 func (d Dir) MoveAside(files ...string) (into string, err error) {
 	files = slices.DeleteFunc(slices.Clone(files), func(name string) bool {
 		_, err := os.Lstat(d.Path(name))
@@ -49,12 +50,12 @@ func (d Dir) MoveAside(files ...string) (into string, err error) {
 	for i, name := range files {
 		if err := os.Rename(d.Path(name), filepath.Join(into, name)); err != nil {
 			if i == 0 {
-				err = errors.Join(err, os.Remove(into))
+				return "", errors.Join(err, os.Remove(into))
 			}
-			return "", err
+			return into, err
 		}
 		if err := d.Sync(); err != nil {
-			return "", err
+			return into, err
 		}
 	}
 	for numbers = numbers[1:]; len(numbers) >= keptFormer; numbers = numbers[1:] {
