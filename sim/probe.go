@@ -176,16 +176,19 @@ func apart(w *World) bool {
 const ownerWait = time.Second
 
 // intact reports whether nothing keeps rights and owners of a limit from
-// daemons: some have the record, all ran when the window before began, and
-// before any hit that counts, every region has a share, a window is longer than
-// messages take, callers wait for as long as disks and other regions take,
-// daemons of the region refuse none of each other, and owners reach a majority
-// of their voters.
+// daemons: some that do not refuse the one that was asked have the record, all
+// ran when the window before began, and before any hit that counts, every
+// region has a share, a window is longer than messages take, callers wait for
+// as long as disks and other regions take, daemons of the region refuse none of
+// each other, and owners reach a majority of their voters.
 func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	w := r.world
 	window := time.Duration(l.Window()) * time.Millisecond
-	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }) {
-		return false // nobody has begun the cluster again
+	// A daemon takes the record, and with it the voters of owners, only from
+	// daemons that it does not refuse.
+	begun := func(o *Daemon) bool { return o.control == nil || o.control.Record() != nil }
+	if !slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return begun(o) && !p.asked.refuses(o) }) {
+		return false // nobody has begun the cluster again, or it cannot join
 	}
 	if !l.Homed() && slices.ContainsFunc(w.local[p.asked.RegionIndex], p.asked.refuses) {
 		return false // an epoch may leave it out
