@@ -35,10 +35,10 @@ type RightsMessage struct {
 	// Rule is CellMeta.Rule of the key.
 	Rule uint64
 	// Rights are the rights left to the sender, Second the hits offered to it
-	// in the last second.
+	// in the last second; sums over its region in a ShortageNotice.
 	Rights, Second uint64
-	// Need is the number of needed rights (ShortageNotice, CollectRequest), For
-	// the daemon that needs them (CollectRequest).
+	// Need is the number of needed rights (TransferRequest, ShortageNotice,
+	// CollectRequest), For the daemon that needs them (CollectRequest).
 	Need uint64
 	For  crdt.Incarnation
 }

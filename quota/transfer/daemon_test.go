@@ -129,7 +129,10 @@ func (w *world) ask(id int) {
 	if w.variant == none || w.daemons == 1 {
 		return
 	}
-	want := Need{w.entity, d.rates.Recent(w.ms()), w.rights(id), d.held, w.limit, 0}
+	want := Need{
+		Entity: w.entity, Recent: d.rates.Recent(w.ms()), Second: d.rates.Second(w.ms()), Rights: w.rights(id), Held: d.held, Limit: w.limit,
+	}
+	want.Ahead = Ahead(w.left(), Rate(want.Recent, want.Second))
 	if w.variant == noisy {
 		want.Recent = max(want.Recent, 10)
 	}
@@ -141,10 +144,10 @@ func (w *world) ask(id int) {
 	}
 	w.peers = w.peers[:0]
 	for k, v := range d.views {
-		w.peers = append(w.peers, Peer{ID: crdt.Incarnation(w.region(id)*w.daemons + k + 1), Held: v.held, Used: v.used})
+		w.peers = append(w.peers, Peer{ID: crdt.Incarnation(w.region(id)*w.daemons + k + 1), Held: v.held, Used: v.used, Rate: v.second})
 	}
 	if to, ok := d.asker.Pick(w.ms(), want, crdt.Incarnation(id+1), w.peers); ok {
-		w.send(event{kind: evAsk, from: id, to: int(to - 1), v: w.rights(id), w: d.rates.Second(w.ms())})
+		w.send(event{kind: evAsk, from: id, to: int(to - 1), request: Request{w.rights(id), want.Second, want.Hits()}})
 	}
 }
 
@@ -152,8 +155,8 @@ func (w *world) ask(id int) {
 func (w *world) give(e *event) {
 	d := &w.daemon[e.to]
 	v := &d.views[e.from%w.daemons]
-	v.held = v.used + e.v
-	n := d.giver.Transfer(w.ms(), w.own(e.to), Request{e.v, e.w})
+	v.held = v.used + e.request.Rights
+	n := d.giver.Transfer(w.ms(), w.own(e.to), e.request)
 	w.charge(e.to, e.from, n)
 	w.send(event{
 		kind: evAnswer, from: e.to, to: e.from, v: d.given[e.from], w: n,
@@ -168,6 +171,7 @@ func (w *world) charge(from, to int, n uint64) {
 		w.breach("daemon %d gives %d of %d", from, n, w.rights(from))
 	}
 	d.given[to] += n
+	w.res.moved += n
 	d.held = sat.Sub(d.held, n)
 	d.sent = nil
 }
@@ -257,7 +261,7 @@ func (w *world) short(r, id int) {
 		return
 	}
 	g, _ := w.summed(r)
-	if !w.terms().Short(g) {
+	if !w.terms().Short(w.left(), g) {
 		return
 	}
 	room := sat.Sub(w.limit, w.estimate(id))
@@ -267,7 +271,7 @@ func (w *world) short(r, id int) {
 	}
 	for q := range regions {
 		if q != r {
-			w.send(event{kind: evShortage, from: r, to: q, v: need})
+			w.send(event{kind: evShortage, from: r, to: q, request: Request{g.Available, g.Offered, need}})
 		}
 	}
 }
@@ -290,7 +294,7 @@ func (w *world) collect(e *event) {
 			others += w.spare(w.remotes[e.to][q].region)
 		}
 	}
-	n := w.terms().Transfer(e.v, g, mine, others)
+	n := w.terms().Transfer(g, e.request, mine, others)
 	w.rows = w.rows[:0]
 	agg := w.aggregator(e.to)
 	for k := range w.daemons {

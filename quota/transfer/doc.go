@@ -44,16 +44,19 @@
 //
 //   - The last ten ticks include the current one. Regions use Rate, which
 //     detects a burst within one or two ticks.
-//   - A peer is expected to transfer all its rights but one, or all of them to
-//     a requester without rights. Among equals the next by id is asked.
+//   - A peer is expected to transfer all its rights but one, and its last one
+//     to a requester without rights. Among equals the next by id is asked.
 //   - A refusal or a missing reply is remembered for half a second, or until
 //     the peer is believed to have received rights; at most four are
 //     remembered. Most requests fail when the whole region is near its end.
 //   - Only donors without traffic transfer their last right.
-//   - The need of an aggregate key is 5/4 of its rate over the rest of the
+//   - The need is 5/4 of the rate over the next ten seconds or the rest of the
 //     window, within the limit. Requesting just the expected demand costs a
 //     second round trip and tripled the false denials of a moving hot spot in
-//     windows of 10 s.
+//     windows of 10 s. Requesting the rest of the limit, as entity keys once
+//     did, made the rights go round between daemons that all receive hits, 100
+//     times the limit in a window of a minute, and lost most of them with the
+//     daemon that had received them last.
 //   - A shortage is announced again once the need has doubled. Otherwise the
 //     first hits of a burst would decide the need for a whole round trip.
 //   - Collecting leaves a daemon the hits of its last second and one right.

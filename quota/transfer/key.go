@@ -163,13 +163,15 @@ func (k *Key) Refusal(in *Input) gossip.RightsMessage { return k.message(in, gos
 // after Offer.
 func (k *Key) Check(in *Input) (out Output) {
 	need := Need{
-		Entity: in.Policy.Entity, Recent: k.rates.Recent(in.Now), Rights: in.Rights,
+		Entity: in.Policy.Entity, Recent: k.rates.Recent(in.Now), Second: k.rates.Second(in.Now), Rights: in.Rights,
 		Held: sat.Add(in.Rights, k.admitted(in)), Limit: in.Limit, Estimate: in.Estimate,
 	}
+	need.Ahead = Ahead(in.leftMS(), need.Second)
 	if in.aggregates() {
 		out = k.Review(in)
 	}
-	if !need.Asks() {
+	hits := need.Hits()
+	if hits == 0 {
 		return out
 	}
 	if k.requester == nil {
@@ -177,7 +179,9 @@ func (k *Key) Check(in *Input) (out Output) {
 	}
 	if k.requester.Ready(in.Now, need) {
 		if to, ok := k.requester.Pick(in.Now, need, in.Self, in.View.Peers()); ok {
-			out.send(to, k.message(in, gossip.TransferRequest))
+			m := k.message(in, gossip.TransferRequest)
+			m.Need = hits
+			out.send(to, m)
 		}
 	}
 	if !in.aggregates() && in.Now-k.reported >= reportMS {
@@ -215,7 +219,7 @@ func (k *Key) announce(in *Input, out *Output) {
 		return
 	}
 	m := k.message(in, gossip.ShortageNotice)
-	m.Need = need
+	m.Rights, m.Second, m.Need = all.Available, all.Offered, need
 	for i := range regions {
 		if r := &regions[i]; !r.Silent && r.Aggregator != 0 {
 			out.send(r.Aggregator, m)
@@ -267,7 +271,7 @@ func (k *Key) own(in *Input) DonorState {
 func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output) {
 	switch {
 	case m.Kind == gossip.TransferRequest:
-		hits := k.donor.Transfer(in.Now, k.own(in), Request{Rights: m.Rights, Second: m.Second})
+		hits := k.donor.Transfer(in.Now, k.own(in), requestOf(m))
 		out.Transfers = append(out.Transfers, Transfer{To: from.ID, Hits: hits, Reply: true})
 	case m.Kind == gossip.TransferRefusal && k.requester != nil:
 		k.requester.Answer(in.Now, from.ID, 0)
@@ -275,11 +279,16 @@ func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output)
 		k.noteNeed(in.Now, from.ID, m.Second)
 		k.announce(in, &out)
 	case m.Kind == gossip.ShortageNotice && in.aggregates() && from.Remote && !in.Regional:
-		k.help(in, from, m.Need, &out)
+		k.help(in, from, requestOf(m), &out)
 	case m.Kind == gossip.CollectRequest:
 		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: honor(m.Need, k.own(in))})
 	}
 	return out
+}
+
+// requestOf returns the state of a requester in its message.
+func requestOf(m *gossip.RightsMessage) Request {
+	return Request{Rights: m.Rights, Second: m.Second, Need: m.Need}
 }
 
 // noteNeed remembers the need of a daemon of the region.
@@ -302,7 +311,7 @@ func (k *Key) expireNeeds(now int64) {
 
 // help transfers spare rights of the own region to a region that is short: own
 // rights directly, and those of other daemons by collect requests.
-func (k *Key) help(in *Input, from Sender, need uint64, out *Output) {
+func (k *Key) help(in *Input, from Sender, q Request, out *Output) {
 	policy, left := in.policy(from.RTT), in.leftMS()
 	all, rows, ids := k.region(in)
 	spare, others := policy.Spare(left, all), uint64(0)
@@ -316,7 +325,7 @@ func (k *Key) help(in *Input, from Sender, need uint64, out *Output) {
 		}))
 	}
 	parts := make([]uint64, len(rows))
-	collect(policy.Transfer(need, all, spare, others), rows, parts)
+	collect(policy.Transfer(all, q, spare, others), rows, parts)
 	if parts[0] > 0 {
 		out.Transfers = append(out.Transfers, Transfer{To: from.ID, Hits: parts[0]})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/rules"
 
 	"pgregory.net/rapid"
@@ -117,13 +118,22 @@ func giveLaw(o DonorState, a Request, last bool, hits uint64) error {
 	if hits > o.Rights {
 		return fmt.Errorf("gives %d of %d", hits, o.Rights)
 	}
+	need := a.Need
+	if need == 0 {
+		need = math.MaxUint64
+	}
+	if hits > need {
+		return fmt.Errorf("gives %d where %d are needed", hits, need)
+	}
 	kept := o.Rights - hits
 	if o.Second == 0 && o.Recent == 0 {
 		switch {
-		case last && a.Rights == 0 && kept != 0:
-			return fmt.Errorf("keeps %d on a last call", kept)
-		case (!last || a.Rights > 0) && o.Rights > 0 && kept != 1:
-			return fmt.Errorf("a silent donor keeps %d and not 1", kept)
+		case o.Rights == 1 && last && a.Rights == 0:
+			if kept != 0 {
+				return fmt.Errorf("keeps %d on a last call", kept)
+			}
+		case o.Rights > 0 && kept != max(1, sat.Sub(o.Rights, need)):
+			return fmt.Errorf("a silent donor keeps %d of %d", kept, o.Rights)
 		}
 		return nil
 	}
@@ -139,7 +149,7 @@ func giveLaw(o DonorState, a Request, last bool, hits uint64) error {
 	if _, odd := bitsAdd(o.Second, his); !over && !odd && whole(kept).Cmp(fair) < 0 {
 		return fmt.Errorf("keeps %d of the fair %d", kept, fair)
 	}
-	if eight := new(big.Int).Mul(whole(hits), big.NewInt(8)); !over && eight.Cmp(sum(o.Rights, a.Rights)) < 0 {
+	if eight := new(big.Int).Mul(whole(hits), big.NewInt(8)); !over && hits < need && eight.Cmp(sum(o.Rights, a.Rights)) < 0 {
 		return fmt.Errorf("crumb of %d", hits)
 	}
 	return nil
@@ -150,7 +160,7 @@ func bitsAdd(a, b uint64) (uint64, bool) { return a + b, a+b < a }
 
 func TestDonorKeepsItsPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o, a := drawOwn(t), Request{amount(t, "asker's"), amount(t, "asker's rate")}
+		o, a := drawOwn(t), Request{amount(t, "asker's"), amount(t, "asker's rate"), amount(t, "need")}
 		var g Donor
 		if err := giveLaw(o, a, true, g.Transfer(7, o, a)); err != nil {
 			t.Fatal(err)
@@ -199,7 +209,7 @@ func TestAsksAreBounded(t *testing.T) {
 				}
 			}
 			w := Need{
-				rapid.Bool().Draw(t, "entity"), rapid.Uint64Range(0, 4).Draw(t, "recent"),
+				rapid.Bool().Draw(t, "entity"), rapid.Uint64Range(0, 4).Draw(t, "recent"), amount(t, "second"), amount(t, "ahead"),
 				rapid.Uint64Range(0, 4).Draw(t, "rights"), amount(t, "held"), amount(t, "limit"), amount(t, "estimate"),
 			}
 			if out != 0 && rapid.Bool().Draw(t, "answered") {
@@ -214,7 +224,7 @@ func TestAsksAreBounded(t *testing.T) {
 				t.Fatalf("at %d: asks %d ms into a pause", now, now-none)
 			}
 			if !ok {
-				if w.Asks() && (out == 0 || now-asked >= requestMS) && now-none >= emptyMS {
+				if w.Hits() > 0 && (out == 0 || now-asked >= requestMS) && now-none >= emptyMS {
 					none, out = now, 0
 				}
 				continue
@@ -249,6 +259,9 @@ func askLaw(w Need, to crdt.Incarnation, peers []Peer) error {
 	}
 	low := w.Rights < w.Recent
 	half := w.Entity && new(big.Int).Mul(whole(w.Rights), big.NewInt(2)).Cmp(whole(w.Held)) <= 0
+	if !low && w.Rights >= w.Ahead {
+		return fmt.Errorf("asks for more than it wants: %+v", w)
+	}
 	if !low && !half {
 		return fmt.Errorf("asks with plenty: %+v", w)
 	}
@@ -354,7 +367,7 @@ func TestNoAllocations(t *testing.T) {
 		now += 60
 		r.Offer(now, 1)
 		a.Pick(now, Need{Recent: r.Recent(now), Limit: 10}, 1, peers)
-		a.Answer(now, 2, g.Transfer(now, rows[0], Request{0, r.Second(now)}))
+		a.Answer(now, 2, g.Transfer(now, rows[0], Request{0, r.Second(now), 9}))
 		h.Announce(now, Policy{WindowMS: 60_000}, 1000, Region{10, 1, 50}, 100)
 		collect(50, rows, out)
 		split(50, out, out)

@@ -11,8 +11,8 @@ import (
 // that decide transfers between these regions.
 type Policy struct {
 	// Entity is set if a key stands for one caller, which usually stays in one
-	// region: its rights move earlier, and less of them stays behind. All
-	// regions hit an aggregate key at once.
+	// region: its rights move earlier, and less of them stays behind without
+	// traffic. All regions hit an aggregate key at once.
 	Entity   bool
 	Budget   rules.PPM
 	WindowMS int64 // Window length of the rule.
@@ -36,30 +36,38 @@ type Region struct {
 
 // Short reports whether the region would exhaust its rights before a transfer
 // could arrive: within a round trip and two ticks at its offered rate. For an
-// entity key it also reports true once half of the allotment is used. A region
-// without traffic is never short.
-func (t Policy) Short(r Region) bool {
+// entity key it also reports true once half of the allotment is used and the
+// rest is less than half of Ahead. A region without traffic is never short.
+func (t Policy) Short(leftMS int64, r Region) bool {
 	if !t.Open() || r.Offered == 0 {
 		return false
 	}
 	if r.Available < demand(r.Offered, t.responseMS()) {
 		return true
 	}
-	return t.Entity && r.Available <= r.Allotment-min(r.Allotment, r.Available)
+	return t.Entity && early(r.Available, r.Allotment, Ahead(leftMS, r.Offered))
+}
+
+// aheadMS bounds the demand that rights are requested for, in milliseconds. The
+// rate of a second says little about the rest of a day, and rights that a
+// daemon holds without a use are lost with it.
+const aheadMS = 10_000
+
+// Ahead returns how many rights a daemon or region wants to have: 5/4 of the
+// expected demand in the next ten seconds, or in the remaining leftMS
+// milliseconds of the window if that is less. The extra quarter saves a second
+// round trip where traffic is slightly higher than expected, and it equals the
+// margin that donors keep for themselves.
+func Ahead(leftMS int64, offered uint64) uint64 {
+	use := demand(offered, min(leftMS, aheadMS))
+	return sat.Add(use, use/4)
 }
 
 // Need returns how many rights a region that is short requests of the others:
-// the rest of the limit (room = limit - estimate) without the rights it has.
-// For an aggregate key the result is at most 5/4 of the expected demand in the
-// remaining leftMS milliseconds of the window. The extra quarter saves a second
-// round trip where traffic is slightly higher than expected, and it equals the
-// margin that donors keep for themselves.
+// Ahead, and at most the rest of the limit (room = limit - estimate), without
+// the rights that it has.
 func (t Policy) Need(leftMS int64, r Region, room uint64) uint64 {
-	if !t.Entity {
-		use := demand(r.Offered, leftMS)
-		room = min(room, sat.Add(use, use/4))
-	}
-	return sat.Sub(room, r.Available)
+	return sat.Sub(min(room, Ahead(leftMS, r.Offered)), r.Available)
 }
 
 // Spare returns how many rights a region can transfer to others: its rights
@@ -85,6 +93,14 @@ func (t Policy) reserve(leftMS int64, allotment uint64) uint64 {
 	return sat.MulDiv(left, 3, 8)
 }
 
+// early reports whether an entity key requests rights although those left last
+// for a while: half of the held ones are used, and the rest is less than half
+// of what the daemon or region wants to have. The second half keeps a steady
+// caller from requesting rights with each hit.
+func early(left, held, ahead uint64) bool {
+	return left <= held-min(held, left) && left < ahead/2
+}
+
 // responseMS returns the time from a shortage to the arrival of transfers: one
 // round trip, and one tick for each of the two aggregators to receive the
 // counts of its region.
@@ -100,15 +116,17 @@ func (t Policy) delay() int64 {
 // Transfer returns how many rights a region transfers to a region that needs
 // them: a part of the need in proportion to its spare among the spare of all
 // donor regions. others is the estimated spare of the other donors. For an
-// entity key without traffic here it is the whole spare: the caller has moved.
-func (t Policy) Transfer(need uint64, r Region, spare, others uint64) uint64 {
-	if need == 0 {
+// entity key with traffic here, it also keeps this region's part of the rights
+// of both, as a donor inside a region does: otherwise each region in turn would
+// take the rights of the others.
+func (t Policy) Transfer(r Region, q Request, spare, others uint64) uint64 {
+	if t.Entity && r.Offered > 0 {
+		spare = min(spare, surplus(DonorState{Rights: r.Available, Second: r.Offered}, q))
+	}
+	if q.Need == 0 || spare == 0 {
 		return 0
 	}
-	if t.Entity && r.Offered == 0 {
-		return spare
-	}
-	return min(spare, sat.MulDivUp(need, spare, max(sat.Add(spare, others), 1)))
+	return min(spare, sat.MulDivUp(q.Need, spare, sat.Add(spare, others)))
 }
 
 // demand returns the hits that arrive in ms milliseconds at a rate in hits per

@@ -62,7 +62,8 @@ func TestSpareLeavesTheFloor(t *testing.T) {
 }
 
 // A short region would run dry within a round trip and two ticks, or has used
-// half as an entity's; it needs no more than the limit leaves.
+// half as an entity's and has less than half of what it wants; it needs no more
+// than the limit leaves.
 func TestShortage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms, left, r, room := drawTerms(t), instant(t, "left"), drawRegion(t), amount(t, "room")
@@ -74,9 +75,9 @@ func TestShortage(t *testing.T) {
 			use = whole(math.MaxUint64)
 		}
 		want := whole(r.Available).Cmp(use) < 0 || terms.Entity &&
-			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Allotment)) <= 0
+			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Allotment)) <= 0 && r.Available < Ahead(left, r.Offered)/2
 		want = want && !late && r.Offered > 0
-		if got := terms.Short(r); got != want {
+		if got := terms.Short(left, r); got != want {
 			t.Fatalf("hungry %v, want %v", got, want)
 		}
 		if need := terms.Need(left, r, room); need > room {
@@ -101,7 +102,7 @@ func TestShortageIsAnnouncedOnce(t *testing.T) {
 			need, ok := h.Announce(now, terms, 30_000, r, room)
 			if !ok {
 				most := terms.Need(30_000, r, room)
-				if terms.Short(r) && most > 0 && (now-told >= pause || most >= 2*last) {
+				if terms.Short(30_000, r) && most > 0 && (now-told >= pause || most >= 2*last) {
 					t.Fatalf("at %d: keeps %d to itself, %d ms after %d", now, most, now-told, last)
 				}
 				continue
@@ -126,7 +127,7 @@ func TestTransfersCoverTheNeed(t *testing.T) {
 		}
 		given := new(big.Int)
 		for _, s := range spares {
-			n := Policy{}.Transfer(need, Region{Offered: 1}, s, total-s)
+			n := Policy{}.Transfer(Region{Offered: 1}, Request{Need: need}, s, total-s)
 			if n > s {
 				t.Fatalf("gives %d of a spare of %d", n, s)
 			}
@@ -139,10 +140,11 @@ func TestTransfersCoverTheNeed(t *testing.T) {
 			t.Fatalf("%d given where %d are needed", given, need)
 		}
 	})
-	if n := (Policy{Entity: true}).Transfer(1, Region{}, 50, 1000); n != 50 {
-		t.Errorf("a silent region of an entity key gives %d of 50", n)
+	busy, q := Region{Available: 100, Offered: 30}, Request{Rights: 4, Second: 10, Need: 80}
+	if n := (Policy{Entity: true}).Transfer(busy, q, 90, 0); n != 22 {
+		t.Errorf("a region with 3/4 of the traffic and 100 of 104 rights transfers %d and not 22", n)
 	}
-	if n := (Policy{}).Transfer(math.MaxUint64, Region{}, math.MaxUint64, math.MaxUint64); n != math.MaxUint64 {
+	if n := (Policy{}).Transfer(Region{}, Request{Need: math.MaxUint64}, math.MaxUint64, math.MaxUint64); n != math.MaxUint64 {
 		t.Errorf("gift of extremes %d", n)
 	}
 }
@@ -215,18 +217,20 @@ func TestLawsFindBrokenPolicies(t *testing.T) {
 	open := Policy{WindowMS: 60_000, DelayMS: 80}
 	cold := Region{Allotment: 800, Available: 800}
 	for name, err := range map[string]error{
-		"gives more than it has":      giveLaw(busy, Request{0, 1}, true, 10),
-		"silent donor gives all":      giveLaw(silent, Request{1, 1}, true, 9),
-		"second last call at once":    giveLaw(silent, Request{0, 1}, false, 9),
-		"ignores its own traffic":     giveLaw(busy, Request{0, 1}, true, 8),
-		"gives half":                  giveLaw(busy, Request{8, 1}, true, 4),
-		"gives crumbs":                giveLaw(DonorState{90, 1, 1}, Request{90, 1}, true, 1),
+		"gives more than it has":      giveLaw(busy, Request{0, 1, 0}, true, 10),
+		"silent donor gives all":      giveLaw(silent, Request{1, 1, 0}, true, 9),
+		"second last call at once":    giveLaw(DonorState{Rights: 1}, Request{0, 1, 0}, false, 1),
+		"ignores its own traffic":     giveLaw(busy, Request{0, 1, 0}, true, 8),
+		"gives half":                  giveLaw(busy, Request{8, 1, 0}, true, 4),
+		"gives crumbs":                giveLaw(DonorState{90, 1, 1}, Request{90, 1, 0}, true, 1),
 		"spares under the floor":      spareLaw(open, 60_000, cold, 501),
 		"spares what it will need":    spareLaw(open, 60_000, Region{800, 800, 1000}, 200),
 		"keeps more than floor":       spareLaw(open, 60_000, cold, 499),
 		"gives where it is too late":  spareLaw(Policy{WindowMS: 600, DelayMS: 80}, 600, cold, 1),
 		"a silent daemon asks":        askLaw(Need{Limit: 9}, 1, nil),
 		"asks above the limit":        askLaw(Need{Recent: 1, Limit: 9, Estimate: 9}, 1, nil),
+		"asks for what it has":        askLaw(Need{Entity: true, Recent: 1, Ahead: 2, Rights: 2, Held: 4, Limit: 9}, 1, nil),
+		"gives more than is needed":   giveLaw(silent, Request{0, 1, 3}, true, 4),
 		"asks with plenty":            askLaw(Need{Recent: 1, Rights: 2, Held: 2, Limit: 9}, 1, nil),
 		"asks who has only his last":  askLaw(Need{Recent: 2, Rights: 1, Limit: 9}, 1, []Peer{{ID: 1, Held: 1}}),
 		"aggregate asks at its half":  askLaw(Need{Recent: 1, Rights: 4, Held: 8, Limit: 9}, 1, nil),

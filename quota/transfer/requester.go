@@ -1,6 +1,7 @@
 package transfer
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/georld/rld/crdt"
@@ -23,23 +24,33 @@ const maxRefusals = 4
 type Need struct {
 	Entity   bool   // The key stands for one caller.
 	Recent   uint64 // Rates.Recent, with the hit just offered.
+	Second   uint64 // Rates.Second, with the hit just offered.
+	Ahead    uint64 // The rights it wants to have, see Ahead.
 	Rights   uint64 // Rights left after that hit.
 	Held     uint64 // Allotment + received - given: Rights and the admitted hits.
 	Limit    uint64 // Of the rule, without its overage budget.
 	Estimate uint64 // Hits that all daemons are estimated to have admitted.
 }
 
-// Asks reports whether rights are worth a request: there is traffic, the rights
-// and not the limit will stop it, and the rest does not cover the hits of the
-// last tenths of a second. An entity key requests rights once half of the held
-// rights are used. A daemon without traffic never requests any; this keeps the
-// number of messages low.
-func (n Need) Asks() bool {
-	if n.Recent == 0 || n.Rights >= sat.Sub(n.Limit, n.Estimate) {
-		return false
+// Hits returns how many rights are worth a request, 0 for none: there is
+// traffic, the rights and not the limit will stop it, and the rest does not
+// cover the hits of the last tenths of a second. For an entity key they are
+// also worth one once half of the held rights are used and the rest is less
+// than half of Ahead. A daemon without traffic never requests any; this keeps
+// the number of messages low.
+func (n Need) Hits() uint64 {
+	if n.Recent == 0 || !n.urgent() && !n.early() {
+		return 0
 	}
-	return n.Rights < n.Recent || n.Entity && n.Rights <= n.Held-min(n.Held, n.Rights)
+	return sat.Sub(min(max(n.Recent, n.Ahead), sat.Sub(n.Limit, n.Estimate)), n.Rights)
 }
+
+// urgent reports whether the rights may end before a transfer arrives.
+func (n Need) urgent() bool { return n.Rights < n.Recent }
+
+// early reports whether the daemon of an entity key has used half of its
+// rights.
+func (n Need) early() bool { return n.Entity && early(n.Rights, n.Held, n.Ahead) }
 
 // Peer is another daemon of the region as it is known here. The amounts come
 // from merged cells and replies.
@@ -55,8 +66,8 @@ type Peer struct {
 func (p Peer) rights() uint64 { return sat.Sub(p.Held, p.Used) }
 
 // Requester chooses the peers that one daemon requests rights of, for one key.
-// The zero value is ready for use and is 120 bytes; create it when Need.Asks
-// first holds. At most one request is outstanding, and in any half second at
+// The zero value is ready for use and is 120 bytes; create it when Need.Hits is
+// first above 0. At most one request is outstanding, and in any half second at
 // most 4 requests bring nothing, not counting those to peers that are believed
 // to have received rights since they refused.
 type Requester struct {
@@ -78,7 +89,7 @@ type refusal struct {
 // Ready reports whether Pick may return a peer. It is cheap; collect the peers
 // only if it holds.
 func (q *Requester) Ready(now int64, n Need) bool {
-	return n.Asks() && !waiting(now, q.until, emptyMS)
+	return n.Hits() > 0 && !waiting(now, q.until, emptyMS)
 }
 
 // Pick returns the peer to request rights of now, and notes the request. It
@@ -101,7 +112,7 @@ func (q *Requester) Pick(now int64, n Need, self crdt.Incarnation, peers []Peer)
 			if p.ID == self || p.ID == 0 || p.Silent || hits == 0 {
 				continue
 			}
-			if hits > most || hits == most && p.ID-self < best.ID-self {
+			if cmp.Or(cmp.Compare(hits, most), cmp.Compare(p.rights(), best.rights()), cmp.Compare(best.ID-self, p.ID-self)) > 0 {
 				best, most = p, hits
 			}
 		}
@@ -134,8 +145,10 @@ func (q *Requester) Answer(now int64, from crdt.Incarnation, hits uint64) {
 	q.asked, q.until = 0, now
 }
 
-// expected returns the rights that a peer is expected to transfer: all but one;
-// all of them to a requester without any. It returns 0 for a peer that refused.
+// expected returns the rights that a peer is expected to transfer: all but one,
+// the last one to a requester without any. It returns 0 for a peer that
+// refused, and before rights are urgent also for one that would keep its own
+// for its traffic.
 func (q *Requester) expected(now int64, n Need, p Peer) uint64 {
 	rights := p.rights()
 	for _, r := range q.refused {
@@ -143,8 +156,11 @@ func (q *Requester) expected(now int64, n Need, p Peer) uint64 {
 			return 0
 		}
 	}
-	if n.Rights == 0 {
-		return rights
+	switch {
+	case p.Rate > 0 && !n.urgent():
+		return surplus(DonorState{Rights: rights, Second: p.Rate}, Request{Rights: n.Rights, Second: n.Second})
+	case rights == 1 && n.Rights == 0:
+		return 1
 	}
 	return sat.Sub(rights, 1)
 }

@@ -17,7 +17,7 @@ type Shortage struct {
 // estimated from the first hits. That bounds the announcements within a pause
 // to 64.
 func (s *Shortage) Announce(now int64, t Policy, leftMS int64, r Region, room uint64) (need uint64, ok bool) {
-	if !t.Short(r) {
+	if !t.Short(leftMS, r) {
 		return 0, false
 	}
 	need = t.Need(leftMS, r, room)

@@ -133,6 +133,23 @@ func TestUserInOneRegion(t *testing.T) {
 	}
 }
 
+// Rights of an entity key do not go round between daemons that all receive hits
+// of its caller: each right is transferred less than twice on average, and few
+// messages are sent.
+func TestRightsDoNotCirculate(t *testing.T) {
+	for _, pattern := range []string{"smooth0.8", "smooth1.5", "moving0.8"} {
+		s := setup{
+			daemons: 3, windowMS: 60_000, lagMS: 500, wanMS: 80, limit: 6000, budget: ten,
+			entity: true, pattern: pattern, windows: 4, seed: 1,
+		}
+		r := s.run()
+		if moved := float64(r.moved) / float64(uint64(s.windows)*s.limit); moved > 2 || r.perDecision() > .2 || r.under > .01 || r.broken != "" {
+			t.Errorf("%v: %.2f times the limit transferred, %.3f messages a decision, %.2f %% false denials %s",
+				s, moved, r.perDecision(), r.under*100, r.broken)
+		}
+	}
+}
+
 // find runs a setup with seeds until a check fails.
 func find(s setup, seeds int, failed func(result) bool) (result, bool) {
 	var r result
@@ -158,14 +175,17 @@ func TestMutatedFaultsAreFound(t *testing.T) {
 	}{
 		{uncharged, "relay", "admitted at most L(1+b)", broken},
 		{twice, "bursty1.2", "rights at most L(1+b)", broken},
-		{floorless, "wakeup", "false denials at most 1 %", func(r result) bool { return r.under > .01 }},
+		{floorless, "wakeup", "false denials at most 7 %", func(r result) bool { return r.under > .07 }},
 		{none, "moving0.8", "false denials at most 1 %", func(r result) bool { return r.under > .01 }},
 		{noisy, "moving0.8", "0.2 messages a decision", func(r result) bool { return r.perDecision() > .2 }},
 	} {
 		s := base
 		s.pattern = c.pattern
-		if c.variant == noisy {
+		switch c.variant {
+		case noisy:
 			s.daemons, s.pinned = 10, true
+		case floorless:
+			s.pinned, s.windowMS, s.wanMS, s.windows = true, 20_000, 300, 4
 		}
 		if r, bad := find(s, 3, c.failed); bad {
 			t.Errorf("%v: the sound policy fails %q: %+v", s, c.check, r)

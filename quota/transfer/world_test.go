@@ -66,6 +66,7 @@ type result struct {
 	over      float64 // Worst (A - L) / L.
 	decisions uint64
 	messages  uint64 // Of transfers.
+	moved     uint64 // Hits transferred.
 	broken    string // The first breach of the bound.
 }
 
@@ -97,6 +98,7 @@ type event struct {
 	from, to int
 	window   int64
 	v, w     uint64
+	request  Request
 	snap     *snap
 	frame    *frame
 }
@@ -339,6 +341,8 @@ func newSource(s setup, region int) source {
 	switch s.pattern {
 	case "smooth1.5":
 		src.plan = steady([]float64{.9, .45, .15}[region])
+	case "smooth0.8":
+		src.plan = steady(.8 / regions)
 	case "attack20":
 		src.plan = steady(20. / regions)
 	case "bursty1.2":
