@@ -166,9 +166,6 @@ func (n *Node) apply(it *Item) {
 			n.events.Add(appliedEvent(it))
 		}
 	}
-	if errors.Is(err, errVoid) {
-		n.requests.void()
-	}
 	next.Hash()
 	n.notices.compare(next)
 	n.record = next

@@ -296,6 +296,7 @@ func (v *raftNode) handle() error {
 		n.queue(snapshotOf(v.id, rd.Snapshot))
 	}
 	v.meetIn(rd.Entries)
+	n.requests.appended(rd.Entries)
 	for _, e := range rd.Entries {
 		n.queue(appendedOf(v.id, e))
 	}

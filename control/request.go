@@ -27,11 +27,11 @@ type requests struct {
 	own     []ownRequest // submitted here, in that order
 	queue   []Request    // of the leader
 	results []Result
-	// proposed is the command whose entry is on its way, 0 for none, and since
-	// when. current is that command.
-	proposed   Number
-	proposedAt time.Duration
-	current    Request
+	// proposed is the command whose entry is on its way, 0 for none; current is
+	// that command. entry is the index, 0 until raft appended it.
+	proposed Number
+	current  Request
+	entry    uint64
 }
 
 type ownRequest struct {
@@ -156,24 +156,31 @@ func (q *requests) enqueue(r Request) {
 	q.queue = append(q.queue, r)
 }
 
-// void makes the leader propose a command again whose entry changed nothing,
-// since another change came before it.
-func (q *requests) void() {
-	if q.proposed != 0 {
-		q.proposed, q.queue = 0, slices.Insert(q.queue, 0, q.current)
+// appended notes the index of the entry that is on its way.
+func (q *requests) appended(entries []*raftpb.Entry) {
+	for _, e := range entries {
+		if q.proposed != 0 && q.entry == 0 && e.GetType() == raftpb.EntryNormal {
+			q.entry = e.GetIndex()
+		}
 	}
 }
 
 // proposeNext proposes the next command: one at a time, since each is checked
-// against the record that the former one left.
+// against the record that the former one left. While this voter leads, raft
+// loses no entry, however long a majority takes to store it: a second entry
+// would be void. A command is proposed again only when its entry was void,
+// since another change came before it.
 func (v *raftNode) proposeNext() {
 	n, q := v.node, &v.node.requests
 	if !v.leading {
 		q.queue, q.proposed = nil, 0
 		return
 	}
-	if q.proposed != 0 && n.record.Outcome(q.proposed) == nil && n.at-q.proposedAt < n.cfg.Retry {
-		return
+	if q.proposed != 0 && n.record.Outcome(q.proposed) == nil {
+		if q.entry == 0 || n.record.Version.Index < q.entry {
+			return
+		}
+		q.queue = slices.Insert(q.queue, 0, q.current)
 	}
 	q.proposed = 0
 	for len(q.queue) > 0 && q.proposed == 0 && v.complete() {
@@ -191,7 +198,7 @@ func (v *raftNode) proposeNext() {
 			e.Format, e.Refused, e.Change, e.Command = n.record.Format, shorten(err.Error(), maxRefusal), Change{}, refusal
 		}
 		if v.raw.Propose(e.Encode()) == nil {
-			q.proposed, q.proposedAt, q.current = r.ID, n.at, r
+			q.proposed, q.current, q.entry = r.ID, r, 0
 		}
 	}
 }
