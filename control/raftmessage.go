@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -15,6 +16,7 @@ import (
 // send sends a message of raft to a voter, once the log is stored.
 func (v *raftNode) send(m *raftpb.Message) {
 	n := v.node
+	v.addCommit(m)
 	if p := n.byID(v.daemons[Number(m.GetTo())]); p != nil {
 		n.hold(p, Message{Log: v.log, Raft: []*raftpb.Message{m}})
 	} else {
@@ -44,8 +46,57 @@ func receiveRaft(n *Node, p *peer, m *Message) {
 			n.events.AddOnce(Rejected, p.Name, "raft", err.Error())
 			continue
 		}
-		v.step(r)
+		if !v.learnCommit(r) {
+			v.step(r)
+		}
 	}
+}
+
+// answersVote reports whether a message grants or rejects a vote.
+func answersVote(m *raftpb.Message) bool {
+	return m.GetType() == raftpb.MsgVoteResp || m.GetType() == raftpb.MsgPreVoteResp
+}
+
+// addCommit adds the last entry that is known to be committed to the answer to
+// a candidate, see learnCommit. raft does not read these fields of an answer.
+func (v *raftNode) addCommit(m *raftpb.Message) {
+	if !answersVote(m) {
+		return
+	}
+	if h, _, err := v.storage.InitialState(); err == nil {
+		if term, err := v.storage.Term(h.GetCommit()); err == nil {
+			m.Commit, m.LogTerm = new(h.GetCommit()), &term
+		}
+	}
+}
+
+// learnCommit takes the committed entry of the answer to a candidate, and
+// restarts raft with it if that is new. It returns true if it did. raft learns
+// what is committed from leaders alone. If none is left, a candidate that has
+// the removal of a voter in its log may not know that this is committed, and
+// still need its vote. The removed voter rejects it if it has further entries,
+// and cannot lead itself: nobody would ever be elected. Logs with an entry of
+// the same index and term are equal up to it.
+func (v *raftNode) learnCommit(r *raftpb.Message) bool {
+	if !answersVote(r) || v.busy || v.leader() || v.raw.HasReady() {
+		return false
+	}
+	n, is, commit := v.node, v.raw.BasicStatus(), r.GetCommit()
+	if term, err := v.storage.Term(commit); err != nil || term != r.GetLogTerm() || commit <= is.GetCommit() {
+		return false
+	}
+	next := raftpb.HardState{Term: new(is.GetTerm()), Vote: new(is.GetVote()), Commit: &commit}
+	if err := v.storage.SetHardState(&next); err != nil {
+		return false
+	}
+	n.queue(hardOf(v.id, &next))
+	if err := n.startRaft(v.id, v.storage); err != nil {
+		n.events.Add(Rejected, "", err.Error())
+		return false
+	}
+	n.raft.unled, n.raft.removed, n.raft.due = v.unled, v.removed, v.due
+	maps.Copy(n.raft.daemons, v.daemons)
+	return true
 }
 
 // check returns an error for a message that its sender may not send to this
