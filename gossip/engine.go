@@ -86,7 +86,10 @@ func (e *Engine) Expedited() bool { return e.expedited }
 func (e *Engine) Size() (cells int, merged uint64) { return e.state.byID.count, e.merged }
 
 // Peers sets the live incarnations of all regions. A new one receives a resync.
-// The link to a former one is dropped, but its counts stay.
+// The link to a former one is dropped, but its counts stay. Peers that may lack
+// them receive a resync: those of the region that a former peer sent sums of,
+// and all after the loss of a regional peer. A peer that left in order gave up
+// its work long before, so the loss changes no roles.
 func (e *Engine) Peers(now time.Duration, peers []Peer) {
 	if e.started < 0 {
 		e.started = now
@@ -107,18 +110,18 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		l.peer = p
 		kept = append(kept, l)
 	}
-	lost := false
+	var lost []*link
 	for _, l := range e.links {
 		if !slices.Contains(kept, l) {
 			e.leave(now, l)
-			lost = lost || l.local
+			lost = append(lost, l)
 		}
 	}
 	e.links = kept
 	e.reassign(now)
 	for _, l := range e.links {
-		if lost && l.local { // it may lack the last cells of the former peer
-			e.resync(now, l)
+		if slices.ContainsFunc(lost, func(former *link) bool { return former.local || former.region == l.region }) {
+			e.resync(now, l) // it may lack the last cells of the former peer
 		}
 	}
 	e.sync(now)

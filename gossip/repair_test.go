@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -80,6 +81,45 @@ func TestLostRegionIsReadBack(t *testing.T) {
 	r.run(2 * time.Second)
 	if got := r.total("b1", 1); got != 13 {
 		t.Errorf("b knows %d of 13", got)
+	}
+}
+
+// The only daemon of a region leaves, and its last sum arrives after its
+// successor joined. The successor receives the sum when the former daemon is
+// gone, also from a daemon that has it from a regional peer that left since.
+func TestLastSumOfADaemonThatLeftIsReadBack(t *testing.T) {
+	for _, regions := range [][]string{{"a", "b"}, {"a", "b", "b"}} {
+		r := newRig(Config{}, regions...)
+		r.run(3 * time.Second)
+		former, k := r.of("a1"), r.keyOf("b1")
+		successor := r.join("a")
+		others := slices.DeleteFunc(r.peers(), func(p Peer) bool { return p == former.self })
+		successor.Peers(r.mono(successor), others)
+		for m := range r.up {
+			if m.region == "b" {
+				m.Peers(r.mono(m), r.peers())
+			}
+		}
+		former.Leave(r.mono(former))
+		r.add("a1", k, 10)
+		r.run(3 * time.Second)
+		if got := r.total("a2", k); got != 0 {
+			t.Fatalf("%v: the successor knows %d hits of a daemon that is not gone", regions, got)
+		}
+		former.down = true
+		if b1 := r.of("b1"); len(regions) > 2 { // b2 alone is left to return it
+			r.lost = func(from, to *member) bool { return from.name == "b1" && to.name == "a2" }
+			r.meet()
+			r.run(time.Second)
+			b1.Leave(r.mono(b1))
+			r.run(3 * time.Second)
+			b1.down = true
+		}
+		r.meet()
+		r.run(6 * time.Second)
+		if got := r.total("a2", k); got != 10 {
+			t.Errorf("%v: the successor knows %d of 10 hits", regions, got)
+		}
 	}
 }
 

@@ -100,13 +100,18 @@ func (r *rig) crash(m *member) {
 
 // meet sets the running daemons as peers of all.
 func (r *rig) meet() {
-	var peers []Peer
-	for m := range r.up {
-		peers = append(peers, m.self)
-	}
+	peers := r.peers()
 	for m := range r.up {
 		m.Peers(r.mono(m), peers)
 	}
+}
+
+// peers returns the running daemons.
+func (r *rig) peers() (peers []Peer) {
+	for m := range r.up {
+		peers = append(peers, m.self)
+	}
+	return peers
 }
 
 func (r *rig) up(yield func(*member) bool) {
