@@ -82,6 +82,44 @@ func TestRefundsReachOtherDaemons(t *testing.T) {
 	}
 }
 
+// Hits and refunds that arrive while a rule is not in force here count once it
+// is again: after a reload without it, and after one with another grid.
+func TestRefundsArriveWhileTheRuleIsGone(t *testing.T) {
+	for _, algorithm := range rules.Algorithms() {
+		for _, other := range []string{"{unit: day, requests_per_unit: 5}", ""} {
+			t.Run(algorithm+other, func(t *testing.T) {
+				c := newCluster(t, "{unit: hour, requests_per_unit: 10, algorithm: "+algorithm+"}", "a1", "a2")
+				a1, a2 := c.find(t, "a1"), c.find(t, "a2")
+				var all []*slip
+				var call Call
+				for range 6 {
+					all = append(all, c.charge(t, a1, &call, "user=u"))
+				}
+				c.admit(t, "a2", 1)
+				c.pass(time.Second)
+				set, front := c.set, c.front
+				c.put(t, "domain: d\ndescriptors:\n  - key: user\n"+map[bool]string{true: "    rate_limit: " + other}[other != ""])
+				a1.node.SetRules(a1.instant(c.now), set)
+				c.front = front
+				c.admit(t, "a1", 1)
+				for _, s := range all[:4] {
+					if got := s.node.Refund(a1.instant(c.now), &s.receipt, 1); got != (Refunded{Hits: 1}) {
+						t.Fatalf("refund: %+v", got)
+					}
+				}
+				c.pass(time.Second)
+				a2.node.SetRules(a2.instant(c.now), set)
+				c.set = set
+				for _, d := range c.daemons {
+					if got := c.remaining(t, d.name, "user=u"); got != 6 {
+						t.Errorf("%s has %d left, want 6", d.name, got)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestRefundRefusals(t *testing.T) {
 	alone := &cluster{}
 	d := &daemon{name: "x"}

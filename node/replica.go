@@ -87,9 +87,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		if c.Transfer > 0 || c.Gain == 0 && c.Less == 0 {
 			continue
 		}
-		l := n.rules.limitOf(c)
-		if l == nil {
+		l, inForce := n.rules.limitOf(c)
+		if l == nil || !inForce {
 			n.replica.engine.Report(gossip.Event{At: at.Mono, Kind: gossip.RuleUnknown, Amount: 1})
+		}
+		if l == nil {
 			continue
 		}
 		at := found[i]
@@ -110,10 +112,16 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 				n.keys.withdraw(n.replica.engine, e, l, c.Window, c.Less, now)
 			}
 			e.KeepUntil(max(f.Expires(&e.Cell), c.Span.End(c.Window)))
+			if !inForce {
+				n.rules.former[c.Span.Rule].keepUntil(e.Expires())
+				continue
+			}
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
 				review(n, e, n.rules.set.FindShared(c.Span.Rule), now)
 			}
+		} else if !inForce {
+			continue // a new entry counts all of them when the rule is back
 		} else if quota.Of(l).Drains() && n.keys.roomFor(now) {
 			// The times of the hits are known only now.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
@@ -132,7 +140,8 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 func withdrawAll(n *Node, changes []gossip.Change, now int64) {
 	for i := range changes {
 		c := &changes[i]
-		if l, at := n.rules.limitOf(c), n.keys.live.Find(c.Key); c.Less > 0 && at >= 0 && l != nil && quota.Of(l).Windowed() {
+		l, _ := n.rules.limitOf(c)
+		if at := n.keys.live.Find(c.Key); c.Less > 0 && at >= 0 && l != nil && quota.Of(l).Windowed() {
 			n.keys.withdraw(n.replica.engine, n.keys.live.At(at), l, c.Window, c.Less, now)
 		}
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"math"
 
 	"github.com/georld/rld/gossip"
@@ -15,7 +16,19 @@ type ruleset struct {
 	override rules.Limit // scratch of limitOf
 	shared   uint64      // the name that shares found last
 	found    *rules.Rule // its rule
+	// former is the limits that were in force before, by the shared names of
+	// their rules, for as long as entries of them may matter.
+	former map[uint64]*formerLimit
 }
+
+// formerLimit is a limit that is not in force any more.
+type formerLimit struct {
+	*rules.Limit
+	until int64 // when its last entry expires, in Unix milliseconds
+}
+
+// keepUntil keeps the limit for an entry that expires later.
+func (f *formerLimit) keepUntil(expires int64) { f.until = max(f.until, expires) }
 
 // shares returns the rule in force with a name that daemons share, nil for
 // none. Most changes in a row are of one rule.
@@ -62,17 +75,24 @@ func lasting(h *Hit) quota.Fold {
 }
 
 // limitOf returns the limit that a change is folded by: that of its rule, or
-// one with the window of an override. It returns nil if the rule is not in
-// force here, counts on another grid now, or is of each daemon alone now. The
-// result is valid until the next call.
-func (s *ruleset) limitOf(c *gossip.Change) *rules.Limit {
+// one with the window of an override. inForce is false if the rule is not in
+// force here, or counts on another grid now. Entries still follow the changes
+// of such a rule by the limit that it had: nothing corrects a refund or the
+// hits of a bucket later, when the rule is in force again. limitOf returns nil
+// if the rule had no entry here, or is of each daemon alone now. The result is
+// valid until the next call.
+func (s *ruleset) limitOf(c *gossip.Change) (l *rules.Limit, inForce bool) {
 	if c.Span.Rule == 0 {
-		return overrideLimit(&s.override, c.Span.WindowLength)
+		return overrideLimit(&s.override, c.Span.WindowLength), true
 	}
-	if r := s.shares(c.Span.Rule); r != nil && replicated(r.Limit) {
-		return r.Limit
+	if r := s.shares(c.Span.Rule); r != nil {
+		if replicated(r.Limit) {
+			return r.Limit, true
+		}
+	} else if f := s.former[c.Span.Rule]; f != nil && replicated(f.Limit) {
+		return f.Limit, false
 	}
-	return nil
+	return nil, false
 }
 
 // limitOfReceipt returns the limit of a receipt and its rule, nil for an
@@ -114,9 +134,14 @@ func sameGrid(a, b *rules.Limit) bool {
 func (n *Node) SetRules(at Instant, set *rules.Set) {
 	now := n.millis(at)
 	n.stats.setRules(n.rules.set, set)
-	reindex(&n.keys.live, n.rules.set, set, now)
-	reindex(&n.keys.overflow, n.rules.set, set, now)
-	n.rules, n.gate.cached = ruleset{set: set}, make([]cached, len(set.Rules()))
+	former := n.rules.former
+	maps.DeleteFunc(former, func(_ uint64, f *formerLimit) bool { return f.until <= now })
+	if former == nil {
+		former = make(map[uint64]*formerLimit)
+	}
+	reindex(&n.keys.live, n.rules.set, set, now, former)
+	reindex(&n.keys.overflow, n.rules.set, set, now, nil)
+	n.rules, n.gate.cached = ruleset{set: set, former: former}, make([]cached, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)
 	}
@@ -127,8 +152,9 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 
 // reindex moves the entries to the rules that are in force from now on. A rule
 // that became slower must keep its keys for longer than before. An entry whose
-// rule is gone or counts on another grid now is left to expire.
-func reindex(t *keytable.Table, was, is *rules.Set, now int64) {
+// rule is gone or counts on another grid now is left to expire, and its limit
+// is added to former unless that is nil.
+func reindex(t *keytable.Table, was, is *rules.Set, now int64, former map[uint64]*formerLimit) {
 	for i := range t.Used() {
 		e := t.At(i)
 		if e.Rule < 0 {
@@ -138,6 +164,9 @@ func reindex(t *keytable.Table, was, is *rules.Set, now int64) {
 		r := is.Find(old.ID)
 		if r == nil || !sameGrid(old.Limit, r.Limit) {
 			e.Rule = -1
+			if former != nil && e.Expires() > now {
+				addFormer(former, old, e.Expires())
+			}
 			continue
 		}
 		e.Rule = int32(r.Index)
@@ -145,4 +174,15 @@ func reindex(t *keytable.Table, was, is *rules.Set, now int64) {
 		f.Adopt(&e.Cell, now)
 		e.KeepUntil(f.Expires(&e.Cell))
 	}
+}
+
+// addFormer adds the limit of a rule with an entry that expires at until. Each
+// former limit has such an entry, so there are no more of them than keys.
+func addFormer(former map[uint64]*formerLimit, r *rules.Rule, until int64) {
+	name := r.Shared()
+	if former[name] == nil {
+		former[name] = &formerLimit{}
+	}
+	former[name].Limit = r.Limit
+	former[name].keepUntil(until)
 }
