@@ -88,6 +88,7 @@ type World struct {
 	base        int64  // wall time of virtual time 0, Unix ns
 	healed      bool   // the liveness phase has begun
 	pending     string // the condition that it waits for
+	heads       heads  // of links, as it found them
 	recovery    recovery
 	failed      error   // what ends the run early
 	doing       event   // for the report of a panic
