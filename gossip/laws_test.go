@@ -187,7 +187,7 @@ func (w *world) checkBounds(t *rapid.T, m *member) {
 		if l.acked > l.sent || l.sent > l.base+m.state.version {
 			t.Fatalf("%s to %v: acked %d, sent %d, of %d", m.name, l.peer.ID, l.acked, l.sent, l.base+m.state.version)
 		}
-		if len(l.refused) > maxRefused || l.inflight > maxInflight*m.cfg.FrameCells {
+		if len(l.refused) > MaxRefused || l.inflight > maxInflight*m.cfg.FrameCells {
 			t.Fatalf("%s to %v: %d refused, %d cells on their way", m.name, l.peer.ID, len(l.refused), l.inflight)
 		}
 		if len(l.rated) > m.state.cells.used {

@@ -213,13 +213,13 @@ func settle[T any](items []listed[T], echo uint64) []listed[T] {
 	return slices.DeleteFunc(items, func(t listed[T]) bool { return t.nonce != 0 && t.nonce <= echo })
 }
 
-// maxRefused bounds the refused cells of a link. A message beyond it is not
+// MaxRefused bounds the refused cells of a peer. A message beyond it is not
 // acknowledged, so the peer sends it again.
-const maxRefused = 1_024
+const MaxRefused = 1_024
 
 // refuse lists a cell as refused. It returns false if the list is full.
 func (l *link) refuse(id CellID, r Reason) bool {
-	if len(l.refused) >= maxRefused {
+	if len(l.refused) >= MaxRefused {
 		return false
 	}
 	l.refused = append(l.refused, listed[Refusal]{item: Refusal{id, r}})

@@ -130,7 +130,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		e.event(now, Resent, l.peer.ID, 0, 0)
 		l.resendAt = now + l.patience()
 	}
-	for _, r := range m.Refused[:min(len(m.Refused), maxRefused)] {
+	for _, r := range m.Refused[:min(len(m.Refused), MaxRefused)] {
 		known, full := e.retries.add(now, r.CellID)
 		if full {
 			e.state.resend(now, r.CellID, e.region)

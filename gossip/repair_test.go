@@ -208,7 +208,7 @@ func TestRestoredAgainCountsOnceMore(t *testing.T) {
 // A receiver that can take nothing lists so many refusals and no more, holds
 // the rest back from acknowledgement, and takes all of it when there is room.
 func TestRefusalsAreBounded(t *testing.T) {
-	const cells = maxRefused + 500
+	const cells = MaxRefused + 500
 	r := newRig(Config{FrameCells: 400}, "a", "a")
 	a1, a2 := r.of("a1"), r.of("a2")
 	r.run(time.Second)
@@ -218,14 +218,14 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 	for range 1_000 {
 		r.run(step)
-		if l := a2.links.find(a1.self.ID); len(l.refused) > maxRefused {
+		if l := a2.links.find(a1.self.ID); len(l.refused) > MaxRefused {
 			t.Fatalf("%d refusals of one peer", len(l.refused))
 		}
 		if len(a1.retries.list) > maxRetries {
 			t.Fatalf("%d cells to be sent again", len(a1.retries.list))
 		}
 	}
-	if a2.count(CellRefused) < maxRefused {
+	if a2.count(CellRefused) < MaxRefused {
 		t.Fatalf("%d cells refused only", a2.count(CellRefused))
 	}
 	a2.state.max = 2 * cells
