@@ -241,9 +241,10 @@ func (r *receiver) StepControl(m *control.Message) error {
 const initAgain = 2 * time.Second
 
 // beginControl has the operator ask a founder to found the cluster, again and
-// again until it has begun.
+// again until it has begun once: a cluster that begins again, with empty disks,
+// has promised nothing of what it admitted before.
 func beginControl(w *World) {
-	if !anyRecord(w) {
+	if w.controls[control.Begun] == 0 && !anyRecord(w) {
 		initControl(w, false)
 		w.events.push(w.now+max(initAgain, 5*w.cfg.Control.Heartbeat), evInit, 0)
 	}
