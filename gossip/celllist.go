@@ -2,7 +2,7 @@ package gossip
 
 // The lists that a cell may be in.
 const (
-	keyList    = iota // cells of one key, the newest first
+	keyList    = iota // cells of one key, the latest window first
 	changeList        // changes, versions ascending
 	delayList         // delayed increments, the oldest first
 )

@@ -7,17 +7,14 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// of visits the cells of a key, in no order.
+// of visits the cells of a key, the latest window first.
 func (s *state) of(k crdt.Key, visit func(i int32, c *cell)) {
 	s.chain(s.keyOf(k), visit)
 }
 
-// chain visits the cells of the key at an index, in no order.
+// chain visits the cells of the key at an index, the latest window first.
 func (s *state) chain(key int32, visit func(i int32, c *cell)) {
-	if key == none {
-		return
-	}
-	for i := s.keys.at(key).chain.first; i != none; {
+	for i := s.firstOf(key); i != none; {
 		c := s.cells.at(i)
 		visit(i, c)
 		i = c.ofKey.next
@@ -34,19 +31,78 @@ func (s *state) counts(key int32, region crdt.Incarnation, visit func(*cell)) {
 	})
 }
 
-// sum returns the hits that the daemons of the own region counted for a key and
-// window, and the description of the sum.
-func (s *state) sum(key int32, window int64) (v crdt.Sum, meta CellMeta) {
-	s.chain(key, func(_ int32, c *cell) {
-		if c.Kind != Daemon || c.Window != window {
-			return
+// placeOf returns the place of a new cell in the list of its key: before the
+// others of its window. Most windows are the latest or, when cells are sent
+// again, the earliest.
+func (s *state) placeOf(chain *cellList, window int64) place {
+	if chain.last != none && s.cells.at(chain.last).Window > window {
+		return place{chain.last, none}
+	}
+	at := place{none, chain.first}
+	for at.next != none && s.cells.at(at.next).Window > window {
+		at = place{at.next, s.cells.at(at.next).ofKey.next}
+	}
+	return at
+}
+
+// first returns the first cell of the key and window of a cell, next the
+// following one, nil for none.
+func (s *state) first(c *cell) *cell {
+	for c.ofKey.prev != none && s.cells.at(c.ofKey.prev).Window == c.Window {
+		c = s.cells.at(c.ofKey.prev)
+	}
+	return c
+}
+
+func (s *state) next(c *cell) *cell {
+	if c.ofKey.next == none || s.cells.at(c.ofKey.next).Window != c.Window {
+		return nil
+	}
+	return s.cells.at(c.ofKey.next)
+}
+
+// firstOf returns the first cell of a key, none for none.
+func (s *state) firstOf(key int32) int32 {
+	if key == none {
+		return none
+	}
+	return s.keys.at(key).chain.first
+}
+
+// from returns the first cell of a window or of an earlier one, from a cell of
+// the key on, none for none.
+func (s *state) from(i int32, window int64) int32 {
+	for i != none && s.cells.at(i).Window > window {
+		i = s.cells.at(i).ofKey.next
+	}
+	return i
+}
+
+// part returns a cell that a daemon of the own region counted in a window, from
+// a cell of the key on, which is that of the window or of an earlier one; none
+// for none.
+func (s *state) part(i int32, window int64) int32 {
+	for ; i != none && s.cells.at(i).Window == window; i = s.cells.at(i).ofKey.next {
+		if s.cells.at(i).Kind == Daemon {
+			return i
+		}
+	}
+	return none
+}
+
+// sum returns the hits that the daemons of the own region counted for the key
+// and window of a cell, and the description of the sum.
+func (s *state) sum(of *cell) (v crdt.Sum, meta CellMeta) {
+	for c := s.first(of); c != nil; c = s.next(c) {
+		if c.Kind != Daemon {
+			continue
 		}
 		v.P, v.N = sat.Add(v.P, c.Value.P), sat.Add(v.N, c.Value.N)
 		is := s.meta(c)
 		carry, regional := max(meta.Carry, is.Carry), meta.Regional || is.Regional
 		meta = *is
 		meta.Carry, meta.Regional = carry, regional
-	})
+	}
 	return v, meta
 }
 
@@ -70,23 +126,4 @@ func (s *state) keep(k crdt.Key, carry int64, now time.Duration) {
 			s.extend(i, carry, now)
 		}
 	})
-}
-
-// resend gives a cell a new version. For the sum of the own region, it is one
-// of the cells of the sum.
-func (s *state) resend(now time.Duration, id CellID, region crdt.Incarnation) {
-	if i := s.find(id); i != none && id.Incarnation != region {
-		s.touch(i, now)
-		return
-	}
-	at := s.keyOf(id.Key)
-	if id.Kind != RegionSum || id.Incarnation != region || at == none {
-		return
-	}
-	for i := s.keys.at(at).chain.first; i != none; i = s.cells.at(i).ofKey.next {
-		if c := s.cells.at(i); c.Kind == Daemon && c.Window == id.Window {
-			s.touch(i, now)
-			return
-		}
-	}
 }

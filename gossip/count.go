@@ -132,7 +132,10 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 	sum := uint64(0)
 	for i := e.state.keys.at(at).chain.first; i != none; i = e.state.cells.at(i).ofKey.next {
 		c := e.state.cells.at(i)
-		if c.Rate == 0 || c.Window < from || c.Incarnation == e.region || c.Incarnation == e.self.ID {
+		if c.Window < from {
+			break
+		}
+		if c.Rate == 0 || c.Incarnation == e.region || c.Incarnation == e.self.ID {
 			continue
 		}
 		if age, ok := e.links.age(now, c); ok {

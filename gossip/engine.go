@@ -22,6 +22,7 @@ type Engine struct {
 	links       links
 	roles       roles
 	retries     retries
+	refused     []CellID // a buffer of resend
 	restoration restoration
 	base        uint64 // the greatest version that a former link may have used
 
@@ -211,7 +212,8 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 		e.state.expire(now, e.floor, max(e.state.cells.used/256, expireAtLeast))
 	}
 	e.state.release(now, e.cfg.Quiet)
-	e.retries.due(now, func(id CellID) { e.state.resend(now, id, e.region) })
+	e.refused = e.retries.due(now, e.refused[:0])
+	e.state.resend(now, e.region, e.refused)
 	e.restore(now)
 	e.sync(now)
 	for _, l := range e.links {

@@ -266,7 +266,7 @@ func (w *world) complete(t *rapid.T, m *member) {
 			continue
 		}
 		for _, c := range o.Cells(w.wall(o), nil) {
-			sum, _ := o.state.sum(o.state.keyOf(c.Key), c.Window)
+			sum, _ := o.state.sum(o.state.cells.at(o.state.find(c.CellID)))
 			at := m.state.find(CellID{c.Key, c.Window, RegionSum, o.Engine.region})
 			if sum == (crdt.Sum{}) {
 				continue // no daemon there knows the counts that this one remembers

@@ -130,15 +130,17 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		e.event(now, Resent, l.peer.ID, 0, 0)
 		l.resendAt = now + l.patience()
 	}
+	e.refused = e.refused[:0]
 	for _, r := range m.Refused[:min(len(m.Refused), MaxRefused)] {
 		known, full := e.retries.add(now, r.CellID)
 		if full {
-			e.state.resend(now, r.CellID, e.region)
+			e.refused = append(e.refused, r.CellID)
 		}
 		if !known {
 			e.event(now, RefusalReceived, l.peer.ID, r.Reason, 1)
 		}
 	}
+	e.state.resend(now, e.region, e.refused)
 	// Each repair checks all cells, and the list is in each message until it is
 	// echoed: one repair is enough until digests are compared again.
 	if len(m.Repair) > 0 && (l.repairedAt == 0 || now-l.repairedAt >= e.cfg.DigestEvery/2) {

@@ -55,7 +55,7 @@ func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain u
 		return 0
 	}
 	v := s.cells.at(sent).Value
-	known, _ := s.sum(s.keyOf(id.Key), id.Window)
+	known, _ := s.sum(s.cells.at(sent))
 	if crdt.Sum(v).Compare(crdt.Sum(known)) <= 0 {
 		return 0
 	}

@@ -1,6 +1,12 @@
 package gossip
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
 
 // retries are the cells that peers refused and that are sent again.
 type retries struct {
@@ -39,13 +45,40 @@ func (r *retries) add(now time.Duration, id CellID) (known, full bool) {
 	return false, false
 }
 
-// due calls resend for the cells that are due, and forgets them.
-func (r *retries) due(now time.Duration, resend func(CellID)) {
+// due appends the cells that are due to all, and forgets them.
+func (r *retries) due(now time.Duration, all []CellID) []CellID {
 	n := 0
 	for n < len(r.list) && r.list[n].at <= now {
 		delete(r.known, r.list[n].id)
-		resend(r.list[n].id)
+		all = append(all, r.list[n].id)
 		n++
 	}
 	r.list = append(r.list[:0], r.list[n:]...)
+	return all
+}
+
+// resend gives cells new versions. For a sum of the own region, it is one of
+// the cells of the sum; all sums of a key take one pass through its cells. It
+// changes the order of all.
+func (s *state) resend(now time.Duration, region crdt.Incarnation, all []CellID) {
+	slices.SortFunc(all, func(a, b CellID) int {
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(b.Window, a.Window))
+	})
+	at, of := none, crdt.Key{} // where the pass is, and through which key
+	for _, id := range all {
+		i := none
+		switch {
+		case id.Kind != RegionSum || id.Incarnation != region:
+			i = s.find(id)
+		case id.Key != of:
+			at, of = s.firstOf(s.keyOf(id.Key)), id.Key
+			fallthrough
+		default:
+			at = s.from(at, id.Window)
+			i = s.part(at, id.Window)
+		}
+		if i != none {
+			s.touch(i, now)
+		}
+	}
 }

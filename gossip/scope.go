@@ -91,12 +91,10 @@ func (s *scope) sums(c *cell) bool {
 	if s.state.meta(c).Regional || s.roles.cached(k) != s.self {
 		return false
 	}
-	for i := k.chain.first; i != none; {
-		o := s.state.cells.at(i)
-		if o.Kind == Daemon && o.Window == c.Window && (s.state.meta(o).Regional || o.version > c.version) {
+	for o := s.state.first(c); o != nil; o = s.state.next(o) {
+		if o.Kind == Daemon && (s.state.meta(o).Regional || o.version > c.version) {
 			return false
 		}
-		i = o.ofKey.next
 	}
 	return true
 }
@@ -112,7 +110,7 @@ func (s *scope) name(c *cell) CellID {
 // cell returns the cell that the peer receives for c.
 func (s *scope) cell(c *cell) Cell {
 	if c.Kind == Daemon && !s.to.local {
-		v, meta := s.state.sum(c.key, c.Window)
+		v, meta := s.state.sum(c)
 		return Cell{CellID: s.name(c), CellMeta: meta, Value: crdt.PN(v)}
 	}
 	rate := c.Rate

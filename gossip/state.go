@@ -179,7 +179,7 @@ func (s *state) add(id CellID, meta CellMeta) int32 {
 		s.unsents.add(unsent{})
 	}
 	e := s.keys.at(k)
-	s.link(&e.chain, keyList, i, place{none, e.chain.first})
+	s.link(&e.chain, keyList, i, s.placeOf(&e.chain, id.Window))
 	e.cells++
 	s.byID.add(s.hash(&id), i)
 	end := meta.End(id.Window)
@@ -266,11 +266,11 @@ func (s *state) prolong(i int32, now time.Duration) bool {
 	c := s.cells.at(i)
 	carry := s.meta(c).Carry
 	if c.Kind.Counts() {
-		s.chain(c.key, func(_ int32, o *cell) {
-			if o.Kind.Counts() && o.Window == c.Window {
+		for o := s.first(c); o != nil; o = s.next(o) {
+			if o.Kind.Counts() {
 				carry = max(carry, s.meta(o).Carry)
 			}
-		})
+		}
 	}
 	if carry == s.meta(c).Carry {
 		return false
