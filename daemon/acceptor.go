@@ -32,9 +32,9 @@ type acceptorLoop struct {
 	rejected uint64 // messages
 	fault    string // why nothing can be stored any more, "" when it can
 
-	// layouts returns those of the control log, and report gives it the state
+	// layouts returns what the control log has, and report gives it the state
 	// of the acceptor. Both are set before run.
-	layouts func() (active, announced *route.Layout)
+	layouts func() layoutsView
 	report  func(quorum.Report)
 
 	// Of the goroutine of run alone, once that runs.
@@ -109,10 +109,11 @@ func (n *acceptorLoop) turn(s *strict) time.Duration {
 	step := func(next func(*replica.AcceptorLoop, time.Duration, hlc.Timestamp) quorum.Ready) {
 		at := s.engine.Now()
 		now := s.engine.Time(at)
-		active, announced := n.layouts()
+		view := n.layouts()
 		var report quorum.Report
 		n.with(func(l *replica.AcceptorLoop) {
-			l.Follow(at.Mono, active, announced)
+			l.Follow(at.Mono, view.active, view.announced)
+			l.Confirmed(view.confirmed)
 			ready = next(l, at.Mono, now)
 			report = l.Acceptor.Report()
 		})

@@ -33,6 +33,7 @@ func TestLostJournalEndsVote(t *testing.T) {
 			Name: "eu", Weight: 1, Replicas: []string{"eu-0"},
 			Generations: route.Generations{{Voter: route.NameHash("eu-0"), Generation: 1}},
 		}}}, nil)
+		n.loop.Confirmed(true)
 		now := hlc.New(1_767_225_600_000, 0)
 		for r := n.loop.Turn(0, now); len(r.Store) > 0; r = n.loop.Stored(0, now, nil) {
 			if err := n.store(r.Store); err != nil {

@@ -27,6 +27,7 @@ func (n *acceptorLoop) open(c quorum.Config, s func() replica.Storage) error {
 	n.mu.Lock()
 	n.counts.Bytes = disk.Size()
 	n.loop = loop
+	loop.Confirmed(false) // the first turn asks
 	n.view.Store(loop.Acceptor.Routing())
 	n.mu.Unlock()
 	if found.Fault != nil {
@@ -127,15 +128,30 @@ func (d *daemon) reportAcceptor() func(quorum.Report) {
 	}
 }
 
-// layouts returns the layouts of the record, nil for none.
-func (c *controlLoop) layouts() (active, announced *route.Layout) {
+// layoutsView is what the control log has that an acceptor needs: the layouts
+// of the record, nil for none, and whether that is confirmed since the start.
+type layoutsView struct {
+	active, announced *route.Layout
+	confirmed         bool
+}
+
+// layoutsOf returns the view of a node.
+func layoutsOf(n *control.Node) layoutsView {
+	r := n.Record()
+	if r == nil {
+		return layoutsView{}
+	}
+	return layoutsView{r.Layouts.Active, r.Layouts.Announced, !n.Starting()}
+}
+
+// layouts returns the view of the node, once that is open.
+func (c *controlLoop) layouts() layoutsView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.node != nil && c.node.Record() != nil {
-		l := &c.node.Record().Layouts
-		active, announced = l.Active, l.Announced
+	if c.node == nil {
+		return layoutsView{}
 	}
-	return active, announced
+	return layoutsOf(c.node)
 }
 
 // storage returns the folder of rights. Its files name the cluster by a hash of

@@ -16,7 +16,6 @@ import (
 	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
-	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
 )
 
@@ -32,10 +31,10 @@ type controlLoop struct {
 	news    chan struct{} // holds a token when a turn is due
 	limits  chan struct{} // signals a change of the limits, nil without a reader
 	written chan struct{} // the news of the rights agent, nil for nobody
-	// acceptor is the news of the acceptor, nil for nobody, and seen are the
-	// layouts when they were sent last.
+	// acceptor is the news of the acceptor, nil for nobody, and seen is what it
+	// was notified of last.
 	acceptor chan struct{}
-	seen     [2]*route.Layout // active and announced
+	seen     layoutsView
 	faulty   loglimit.Limiter
 
 	// identity is what streams prove, not nil after open.
@@ -135,11 +134,9 @@ func (c *controlLoop) step(e *Engine) (control.Ready, bool, *controlWrite) {
 		c.revision = is
 		notify(c.limits)
 	}
-	if r := c.node.Record(); r != nil {
-		if is := [...]*route.Layout{r.Layouts.Active, r.Layouts.Announced}; is != c.seen {
-			c.seen = is
-			notify(c.acceptor)
-		}
+	if is := layoutsOf(c.node); is != c.seen {
+		c.seen = is
+		notify(c.acceptor)
 	}
 	renewed := c.renewed
 	c.renewed = false

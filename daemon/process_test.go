@@ -23,7 +23,6 @@ import (
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/quorum"
-	"github.com/georld/rld/sticky/route"
 )
 
 var processOwner = journal.Owner{Cluster: 1, Name: "us/us-0"}
@@ -153,7 +152,7 @@ func (p *localProcess) start() {
 		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
 	p.script.must(err)
-	s.acceptor.layouts = func() (active, announced *route.Layout) { return p.script.layout(), nil }
+	s.acceptor.layouts = func() layoutsView { return layoutsView{p.script.layout(), nil, true} }
 	s.acceptor.report = func(quorum.Report) {}
 	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0"}, func() replica.Storage { return storage }))
 	e.SetRules(processRules(), node.MatcherOptions{})

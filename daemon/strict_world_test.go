@@ -44,10 +44,10 @@ type layoutLog struct {
 }
 
 // of returns the layouts.
-func (x *layoutLog) of() (active, announced *route.Layout) {
+func (x *layoutLog) of() layoutsView {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.log.Active, x.log.Announced
+	return layoutsView{x.log.Active, x.log.Announced, true}
 }
 
 // join makes an acceptor learn of changes, and returns the function that takes

@@ -23,8 +23,10 @@ type AcceptorLoop struct {
 
 	self crdt.Incarnation // of the latest Peers
 	live []gossip.Peer
-	// active and announced are those of the latest Follow.
+	// active, announced and unconfirmed are those of the latest Follow and
+	// Confirmed.
 	active, announced *route.Layout
+	unconfirmed       bool
 	retry             time.Duration // when to open a failed log again, 0: it works
 }
 
@@ -53,6 +55,13 @@ func (l *AcceptorLoop) Follow(at time.Duration, active, announced *route.Layout)
 	l.Acceptor.Follow(at, active, announced)
 }
 
+// Confirmed sets whether the record of the control log was confirmed since the
+// daemon started.
+func (l *AcceptorLoop) Confirmed(is bool) {
+	l.unconfirmed = !is
+	l.Acceptor.Confirmed(is)
+}
+
 // Clocks sets the leads of the clocks of peers, as node.Node.Offsets returns
 // them.
 func (l *AcceptorLoop) Clocks(at time.Duration, now hlc.Timestamp, offsets map[crdt.Incarnation]time.Duration) {
@@ -79,6 +88,7 @@ func (l *AcceptorLoop) ReopenDue(at time.Duration) bool {
 func (l *AcceptorLoop) Reopened(at time.Duration, again *AcceptorLoop) {
 	l.Acceptor, l.retry = again.Acceptor, 0
 	l.Acceptor.Follow(at, l.active, l.announced)
+	l.Acceptor.Confirmed(!l.unconfirmed)
 	if l.self != 0 {
 		l.Peers(at, l.self, l.live)
 	}

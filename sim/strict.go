@@ -290,6 +290,7 @@ func (d *Daemon) turnProcess(w *World) {
 func followLayouts(d *Daemon, w *World) {
 	active, announced := w.steps.layouts(d)
 	d.acceptor.Follow(d.Instant(w.now).Mono, active, announced)
+	d.acceptor.Confirmed(d.control == nil || !d.control.Starting())
 	if d.control != nil {
 		d.control.Layouts().Report(replica.ReportOf(d.acceptor.Acceptor.Report()), replica.Pins(w.sets[d.Set].set))
 	}

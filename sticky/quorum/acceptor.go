@@ -41,6 +41,9 @@ type Acceptor struct {
 	active, stored onDisk
 	unknown        *route.Layout
 
+	// unconfirmed is that of Confirmed.
+	unconfirmed bool
+
 	at     time.Duration
 	now    int64
 	clocks clocks
@@ -169,9 +172,17 @@ func (r *Acceptor) voting() (bool, string) {
 		return false, "it asks the other voters whether its disk is older than it was"
 	case r.active.Number != r.layout.Number || r.active.Log != r.layout.Log:
 		return false, "the layout is not active yet"
+	case r.unconfirmed:
+		return false, "it started, and its record of the cluster is not confirmed yet"
 	}
 	return true, ""
 }
+
+// Confirmed sets whether the record of the cluster was confirmed since the
+// daemon started, as it is without a control log. The acceptor does not vote
+// before: its region may have been removed while no daemon of it ran, and then
+// others own its keys.
+func (r *Acceptor) Confirmed(is bool) { r.unconfirmed = !is }
 
 // Peers sets the live daemons of all regions. Messages of others are rejected.
 // The daemon itself, self, is ready unless peers lists it as not ready.

@@ -160,6 +160,16 @@ func TestAcceptorVotes(t *testing.T) {
 	g.expect("refusals", st.Stats.Refusals[sticky.Outvoted], uint64(3))
 }
 
+// TestAcceptorUnconfirmed checks that a voter that started does not vote before
+// its record of the cluster is confirmed: its region may have been removed.
+func TestAcceptorUnconfirmed(t *testing.T) {
+	g := newRig(t, Start{})
+	g.r.Confirmed(false)
+	g.expect("unconfirmed", g.accept(2, 5, 1, nil, g.watermark(60, 20)).Reason, sticky.NotVoting)
+	g.r.Confirmed(true)
+	g.expect("confirmed", g.accept(2, 5, 1, nil, g.watermark(60, 20)).OK, true)
+}
+
 // TestAcceptorGroupCommit checks that what comes during a store goes into the
 // next one together, and that no vote leaves before its watermarks are stored.
 func TestAcceptorGroupCommit(t *testing.T) {
