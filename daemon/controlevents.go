@@ -36,7 +36,7 @@ var controlTexts = map[control.EventKind]struct {
 	control.Diverged:        {slog.LevelError, "the record here differs from that of the leader, which replaces it: this is a defect of rld"},
 	control.Recovered:       {slog.LevelWarn, "the control log was recovered here"},
 	control.TailDropped:     {slog.LevelError, "a recovery dropped commands: rld cluster history --dropped lists them"},
-	control.Split:           {slog.LevelError, "a peer follows another recovery: choose one, and run rld cluster recover there"},
+	control.Split:           {slog.LevelError, "a peer follows another recovery: on the side to give up, run rld cluster recover --yield"},
 	control.ForeignCluster:  {slog.LevelError, "a peer belongs to another cluster: correct its addresses, or give it a new state.dir"},
 	control.FoundersDiffer:  {slog.LevelError, "cluster.founders or the regions differ: give all daemons the same"},
 	control.OldDisk:         {slog.LevelError, "the control log on disk is older than it was, or has a copy elsewhere: this daemon goes on under a new id"},
