@@ -194,6 +194,9 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	e, f := n.keys.entry(st.probed.ref), quota.Of(h.Limit)
 	if st.probed.ref.where == inOverflow {
 		n.keys.filter.Add(h.Key)
+		if st.Degraded == NotDegraded { // a strict hit that would wait, in a call that is denied
+			st.Degraded = KeysFull
+		}
 	}
 	if !f.Charge(&e.Cell, n.keys.logOf(e, f), now, h.N) {
 		st.Degraded = CellsFull
