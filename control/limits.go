@@ -198,7 +198,10 @@ func (l *Limits) StateOf(v Version) ChangeState {
 			return ChangeState{Pending: o.Start == 0, From: o.From}
 		case o.Version == v:
 			return ChangeState{Pending: o.Start == 0, From: o.Begins(), Until: o.Until}
-		case o.Ended != nil && *o.Ended == v:
+		}
+	}
+	for i := range l.Overrides { // an entry that only ends one
+		if o := &l.Overrides[i]; o.Ended != nil && *o.Ended == v {
 			if !o.Final { // Until is still its former end
 				return ChangeState{Pending: true}
 			}

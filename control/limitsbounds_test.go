@@ -158,6 +158,16 @@ func TestStateOfAnEnd(t *testing.T) {
 	}
 }
 
+// The state of an override that replaces another one is its own, not that of
+// the end of the other one.
+func TestStateOfAReplacement(t *testing.T) {
+	v, next := Version{Index: 7}, Version{Index: 8}
+	l := Limits{Overrides: []Override{{Version: v, Start: 5, Until: 1000, Ended: &next}, {Version: next, Start: 10, From: 10, Until: 2000}}}
+	if is, want := l.StateOf(next), (ChangeState{From: 10, Until: 2000}); is != want {
+		t.Errorf("%+v, want %+v", is, want)
+	}
+}
+
 // An override that ended before all regions acknowledged it is not pending any
 // more once the leader brings it into force: it would ask for ever.
 func TestEndedOverrideIsNotPending(t *testing.T) {

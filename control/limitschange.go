@@ -341,7 +341,7 @@ func find(set *rules.Set, t *Target) (*rules.Rule, error) {
 		}
 		known = append(known, r.Path)
 		switch t.Rule {
-		case r.Path:
+		case r.Path, r.Domain + ": " + r.Path: // as rld budget lists it
 			paths = append(paths, r)
 		case r.Display():
 			named = append(named, r)
