@@ -25,9 +25,11 @@ import (
 //	                what others charged since it could fill: since it was full, if
 //	                a process started or ended since then or did not receive others
 //
-// Left out are shadow rules, overrides, answers that report a lack of room, and
-// keys with an owner. A rule that charges denied hits is held to what it
-// admitted; a bucket that forgives such charges is left out.
+// Left out are shadow rules, answers that report a lack of room, keys with an
+// owner, and limits that come with calls for a rule of another scope: both
+// count in one window, and only one of them is replicated. A rule that charges
+// denied hits is held to what it admitted; a bucket that forgives such charges
+// is left out.
 type overageAuditor struct {
 	finding
 	rules     perRule[ruleOverage]
@@ -122,7 +124,7 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	}
 	a.summary(s, d).any = true
 	forgiving := quota.Of(l).Drains() && l.ChargeDenied && !l.CarryDebt
-	if e.uncertain(l) || forgiving || e.usage.mixed || a.homed(l) {
+	if e.uncertain(l) || forgiving || e.usage.mixed || a.homed(l) || isOverride(d) && e.counter.rescoped {
 		return
 	}
 	if quota.Of(l).Drains() {
