@@ -85,9 +85,9 @@ type state struct {
 	soonest, later int64
 }
 
-// MaxCellsOfKey bounds the cells of one key: the stamps of a sliding log on
+// maxCellsOfKey bounds the cells of one key: the stamps of a sliding log on
 // every daemon of a region.
-const MaxCellsOfKey = 16_384
+const maxCellsOfKey = 16_384
 
 func newState(max int, seed uint64) state {
 	return state{
@@ -164,7 +164,7 @@ func (s *state) keyOf(k crdt.Key) int32 {
 // add makes an empty cell. It returns none if there is no room.
 func (s *state) add(id CellID, meta CellMeta) int32 {
 	k := s.keyOf(id.Key)
-	if s.byID.count >= s.max || k != none && s.keys.at(k).cells >= MaxCellsOfKey {
+	if s.byID.count >= s.max || k != none && s.keys.at(k).cells >= maxCellsOfKey {
 		return none
 	}
 	if k == none {

@@ -90,6 +90,19 @@ func Live(cells []Cell, wall int64) []Cell {
 	})
 }
 
+// FullKeys returns the keys that have as many cells as one key may have, in no
+// order: the engine refuses more cells of them. It must not change while they
+// are read.
+func FullKeys(e *Engine) iter.Seq[crdt.Key] {
+	return func(yield func(crdt.Key) bool) {
+		for i := range int32(e.state.keys.used) {
+			if k := e.state.keys.at(i); k.cells >= maxCellsOfKey && !yield(k.key) {
+				return
+			}
+		}
+	}
+}
+
 // RTT returns the round trip to a peer, -1 for unknown.
 func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
 	if l := e.links.find(id); l != nil {

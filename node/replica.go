@@ -334,3 +334,13 @@ func (n *Node) Cells(at Instant, room []gossip.Cell) []gossip.Cell {
 	clock := n.clock
 	return n.replica.engine.Cells(clock.Millis(at), room)
 }
+
+// FullKeys returns the keys of which the node refuses more replicated cells, in
+// no order. The node must not change while they are read.
+func FullKeys(n *Node) iter.Seq[crdt.Key] {
+	return func(yield func(crdt.Key) bool) {
+		if n.replica != nil {
+			gossip.FullKeys(n.replica.engine)(yield)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/disk/simdisk"
-	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
@@ -114,22 +113,14 @@ const never = time.Duration(math.MaxInt64)
 // kernel's buffers are full.
 const maxInbox = 1_024
 
-// fullKeys returns the keys that are full, or nearly so, at one shard of some
-// of the daemons. These refuse more cells of them until others end. When a list
-// of refusals is full, too, its daemon acknowledges no more and has no view of
-// the peer.
-func fullKeys(now time.Duration, shard int, of ...*Daemon) map[crdt.Key]bool {
-	const enough = gossip.MaxCellsOfKey / 2
+// fullKeys returns the keys that are full at one shard of some of the daemons.
+// These refuse more cells of them until others end. When a list of refusals is
+// full, too, its daemon acknowledges no more and has no view of the peer.
+func fullKeys(shard int, of ...*Daemon) map[crdt.Key]bool {
 	full := map[crdt.Key]bool{}
 	for _, d := range of {
-		if d.Nodes[shard].Stats().Cells < enough {
-			continue
-		}
-		cells := map[crdt.Key]int{}
-		for _, c := range d.Nodes[shard].Cells(d.Instant(now), nil) {
-			if cells[c.Key]++; cells[c.Key] >= enough {
-				full[c.Key] = true
-			}
+		for k := range node.FullKeys(d.Nodes[shard]) {
+			full[k] = true
 		}
 	}
 	return full

@@ -191,10 +191,10 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 					continue
 				}
 				met++
-				if (l.Unsent < 0 || l.Unsent > oldest) && len(fullKeys(w.now, s, d)) == 0 {
+				if (l.Unsent < 0 || l.Unsent > oldest) && len(fullKeys(s, d)) == 0 {
 					return fmt.Sprintf("%s, shard %d: its view of %s is %v old, want at most %v", d.Name, s, peer.Name, l.Unsent, oldest)
 				}
-				if l.Acked < w.heads.due(d, s, &l) && !apart && len(fullKeys(w.now, s, peer)) == 0 {
+				if l.Acked < w.heads.due(d, s, &l) && !apart && len(fullKeys(s, peer)) == 0 {
 					return fmt.Sprintf("%s, shard %d: %s acknowledged %d of %d", d.Name, s, peer.Name, l.Acked, l.Head)
 				}
 			}
@@ -251,7 +251,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	sums, mixed := make([]map[windowOf]crdt.PN, len(core)), make([]map[windowOf]bool, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	reloaded := len(w.sets) > 1 && !apart(w)
-	full := fullKeys(w.now, shard, slices.Concat(core...)...)
+	full := fullKeys(shard, slices.Concat(core...)...)
 	var room []gossip.Cell
 	for r, local := range core {
 		for i, d := range local {
