@@ -193,7 +193,7 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	if !l.Homed() && slices.ContainsFunc(w.local[p.asked.RegionIndex], p.asked.refuses) {
 		return false // an epoch may leave it out
 	}
-	if !r.complete(l.Homed()) || l.Homed() && !w.reachesOwners(p.asked) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
+	if !r.complete(l.Homed()) || l.Homed() && !(w.reachesOwners(p.asked) && founded(w, p.asked)) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
 	// An owner stores before it grants after a pause. Callers that wait for
@@ -248,6 +248,35 @@ func (w *World) reachesOwners(d *Daemon) bool {
 		}
 		return !region.Retired() && able < route.Majority(len(region.Replicas))
 	})
+}
+
+// founded reports whether nothing keeps the first layout of strict keys from
+// becoming active, as a daemon knows it: there are most of the ids that the
+// cluster began with, or all but those that are dead. An id that its daemon
+// lost with its disk is dead once somebody noticed, and a recovery may drop
+// that; then an operator must remove it.
+func founded(w *World, d *Daemon) bool {
+	if d.control == nil || d.control.Record() == nil || d.control.Record().Layouts.Active != nil {
+		return true
+	}
+	r := d.control.Record()
+	founders, have, gone := 0, 0, 0
+	for i := range r.Regions {
+		if r.Regions[i].Generation != r.FirstGeneration() {
+			continue
+		}
+		for _, id := range r.Regions[i].Founders {
+			founders++
+			there := func(o *Daemon) bool { return o.control != nil && o.control.ID() == id }
+			switch {
+			case slices.ContainsFunc(w.daemons, there):
+				have++
+			case r.DeadID(id) == nil:
+				gone++
+			}
+		}
+	}
+	return gone == 0 || 2*have > founders
 }
 
 // lostVotes reports whether a daemon that lost its disk, or the machine before
