@@ -23,7 +23,7 @@ type controlAuditor struct {
 	versions []controlVersion // by Daemon.Index
 	reported map[control.Number]control.Result
 	began    map[control.Recovery]control.Version // Record.From of each recovery
-	dropped  map[control.Number]control.Command   // that a daemon with a sound disk knew of
+	dropped  map[control.Number]map[int]bool      // commands, with Daemon.Index of those that dropped them
 	latest   *control.Record
 	limits   controlLimits
 	regions  map[uint64]control.Region // by ID: as their first record had them
@@ -43,7 +43,7 @@ func controlLog(a *sim.Auditor, t *truth) {
 		finding: finding{a, t}, hashes: make(map[control.Version]string),
 		versions: make([]controlVersion, len(t.world.Daemons())), reported: make(map[control.Number]control.Result),
 		began: make(map[control.Recovery]control.Version), promises: newPromises(finding{a, t}), runs: newRuns(finding{a, t}),
-		dropped: make(map[control.Number]control.Command), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set), make(map[rules.ID]uint32)},
+		dropped: make(map[control.Number]map[int]bool), limits: controlLimits{finding{a, t}, make(map[string]*rules.Set), make(map[rules.ID]uint32)},
 		regions: make(map[uint64]control.Region), ids: make([]control.ID, len(t.world.Daemons())), removed: make(map[control.ID]bool),
 	}
 	for _, d := range t.world.Daemons() { // before any of them has another name
@@ -168,9 +168,30 @@ func (a *controlAuditor) drops(d *sim.Daemon, was, is *control.Record) {
 	}
 	for _, c := range was.History {
 		if !is.Contains(c.Version) {
-			a.dropped[c.Request] = c
+			if a.dropped[c.Request] == nil {
+				a.dropped[c.Request] = make(map[int]bool)
+			}
+			a.dropped[c.Request][d.Index] = true
 		}
 	}
+}
+
+// keeps checks that the record of a daemon names the commands that the daemon
+// dropped, or that it still has to report them: a report needs a leader. The
+// liveness phase waits for the reports of a core that elects one.
+func (a *controlAuditor) keeps(d *sim.Daemon) {
+	if !d.Up || forgets(d) || len(a.dropped) > 50 || d.ControlLog().Record() == nil {
+		return
+	}
+	r, left := d.ControlLog().Record(), d.ControlLog().Status().Unreported
+	var unnamed []control.Number
+	for _, id := range slices.Sorted(maps.Keys(a.dropped)) {
+		named := slices.ContainsFunc(r.Dropped, func(c control.Command) bool { return c.Request == id })
+		if a.dropped[id][d.Index] && !named && r.Outcome(id) == nil {
+			unnamed = append(unnamed, id)
+		}
+	}
+	a.check(len(unnamed) <= left, "%s dropped commands %v, which its record does not name, and has %d to report", d.Name, unnamed, left)
 }
 
 // forgotten reports whether a founder lost its disk, and with it its promises.
@@ -195,15 +216,12 @@ func (a *controlAuditor) contains(at control.Version) bool {
 	return recovery == at.Recovery && at.Index <= index
 }
 
-func (a *controlAuditor) ended(settled bool) {
+func (a *controlAuditor) ended(bool) {
 	if a.latest == nil || a.runs.unseen {
 		return
 	}
-	// One that is down reports what it dropped at its next start.
-	lost := slices.ContainsFunc(a.world.Daemons(), func(d *sim.Daemon) bool { return !d.Up || forgets(d) })
-	for _, id := range slices.Sorted(maps.Keys(a.dropped)) {
-		named := slices.ContainsFunc(a.latest.Dropped, func(c control.Command) bool { return c.Request == id })
-		a.check(named || lost || !settled || len(a.dropped) > 50 || a.latest.Outcome(id) != nil, "command %v was dropped, and the record does not name it", id)
+	for _, d := range a.world.Daemons() {
+		a.keeps(d)
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.reported)) {
 		r := a.reported[id]
