@@ -395,13 +395,13 @@ func absent(local []*Daemon) (n, ended int) {
 	return n, ended
 }
 
-// holders returns how many of the daemons of a region share out its rights,
-// without diskless ones: a generation begins with the daemons that were live
-// then.
+// holders returns how many of the daemons of a region share out its rights, at
+// least, without diskless ones: a generation begins with the daemons that were
+// live then, and an epoch leaves out those that cannot be reached.
 func holders(local, pods []*Daemon) int {
 	n := len(local)
 	for _, d := range local {
-		if d.control == nil || d.agent == nil {
+		if d.agent == nil {
 			continue
 		}
 		for _, e := range d.agent.Agent.Status().Daemons {
