@@ -39,6 +39,25 @@ func TestStoppedVoterIsKept(t *testing.T) {
 	}
 }
 
+// A voter that stops during a write keeps what it wrote when the journal is
+// rewritten later: it acknowledges that after the write.
+func TestStoppedVoterKeepsItsWrite(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	x := w.others(l)[0]
+	if _, err := l.node.Submit(Request{Author: "test", Change: Change{Note: &Note{Text: "written"}}}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("writes", time.Second, func() bool { return x.node.raft.busy && x.writing != nil })
+	v := x.node.raft
+	before, _ := v.storage.LastIndex()
+	x.node.abstain("a test")
+	w.run(time.Second)
+	if is, _ := v.storage.LastIndex(); is <= before {
+		t.Errorf("the journal would be rewritten up to entry %d, as before the write", is)
+	}
+}
+
 // So much waits for a failing disk that it is replaced by the state. A crash
 // while that is written leaves any part of it, and the daemon starts.
 func TestFailingDiskIsBounded(t *testing.T) {

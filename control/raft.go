@@ -7,7 +7,6 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // raftNode is the part of a daemon in raft: a voter of the record.
@@ -308,17 +307,19 @@ func (v *raftNode) handle() error {
 		v.send(m)
 	}
 	n.afterStore(func() {
-		if n.raft == v {
+		switch v {
+		case n.raft:
 			v.guard(func() error { return v.advance(&rd) })
 			v.busy = false
+		case n.stopped: // the disk has it, and must keep it
+			_, _ = guard(func() error { return v.keep(&rd) })
 		}
 	})
 	return nil
 }
 
-// advance takes over a Ready that is stored.
-func (v *raftNode) advance(rd *raft.Ready) error {
-	n := v.node
+// keep takes what is stored into the state that the disk is rewritten from.
+func (v *raftNode) keep(rd *raft.Ready) error {
 	if !raft.IsEmptySnap(rd.Snapshot) {
 		if err := v.storage.ApplySnapshot(rd.Snapshot); err != nil {
 			return err
@@ -328,9 +329,16 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 		return err
 	}
 	if !raft.IsEmptyHardState(rd.HardState) {
-		if err := v.storage.SetHardState(rd.HardState); err != nil {
-			return err
-		}
+		return v.storage.SetHardState(rd.HardState)
+	}
+	return nil
+}
+
+// advance takes over a Ready that is stored.
+func (v *raftNode) advance(rd *raft.Ready) error {
+	n := v.node
+	if err := v.keep(rd); err != nil {
+		return err
 	}
 	if !raft.IsEmptySnap(rd.Snapshot) {
 		if err := v.restore(rd.Snapshot); err != nil {
@@ -413,16 +421,6 @@ func (v *raftNode) committed(e *raftpb.Entry) error {
 		n.due.place = n.at
 	}
 	return nil
-}
-
-// decodeChange reads a change of the voters.
-func decodeChange(data []byte) (*raftpb.ConfChange, *Voter, error) {
-	var c raftpb.ConfChange
-	if err := proto.Unmarshal(data, &c); err != nil {
-		return nil, nil, fmt.Errorf("control: change of the voters: %w", err)
-	}
-	voter, err := decodeVoter(c.GetContext())
-	return &c, voter, err
 }
 
 // compact makes a snapshot for voters that lag, and drops entries that it

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/georld/rld/crdt"
 )
@@ -231,4 +232,14 @@ func (v *raftNode) answer(s raft.ReadState) {
 	} else if p := n.peer(from); p != nil {
 		n.send(p, Message{Answer: t})
 	}
+}
+
+// decodeChange reads a change of the voters.
+func decodeChange(data []byte) (*raftpb.ConfChange, *Voter, error) {
+	var c raftpb.ConfChange
+	if err := proto.Unmarshal(data, &c); err != nil {
+		return nil, nil, fmt.Errorf("control: change of the voters: %w", err)
+	}
+	voter, err := decodeVoter(c.GetContext())
+	return &c, voter, err
 }
