@@ -134,6 +134,19 @@ func (r *Account) Unspend(l *rules.Limit, window int64, n uint64) {
 	}
 }
 
+// Refund gives back hits that were used at an owner: of one window, or of a
+// stamp of a log. Those that an earlier owner counted have the last stamp of
+// their step. Where the hits of several stamps may be meant, the earliest are
+// gone, so that none ends too early. The usage of a bucket stays.
+func (r *Account) Refund(l *rules.Limit, window int64, n uint64) {
+	if l.Algorithm != rules.SlidingLog {
+		r.Unspend(l, window, n)
+		return
+	}
+	step := Of(l).WatermarkStep()
+	r.log.refund(&r.stamps, window, window-window%step+step, n)
+}
+
 // Report describes an owner's account to a caller that asked for n hits: as a
 // cell with the same usage, but for returned hits, which add to the remaining.
 func (r *Account) Report(l *rules.Limit, now int64, n uint64) Report {
@@ -169,16 +182,27 @@ func (g *Log) between(from, to int64) uint64 {
 
 // remove subtracts up to n hits from the stamps of a span, newest first.
 func (g *Log) remove(c *Cell, from, to int64, n uint64) {
-	for i := g.size - 1; i >= 0 && n > 0; i-- {
-		s := g.at(i)
-		if s.at < from {
-			break
-		}
-		if s.at < to {
-			took := min(n, s.n)
-			s.n -= took
-			n -= took
-			c.Count = sat.Sub(c.Count, took)
-		}
+	for i := g.size - 1; i >= 0 && n > 0 && g.at(i).at >= from; i-- {
+		n -= g.take(c, i, from, to, n)
 	}
+}
+
+// refund subtracts up to n hits from the stamps of a span, oldest first.
+func (g *Log) refund(c *Cell, from, to int64, n uint64) {
+	for i := 0; i < g.size && n > 0 && g.at(i).at < to; i++ {
+		n -= g.take(c, i, from, to, n)
+	}
+}
+
+// take subtracts up to n hits from a stamp if it is in a span, and returns how
+// many.
+func (g *Log) take(c *Cell, i int, from, to int64, n uint64) uint64 {
+	s := g.at(i)
+	if s.at < from || s.at >= to {
+		return 0
+	}
+	took := min(n, s.n)
+	s.n -= took
+	c.Count = sat.Sub(c.Count, took)
+	return took
 }

@@ -62,6 +62,25 @@ func TestWatermarksHoldWhatWasSpent(t *testing.T) {
 	})
 }
 
+// A refund of a log's hit leaves a later one of the same step, which counts
+// until a window after it.
+func TestRefundLeavesTheLaterHit(t *testing.T) {
+	l := &rules.Limit{Requests: 10, Unit: rules.Second, Multiplier: 6, Algorithm: rules.SlidingLog}
+	var owner Account
+	first := int64(epoch) - int64(epoch)%Of(l).WatermarkStep()
+	owner.SpendAt(l, first, first, 1)
+	owner.SpendAt(l, first+50, first+50, 1)
+	owner.Refund(l, first, 1)
+	for _, c := range []struct {
+		at   int64
+		left uint64
+	}{{first + 60, 9}, {first + l.Window() + 40, 9}, {first + l.Window() + 51, 10}} {
+		if left := owner.Left(l, Of(l).Full(), c.at); left != c.left {
+			t.Errorf("%d left after %d ms, want %d", left, c.at-first, c.left)
+		}
+	}
+}
+
 // Within its marks alone an owner spends no more of a window than is marked.
 func TestRoomEndsAtTheWatermark(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

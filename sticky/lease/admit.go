@@ -276,9 +276,6 @@ func (t *Table) Refund(at Now, h *Hit, reserve bool, window int64, hits uint64) 
 	}
 	if o := e.owner; o != nil && hits > 0 {
 		o.roll(l, t.at.Millis)
-		if quota.Of(l).Stamped() {
-			window -= window % quota.Of(l).WatermarkStep()
-		}
-		o.account.Unspend(l, window, hits)
+		o.account.Refund(l, window, hits)
 	}
 }
