@@ -333,6 +333,11 @@ func (a *faults) restart(w *World, f *Fault, d *Daemon) {
 			d.Name = fmt.Sprintf("%s-r%d", d.owner, d.starts)
 			d.newDisk(w) // the storage belongs to the name
 		}
+		// A recovery is the operator's word that the voters before are lost for
+		// good. With their disks they would confirm themselves behind a cut.
+		if removed := f.Kind == RemoveDaemon || f.Kind == RemoveRegion; removed && w.controls[control.Recovered] > 0 {
+			d.newDisk(w)
+		}
 		if f.Kind == Upgrade || f.Kind == Downgrade {
 			d.newer = f.Kind == Upgrade
 		}
