@@ -29,10 +29,13 @@ type Config struct {
 	Probe time.Duration
 }
 
+// DefaultOpen is the default of Config.Open.
+const DefaultOpen = time.Minute
+
 // defaults returns the defaults.
 func defaults() Config {
 	return Config{
-		Errors: whole / 2, Window: 10 * time.Second, Calls: 10, Open: time.Minute, Probe: 10 * time.Second,
+		Errors: whole / 2, Window: 10 * time.Second, Calls: 10, Open: DefaultOpen, Probe: 10 * time.Second,
 	}
 }
 

@@ -1,10 +1,12 @@
 package swarm
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"time"
 
+	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/sim"
 	"github.com/georld/rld/sim/load"
 )
@@ -191,6 +193,6 @@ func (d *draw) liveness() {
 		c.Liveness += 200*x.Heartbeat + x.Stable + x.ReplaceAfter + 10*x.Compare
 	}
 	if d.strict {
-		c.Liveness += c.Strict.Breaker.Open + 20*c.Strict.Sync
+		c.Liveness += cmp.Or(c.Strict.Breaker.Open, breaker.DefaultOpen) + 20*c.Strict.Sync
 	}
 }
