@@ -196,6 +196,9 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	if !r.complete(l.Homed()) || l.Homed() && !(w.reachesOwners(p.asked) && founded(w, p.asked)) || window < freshLags*(w.cfg.Lag()+w.cfg.Network.Across.Jitter) {
 		return false
 	}
+	if l.HomeInRegion() && !reclaims(w) {
+		return false // an owner there grants the rights of its region
+	}
 	// An owner stores before it grants after a pause. Callers that wait for
 	// less open its breaker with each probe.
 	if s := &w.cfg.Strict; l.Homed() && min(s.Margin, s.Forward) < s.Sync {
