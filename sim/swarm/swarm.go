@@ -114,8 +114,9 @@ func rounds(n *sim.Network) time.Duration {
 	return time.Duration(15 / max(0.1, arrives*arrives))
 }
 
-// resyncCells is how many cells most runs have at one time.
-const resyncCells = 500
+// resyncCells is how many cells nearly all runs have at one time: logs have one
+// for each millisecond with a hit.
+const resyncCells = 5_000
 
 // share returns a fraction of 1 in parts per million.
 func share(f float64) rules.PPM {
