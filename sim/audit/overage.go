@@ -160,7 +160,7 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 	lacks := func(w *window) uint64 { return lacking(w, e.process, d.Daemon.Region, l.Scope, x.Cells) }
 	switch {
 	case quota.Of(l).Drains():
-		stated, others := max(0, e.usage.admitted-float64(x.Used)), e.byOthers(a.skew())
+		stated, others := max(0, e.usage.admitted-float64(x.Used)), e.byOthers(a.skew(), 2*a.gossip.Interval)
 		if b := &e.counter.bucket; others < stated && !a.quiet(b.busy) {
 			for i := range a.processes {
 				if i != e.process.index {
@@ -197,11 +197,11 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 }
 
 // byOthers returns the part of a bucket's level that the deciding replica may
-// not know: hits of others that have not drained, and hits that its own clock
-// drained too early.
-func (e *entry) byOthers(skew time.Duration) float64 {
+// not know: hits of others that have not drained, or not arrived within the
+// patience that is ordinary, and hits that its own clock drained too early.
+func (e *entry) byOthers(skew, patience time.Duration) float64 {
 	b, c := &e.counter.bucket, e.counter
-	n, from := b.rate*float64(skew), e.now-(b.fill+skew).Milliseconds()
+	n, from := b.rate*float64(skew), e.now-(max(b.fill, patience)+skew).Milliseconds()
 	for i := len(c.windows) - 1; i >= 0 && c.windows[i].end > from; i-- {
 		for j := range c.windows[i].counts {
 			if k := &c.windows[i].counts[j]; k.process != e.process.index {
