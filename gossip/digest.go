@@ -10,15 +10,15 @@ import (
 // difference causes one part of an incarnation's cells to be sent again.
 const buckets = 64
 
-// longWindow is the window length in milliseconds above which cells are
+// LongWindow is the window length in milliseconds above which cells are
 // compared. An error in a shorter window ends with it.
-const longWindow = 5 * 60 * 1000
+const LongWindow = 5 * 60 * 1000
 
 func bucketOf(k crdt.Key) uint16 { return uint16(k.Lo >> 58) }
 
 // digested reports whether a cell is part of digests.
 func (s *state) digested(c *cell) bool {
-	return c.Kind == Daemon && s.meta(c).WindowLength > longWindow
+	return c.Kind == Daemon && s.meta(c).WindowLength > LongWindow
 }
 
 // digest updates the fingerprint of an incarnation's cells.

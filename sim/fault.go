@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/route"
@@ -368,10 +369,19 @@ func clocks(offset time.Duration, drift int64) faultStep {
 		defer w.auditors.stepped(d, nil, nil)
 		if f.Kind == ClockStep {
 			d.clock.step(w.now, offset*f.Offset)
+			w.stepped = w.now
 		} else {
 			d.clock.drift(w.now, drift*f.PPM)
 		}
 	})
+}
+
+// misjudged reports of cells whether a daemon may have dropped them, or not
+// taken them, because its clock was wrong and their window was over by it.
+// Digests repair that in long windows alone.
+func misjudged(w *World) func(gossip.Cell) bool {
+	stepped := (w.base + int64(w.stepped)) / int64(time.Millisecond)
+	return func(c gossip.Cell) bool { return c.Window <= stepped && c.WindowLength <= gossip.LongWindow }
 }
 
 // startWrong starts a process again after a step of its clock, and startRight

@@ -256,6 +256,9 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	for r, local := range core {
 		for i, d := range local {
 			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now), room), gossip.RegionIncarnation(d.Region), low, high)
+			if w.stepped > 0 {
+				cells = slices.DeleteFunc(cells, misjudged(w))
+			}
 			if len(full) > 0 {
 				cells = slices.DeleteFunc(cells, func(c gossip.Cell) bool { return full[c.Key] })
 			}

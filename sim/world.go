@@ -84,11 +84,12 @@ type World struct {
 	endedStrict lease.Stats // likewise
 	transfers   uint64      // messages about them
 	writes      pool[write]
-	storage     Audit  // of files
-	base        int64  // wall time of virtual time 0, Unix ns
-	healed      bool   // the liveness phase has begun
-	pending     string // the condition that it waits for
-	heads       heads  // of links, as it found them
+	storage     Audit         // of files
+	base        int64         // wall time of virtual time 0, Unix ns
+	healed      bool          // the liveness phase has begun
+	stepped     time.Duration // when a clock was last stepped, 0 for never
+	pending     string        // the condition that it waits for
+	heads       heads         // of links, as it found them
 	recovery    recovery
 	failed      error   // what ends the run early
 	doing       event   // for the report of a panic
