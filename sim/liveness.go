@@ -44,11 +44,14 @@ func (w *World) settle() bool {
 		return false
 	}
 	w.heal()
-	end := w.now + w.cfg.Settle
+	end, least := w.now+w.cfg.Settle, w.now
+	if w.stepped > 0 { // nothing is compared that would show delayed increments
+		least += w.cfg.Node.Gossip.WithDefaults().Quiet + w.cfg.Lag()
+	}
 	step := max(settleStep, w.cfg.Settle/settleSteps)
 	for w.now < end && w.failed == nil {
 		w.runUntil(min(end, w.now+step))
-		if w.pending = w.Pending(); w.pending == "" {
+		if w.pending = w.Pending(); w.pending == "" && w.now >= least {
 			return true
 		}
 	}
