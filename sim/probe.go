@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/agent"
@@ -420,6 +421,23 @@ func holders(local, pods []*Daemon) int {
 	return n
 }
 
+// replaced reports whether an operator added a region again before a recovery
+// repeated the addition that it had dropped. Epochs with the former generation
+// wait until the operator removes the region with all its daemons stopped.
+func replaced(d *Daemon) bool {
+	if d.control == nil || d.control.Record() == nil {
+		return false
+	}
+	r := d.control.Record()
+	return slices.ContainsFunc(r.Dropped, func(c control.Command) bool {
+		if c.Added == nil {
+			return false
+		}
+		g := r.Region(c.Added.Name)
+		return g != nil && g.Generation != c.Version
+	})
+}
+
 // unsettled returns an epoch that some daemon has not settled, "" for none or
 // where an operator would have to act. An epoch needs all daemons of its table:
 // those of the region, or of all regions. It is settled only if none of them
@@ -435,7 +453,7 @@ func (r *recovery) unsettled() string {
 		}
 		s := d.agent.Agent.Status()
 		for local, table := range [][]agent.EpochStatus{s.Regions, s.Daemons} {
-			if slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return d.refuses(o) && (local == 0 || o.Region == d.Region) }) {
+			if local == 0 && replaced(d) || slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return d.refuses(o) && (local == 0 || o.Region == d.Region) }) {
 				continue
 			}
 			for i := range table {

@@ -34,9 +34,10 @@ type Agent struct {
 	self    crdt.Incarnation
 	genesis [2]uint64
 
-	confirmed bool        // Confirm was called
-	recorded  epoch.Epoch // the newest one of the record
-	dead      bool        // the record states that this participant is dead
+	confirmed bool               // Confirm was called
+	recorded  epoch.Epoch        // the newest one of the record
+	ended     []epoch.Retirement // regions that the epochs of the record retire
+	dead      bool               // the record states that this participant is dead
 	proposal  proposal
 
 	region, local *epoch.Table

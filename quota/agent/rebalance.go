@@ -74,9 +74,10 @@ func (a *Agent) rebalance() {
 	proposer := b.regions[0] == a.regions.own
 	var shares []epoch.RuleShares
 	reason := "demand"
+	ended := endedMembers(a, &top)
 	switch {
-	case (dropped || barren(a.region)) && proposer && old:
-		a.tryPropose(regionTable, successor(&top), "again, on what is settled")
+	case (dropped || barren(a.region) || len(ended) > 0) && proposer && old:
+		a.tryPropose(regionTable, retire(successor(&top), ended), "again, on what is settled")
 		return
 	case b.pins && proposer && top.Settled:
 		b.pins, reason = false, "pinned weights"
@@ -252,5 +253,36 @@ func successor(top *epoch.EntryView) epoch.Epoch {
 	if !top.Settled {
 		e.Retired = slices.Clone(top.Epoch.Retired)
 	}
+	return e
+}
+
+// endedMembers returns a retirement of each region that has ended by the
+// record and that top neither names nor retires, while an epoch that is not
+// settled names it. Such an epoch is of a log that a recovery dropped. Once
+// others acknowledged it, no epoch above it is settled without the retirement.
+// That is from now on: the region may have used the epoch before it learned its
+// end.
+func endedMembers(a *Agent, top *epoch.EntryView) []epoch.Retirement {
+	var all []epoch.Retirement
+	settled := settledID(a.region)
+	for _, r := range a.ended {
+		if top.Epoch.Has(r.ID) || slices.ContainsFunc(top.Epoch.Retired, func(o epoch.Retirement) bool { return o.ID == r.ID }) {
+			continue
+		}
+		for i := range a.region.Len() {
+			if k := a.region.At(i); settled.Before(k.Epoch.ID) && k.Epoch.Has(r.ID) {
+				all = append(all, epoch.Retirement{ID: r.ID, From: max(r.From, a.now)})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// retire adds retirements to an epoch that has none of them.
+func retire(e epoch.Epoch, more []epoch.Retirement) epoch.Epoch {
+	e.Retired = append(e.Retired, more...)
+	slices.SortFunc(e.Retired, func(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) })
+	e.Retired = e.Retired[:min(len(e.Retired), epoch.MaxMembers)]
 	return e
 }

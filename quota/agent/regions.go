@@ -28,6 +28,21 @@ func (r *regions) index(name string) int {
 	return slices.IndexFunc(r.all, func(g Region) bool { return g.Name == name })
 }
 
+// ended returns the retirements in epochs of the record, of regions that are
+// not in it.
+func (r *regions) ended(epochs []epoch.Epoch) []epoch.Retirement {
+	var all []epoch.Retirement
+	for i := range epochs {
+		for _, d := range epochs[i].Retired {
+			is := func(o epoch.Retirement) bool { return o.ID == d.ID }
+			if !slices.ContainsFunc(all, is) && !slices.ContainsFunc(r.all, func(g Region) bool { return g.ID == d.ID }) {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
 // Confirm states that the latest call of Regions and Dead was with a record
 // that is current as of after the start of this agent. Before it the daemon
 // holds nothing: its region or its own participant may have ended while it was
@@ -61,6 +76,7 @@ func (a *Agent) Regions(all []Region, epochs []epoch.Epoch) {
 	} else if genesis, err := a.cfg.regions(); err == nil {
 		a.recorded = genesis
 	}
+	a.ended = a.regions.ended(epochs)
 	for i := range epochs {
 		e := &epochs[i]
 		if a.proposal.epoch != nil && !e.ID.Before(a.proposal.epoch.ID) {
