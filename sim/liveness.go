@@ -44,18 +44,19 @@ func (w *World) settle() bool {
 		return false
 	}
 	w.heal()
-	end, least := w.now+w.cfg.Settle, w.now
-	if w.stepped > 0 { // nothing is compared that would show delayed increments
-		least += w.cfg.Node.Gossip.WithDefaults().Quiet + w.cfg.Lag()
-	}
+	end := w.now + w.cfg.Settle
 	step := max(settleStep, w.cfg.Settle/settleSteps)
 	for w.now < end && w.failed == nil {
 		w.runUntil(min(end, w.now+step))
-		if w.pending = w.Pending(); w.pending == "" && w.now >= least {
+		if w.pending = w.Pending(); w.pending == "" {
 			return true
 		}
 	}
-	return false
+	if w.failed == nil && w.stepped > 0 { // what can be repaired was
+		w.lenient = true
+		w.pending = w.Pending()
+	}
+	return w.pending == ""
 }
 
 // heal stops the load and ends all faults that are not permanent.
@@ -259,7 +260,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	for r, local := range core {
 		for i, d := range local {
 			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now), room), gossip.RegionIncarnation(d.Region), low, high)
-			if w.stepped > 0 {
+			if w.lenient {
 				cells = slices.DeleteFunc(cells, misjudged(w))
 			}
 			if len(full) > 0 {

@@ -88,6 +88,7 @@ type World struct {
 	base        int64         // wall time of virtual time 0, Unix ns
 	healed      bool          // the liveness phase has begun
 	stepped     time.Duration // when a clock was last stepped, 0 for never
+	lenient     bool          // windows that a wrong clock may have misjudged are not compared
 	pending     string        // the condition that it waits for
 	heads       heads         // of links, as it found them
 	recovery    recovery
