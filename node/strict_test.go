@@ -287,6 +287,32 @@ descriptors:
 	}
 }
 
+// TestStrictChargeInOverflow denies a call for one limit while the strict key
+// of another one would wait for its owner and has no counter of its own. A rule
+// that charges denied hits charges the shared counter, and the status has the
+// reason keys_full. Otherwise nothing is charged, and the status has none.
+func TestStrictChargeInOverflow(t *testing.T) {
+	for _, charged := range []bool{true, false} {
+		p := newFullStrictPair(t, fmt.Sprintf(`
+domain: d
+descriptors:
+  - key: ten
+    rate_limit: {unit: day, requests_per_unit: 10, overage_budget: 10%%, placement: owner, charge_denied: %v}
+  - key: one
+    rate_limit: {unit: day, requests_per_unit: 1}
+`, charged), 1000, 1)
+		p.ask(p.lessee, "one")
+		c := p.ask(p.lessee, "ten", "one")
+		st, want := &c.Statuses[0], NotDegraded
+		if charged {
+			want = KeysFull
+		}
+		if c.Decision.Allowed || !st.Wait || st.decided.charge != charged || st.Degraded != want {
+			t.Errorf("charge_denied %v: %+v", charged, st)
+		}
+	}
+}
+
 // TestStrictCallDoesNotAllocate checks decisions from a lease and at the owner.
 func TestStrictCallDoesNotAllocate(t *testing.T) {
 	p := newStrictPair(t, `
