@@ -20,6 +20,9 @@ type progressAuditor struct {
 	looked time.Duration
 	since  time.Duration // when the cluster became whole
 	whole  bool
+	// broke is when it last was not, and drained when buckets have drained the
+	// hits of the times before: replicas charge them when they arrive.
+	broke, drained time.Duration
 }
 
 // lookAgain is for how long the cluster is taken as it was. manyLags is how
@@ -36,7 +39,7 @@ func progress(a *sim.Auditor, t *truth) {
 		finding: finding{a, t}, lag: t.world.Config().Lag(), looked: unknown,
 	}
 	a.Stepped, a.Decided, a.Ended = p.stepped, p.decided, p.ended
-	a.Down = func(*sim.Daemon) { p.whole = false }
+	a.Down = func(*sim.Daemon) { p.become(false) }
 }
 
 func (a *progressAuditor) stepped(*sim.Daemon, *gossip.Message, error) {
@@ -45,9 +48,17 @@ func (a *progressAuditor) stepped(*sim.Daemon, *gossip.Message, error) {
 		return
 	}
 	a.looked = now
-	whole := a.isWhole()
-	if whole && !a.whole {
+	a.become(a.isWhole())
+}
+
+// become notes whether the cluster is whole now.
+func (a *progressAuditor) become(whole bool) {
+	switch now := a.world.Now(); {
+	case whole && !a.whole:
 		a.since = now
+		a.drained = max(a.drained, now) + now - a.broke
+	case a.whole && !whole:
+		a.broke = now
 	}
 	a.whole = whole
 }
@@ -94,11 +105,14 @@ func (a *progressAuditor) decided(d *sim.Decided) {
 
 // excused reports whether the ground truth does not show the counts of the
 // replica. A bucket that always gets more than it mints never shows a replica
-// that joined late that it counted too much as used (ADR 7).
+// that joined late that it counted too much as used, and one that gets the hits
+// of a network partition charges them when they arrive (ADR 7).
 func (a *progressAuditor) excused(d *sim.Decided) bool {
 	e, l := &a.entry, d.Limit
-	joined := quota.Of(l).Drains() && a.starts[d.Daemon.Index] > 1
-	return a.homed(l) || joined || e.learning(d) || a.anyRestored() || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
+	drains := quota.Of(l).Drains()
+	joined := drains && a.starts[d.Daemon.Index] > 1
+	late := drains && d.At < a.drained+e.counter.bucket.fill
+	return a.homed(l) || joined || late || e.learning(d) || a.anyRestored() || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
 }
 
 // lately returns the hits charged in the last while before a decision.
