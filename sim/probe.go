@@ -441,7 +441,8 @@ func replaced(d *Daemon) bool {
 // unsettled returns an epoch that some daemon has not settled, "" for none or
 // where an operator would have to act. An epoch needs all daemons of its table:
 // those of the region, or of all regions. It is settled only if none of them
-// refuses another one.
+// refuses another one. Epochs of regions are entries of the control log;
+// without one, nobody proposes again what was lost before it was stored.
 func (r *recovery) unsettled() string {
 	w := r.world
 	if !r.complete(false) || apart(w) {
@@ -453,7 +454,7 @@ func (r *recovery) unsettled() string {
 		}
 		s := d.agent.Agent.Status()
 		for local, table := range [][]agent.EpochStatus{s.Regions, s.Daemons} {
-			if local == 0 && replaced(d) || slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return d.refuses(o) && (local == 0 || o.Region == d.Region) }) {
+			if local == 0 && (d.control == nil || replaced(d)) || slices.ContainsFunc(w.daemons, func(o *Daemon) bool { return d.refuses(o) && (local == 0 || o.Region == d.Region) }) {
 				continue
 			}
 			for i := range table {
