@@ -101,7 +101,10 @@ func (a *Agent) fill(l *link, m *Message) (news bool) {
 }
 
 // content describes the content of a table: its oldest and settled epoch, and
-// the fingerprints of its items.
+// the fingerprints of the items that peers can record. A table may have
+// acknowledgements of participants that only epochs named that were pruned. A
+// daemon that has none of those epochs records none of them, and must become
+// ready without them.
 type content struct {
 	changes       uint64
 	base, settled epoch.ID
@@ -127,6 +130,9 @@ func (a *Agent) content(table int) *content {
 			k := t.At(i)
 			s.has = append(s.has, itemPrint(printEpoch, uint64(table), k.Epoch.ID, 0))
 			for _, ack := range k.Acks {
+				if !t.Names(ack.By) {
+					continue
+				}
 				s.has = append(s.has, itemPrint(printAck, uint64(table), ack.ID, ack.By))
 			}
 		}
@@ -170,7 +176,7 @@ func (a *Agent) fillSection(l *link, table int, s *Section, room *int) (news boo
 		}
 		for _, ack := range k.Acks {
 			p := itemPrint(printAck, uint64(table), id, ack.By)
-			if known && *room > 0 && !contains(peer.has, p) && l.send(a.at, a.origins, p) {
+			if known && *room > 0 && !contains(peer.has, p) && t.Names(ack.By) && l.send(a.at, a.origins, p) {
 				s.Acks = append(s.Acks, ack)
 				*room -= ackBytes(&ack)
 				news = true

@@ -165,7 +165,7 @@ func (u *union) localActions(i int, add func(string, ...any)) {
 		}
 	}
 	for n, a := range u.locals {
-		if j, ok := t.find(a.ID); ok && a.By != t.owner && t.named(a.By) && t.entries[j].from == never {
+		if j, ok := t.find(a.ID); ok && a.By != t.owner && t.Names(a.By) && t.entries[j].from == never {
 			if _, ok := t.entries[j].ack(a.By); !ok {
 				add("local-take %d %d", i, n)
 			}

@@ -69,7 +69,7 @@ func (t *Table) TakeExtension(x Extension) error {
 	if x.To != t.owner || x.By == t.owner {
 		return fmt.Errorf("horizon extension by %d for %d: want one by another for %d", x.By, x.To, t.owner)
 	}
-	if !t.named(x.By) {
+	if !t.Names(x.By) {
 		return fmt.Errorf("horizon extension by %d: %w", x.By, ErrUnknown)
 	}
 	if !slices.ContainsFunc(t.entries, func(e entry) bool { return e.Has(t.owner) && !e.ID.Before(x.Under) }) {
@@ -82,7 +82,7 @@ func (t *Table) TakeExtension(x Extension) error {
 	}
 	i, ok := find()
 	if !ok {
-		t.extensions = slices.DeleteFunc(t.extensions, func(x Extension) bool { return !t.named(x.By) })
+		t.extensions = slices.DeleteFunc(t.extensions, func(x Extension) bool { return !t.Names(x.By) })
 		i, _ = find()
 		t.extensions = slices.Insert(t.extensions, i, x)
 		return nil

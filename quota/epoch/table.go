@@ -341,7 +341,7 @@ func (t *Table) TakeAck(a Ack) error {
 		return nil // the table has its own promises
 	}
 	i, ok := t.find(a.ID)
-	if !ok || !t.named(a.By) {
+	if !ok || !t.Names(a.By) {
 		return fmt.Errorf("acknowledgement of epoch %s by %d: %w", a.ID, a.By, ErrUnknown)
 	}
 	e := &t.entries[i]
@@ -372,8 +372,9 @@ func (e *entry) hold(held []ID) {
 	}
 }
 
-// named reports whether a known epoch names the participant.
-func (t *Table) named(id uint64) bool {
+// Names reports whether a known epoch names the participant. TakeAck records
+// the acknowledgements of no other one.
+func (t *Table) Names(id uint64) bool {
 	return slices.ContainsFunc(t.entries, func(e entry) bool { return e.Has(id) })
 }
 

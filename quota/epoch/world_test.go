@@ -156,7 +156,7 @@ func (w *world) actions() []string {
 				break
 			}
 			t := w.rider(t, a.ID)
-			if j, ok := t.find(a.ID); ok && a.By != t.owner && t.named(a.By) && t.entries[j].from == never {
+			if j, ok := t.find(a.ID); ok && a.By != t.owner && t.Names(a.By) && t.entries[j].from == never {
 				if _, ok := t.entries[j].ack(a.By); !ok {
 					add("take %d %d", i, n)
 				}
@@ -212,7 +212,7 @@ func (w *world) grantActions(i int, add func(string, ...any)) {
 			continue
 		}
 		g, ok := t.clone().ExtendHorizon(u.owner, w.now[i])
-		if ok && u.named(t.owner) && !slices.Contains(u.extensions, g) {
+		if ok && u.Names(t.owner) && !slices.Contains(u.extensions, g) {
 			add("grant %d %d", i, j)
 			if w.late && !slices.Contains(w.grants, g) {
 				add("send %d %d", i, j)
@@ -223,7 +223,7 @@ func (w *world) grantActions(i int, add func(string, ...any)) {
 		return
 	}
 	for n, g := range w.grants {
-		if g.To == t.owner && !slices.Contains(t.extensions, g) && t.named(g.By) {
+		if g.To == t.owner && !slices.Contains(t.extensions, g) && t.Names(g.By) {
 			add("late %d %d", i, n)
 		}
 	}
