@@ -248,13 +248,13 @@ func TestChaosHeals(t *testing.T) {
 	}
 }
 
-// TestChaosFindsMutations: see TestPlanted for those that chance hardly finds.
+// TestChaosFindsMutations: see TestMutations for those that chance hardly
+// finds.
 func TestChaosFindsMutations(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		mutation mutation
 	}{
-		{"one daemon speaks for its region", mutationSpeak},
 		{"memory lost, taken for a first start", mutationAmnesiac},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -87,3 +87,31 @@ func TestDisklessAlone(t *testing.T) {
 	r.until(10*time.Second, "the others hold its share", r.whole)
 	r.safe()
 }
+
+// TestDisklessDeadAtLeave: a daemon without a disk ended just before one with a
+// disk leaves, so the epoch without the leaver must not keep a share that only
+// the leaver could help to reclaim.
+func TestDisklessDeadAtLeave(t *testing.T) {
+	for _, tt := range []struct {
+		durable int
+		serves  time.Duration
+		back    bool
+	}{{1, 0, true}, {1, 10 * time.Second, true}, {2, 10 * time.Second, false}} {
+		t.Run(fmt.Sprintf("%d durable, leaves after %v, back %v", tt.durable, tt.serves, tt.back), func(t *testing.T) {
+			r, pods := withDiskless(t, tt.durable, 1)
+			r.crash(pods[0])
+			next := r.joinDiskless("a")
+			r.run(2500 * time.Millisecond)
+			left := r.find("a1")
+			r.leave(left, tt.serves)
+			r.until(tt.serves+4*time.Second, "it is gone", func() bool { return !left.up })
+			if tt.back {
+				r.restart(left, false)
+			}
+			r.until(60*time.Second, "all is held again", func() bool {
+				return r.whole() && r.joined(next) && (!tt.back || r.joined(left))
+			})
+			r.safe()
+		})
+	}
+}

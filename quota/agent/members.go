@@ -71,6 +71,9 @@ func (a *Agent) proposeDaemons() {
 	for _, id := range want {
 		e.Members = append(e.Members, epoch.Member{ID: id, Amount: 1, Diskless: m.diskless(id, a.cfg.Diskless, &top, a.links)})
 	}
+	if strands(&top.Epoch, &e, live, refusing(a.at, live, a.links)) {
+		return // until they are back, or left out
+	}
 	a.tryPropose(daemonTable, e, fmt.Sprintf("%d daemons instead of %d", len(want), len(top.Epoch.Members)))
 	m.differs = -1
 }
@@ -139,7 +142,7 @@ func (m *members) next(at, started time.Duration, live []uint64, ls links) (want
 	isRetired := func(id uint64) bool {
 		return slices.ContainsFunc(retired, func(r epoch.Retirement) bool { return r.ID == id })
 	}
-	if !m.reclaimable(live, isRetired) {
+	if !m.reclaimable(refusing(at, live, ls), isRetired) {
 		for _, member := range top.Epoch.Members {
 			if !ls.leaving(at, member.ID) { // one that leaves acknowledges the epoch
 				want = append(want, member.ID)
@@ -182,12 +185,29 @@ func (m *members) retirements(pending []epoch.Retirement) []epoch.Retirement {
 	return retired[:min(len(retired), epoch.MaxMembers)]
 }
 
+// refusing returns a function that reports whether a participant acknowledges
+// the next epoch, and so refuses the horizons of those that it leaves out: the
+// live ones do, and those that leave.
+func refusing(at time.Duration, live []uint64, ls links) func(id uint64) bool {
+	return func(id uint64) bool { return slices.Contains(live, id) || ls.leaving(at, id) }
+}
+
+// strands reports whether a silent member of an epoch would keep its share for
+// ever if it does not return, while others could reclaim that of the newest
+// epoch: those that leave help no more. refuses is that of the newest epoch.
+func strands(top, e *epoch.Epoch, live []uint64, refuses func(id uint64) bool) bool {
+	return slices.ContainsFunc(e.Members, func(member epoch.Member) bool {
+		id := member.ID
+		remains := func(id uint64) bool { return slices.Contains(live, id) && e.Has(id) }
+		return !slices.Contains(live, id) && top.Has(id) && top.Reclaimable(id, refuses) && !e.Reclaimable(id, remains)
+	})
+}
+
 // reclaimable reports whether the shares of silent participants can be
 // reclaimed: of every epoch that may be in force enough are left to refuse
 // their horizons.
-func (m *members) reclaimable(live []uint64, retired func(id uint64) bool) bool {
+func (m *members) reclaimable(refuses func(id uint64) bool, retired func(id uint64) bool) bool {
 	settled := settledID(m.local)
-	refuses := func(id uint64) bool { return slices.Contains(live, id) }
 	for i := range m.local.Len() {
 		k := m.local.At(i)
 		if k.Epoch.ID.Before(settled) {

@@ -16,6 +16,7 @@ func TestMutations(t *testing.T) {
 		mutation mutation
 		play     func(r *rig)
 	}{
+		{"one daemon speaks for its region", mutationSpeak, moveWithoutAVote},
 		{"promises told before they are stored", mutationEarly, crashBeforeStore},
 		{"those who let a daemon in do not say what they hold", mutationUnheld, joinWithoutTables},
 	} {
@@ -50,6 +51,20 @@ func move(r *rig, p *proc) {
 	e.Rules = []epoch.RuleShares{{Rule: r.asked[0].id, Shares: amounts}}
 	if err := p.propose(regionTable, e, "as the test says"); err != nil {
 		r.t.Fatal(err)
+	}
+}
+
+// moveWithoutAVote: a1 votes for an epoch that gives the region's share away,
+// and another daemon of the region is cut off and goes on with its part.
+func moveWithoutAVote(r *rig) {
+	p := r.join("a")
+	r.until(9*time.Second, "it holds its part", func() bool { return r.joined(p) && r.base(p, 0) > 0 })
+	r.cut = func(from, to *proc) bool { return (from == p) != (to == p) }
+	r.off = func(o *proc) bool { return o == p }
+	move(r, r.find("b1"))
+	r.run(5 * time.Second)
+	if !newest(r.find("a1").Agent.region).Mine || r.base(p, 0) == 0 {
+		r.t.Error("a1 has not voted, or the other daemon holds nothing")
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -76,14 +77,18 @@ func TestReclaimNeedsMost(t *testing.T) {
 	r.run(3 * time.Second)
 	m := &r.find("a1").members
 	id := func(name string) uint64 { return r.find(name).id() }
-	none := func(uint64) bool { return false }
-	if !m.reclaimable([]uint64{id("a1"), id("a2"), id("a3")}, none) {
+	among := func(names ...string) func(uint64) bool {
+		return func(p uint64) bool {
+			return slices.ContainsFunc(names, func(name string) bool { return id(name) == p })
+		}
+	}
+	if !m.reclaimable(among("a1", "a2", "a3"), among()) {
 		t.Error("the share of one dead daemon of four is not reclaimable")
 	}
-	if m.reclaimable([]uint64{id("a1"), id("a2")}, none) {
+	if m.reclaimable(among("a1", "a2"), among()) {
 		t.Error("the shares of two dead daemons of four are reclaimable")
 	}
-	if m.reclaimable([]uint64{id("a1"), id("a2")}, func(p uint64) bool { return p == id("a3") }) {
+	if m.reclaimable(among("a1", "a2"), among("a3")) {
 		t.Error("a retired daemon refuses the horizon of another")
 	}
 }
