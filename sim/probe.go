@@ -374,8 +374,9 @@ func remembered(local []*Daemon) bool {
 
 // absent returns how many founders of a region's generation no daemon has the
 // id of any more: one can lose its disk before the cluster begins with it.
-// ended are those whose ids are dead, while they still hold rights: they are
-// retired, and help to reclaim nothing.
+// ended are the daemons whose ids are dead, while they still hold rights: they
+// are retired, and help to reclaim nothing. They are founders, or ids that an
+// epoch names which others wait for.
 func absent(local []*Daemon) (n, ended int) {
 	if len(local) == 0 || local[0].control == nil || local[0].control.Record() == nil {
 		return 0, 0
@@ -396,7 +397,22 @@ func absent(local []*Daemon) (n, ended int) {
 			n++
 		}
 	}
+	for i := range r.Dead {
+		if id := r.Dead[i].ID; !slices.Contains(g.Founders, id) && slices.ContainsFunc(local, func(d *Daemon) bool { return awaits(d, id) }) {
+			ended++
+		}
+	}
 	return n, ended
+}
+
+// awaits reports whether a daemon knows an epoch of its region that a dead id
+// keeps from being settled.
+func awaits(d *Daemon, id control.ID) bool {
+	return d.agent != nil && slices.ContainsFunc(d.agent.Agent.Status().Daemons, func(e agent.EpochStatus) bool {
+		return !e.Settled && slices.ContainsFunc(e.Missing, func(name string) bool {
+			return strings.HasSuffix(name, fmt.Sprintf(" %016x", id.Member()))
+		})
+	})
 }
 
 // holders returns how many of the daemons of a region share out its rights, at
