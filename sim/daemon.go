@@ -31,6 +31,8 @@ type Daemon struct {
 	// Up is false from a crash to the start of the next process, Paused true
 	// while the process is there and does not run.
 	Up, Paused bool
+	// Diskless is set for a daemon without a state folder.
+	Diskless bool
 	// Nodes holds one node a shard, nil when down.
 	Nodes []*node.Node
 	// Set is the number of the rule set in force, in World.Sets.

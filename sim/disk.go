@@ -60,12 +60,13 @@ func (d *Daemon) newDisk(w *World) {
 func (d *Daemon) openStorage(w *World) {
 	d.mount = d.disk.Mount()
 	ahead := 2 * w.cfg.maxOffset()
+	d.Diskless = w.cfg.diskless(d)
 	d.storage = replica.Storage{
 		Folder: d.mount,
 		Owner:  journal.Owner{Cluster: cluster, Name: d.Region + "/" + d.Name},
 		Fence:  d.clock.read(w.now)/int64(time.Millisecond) + ahead.Milliseconds(),
 
-		CompactBytes: compactBytes, Diskless: w.cfg.diskless(d),
+		CompactBytes: compactBytes, Diskless: d.Diskless,
 	}
 	d.first, d.ran = d.ran != d.Name, d.Name
 }

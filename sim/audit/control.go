@@ -36,6 +36,10 @@ type controlVersion struct {
 	process int
 	version control.Version
 	record  *control.Record
+	// ended are the generations of its region that ended. returned is true from
+	// when a recovery begins before such an end, until the next new id.
+	ended    []control.Version
+	returned bool
 }
 
 func controlLog(a *sim.Auditor, t *truth) {
@@ -99,6 +103,7 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	a.check(r.Version.Compare(is.version) > 0, "%s goes from version %v to %v", d.Name, is.version, r.Version)
 	a.drops(d, is.record, r)
 	a.generations(d, is.record, r)
+	is.follow(d.Region, r)
 	is.version, is.record = r.Version, r
 	a.limits.changed(d, r)
 	if a.cluster == 0 {
@@ -116,13 +121,33 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	}
 }
 
+// follow notes the next record of a process: the end of the generation of its
+// region, and its return.
+func (v *controlVersion) follow(region string, next *control.Record) {
+	if v.record == nil {
+		return
+	}
+	was, is := v.record.Region(region), next.Region(region)
+	if was != nil && (is == nil || is.Generation != was.Generation) {
+		v.ended = append(v.ended, was.Generation)
+	}
+	if is != nil && (was == nil || is.Generation != was.Generation) && slices.Contains(v.ended, is.Generation) {
+		v.returned = true
+	}
+}
+
 // event checks an event that only a fault of a disk explains, or none. An id
-// that an operator removed ends in the same way.
+// that an operator removed ends in the same way. A diskless daemon drops its
+// record of rights with the generation of its region: where a recovery brings
+// the generation back, the daemon joins it under a new id.
 func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 	switch e.Kind {
 	case control.OldDisk:
 		_, shared := d.LostDisk()
-		a.check(forgets(d) || shared || a.removed[a.ids[d.Index]], "%s: %v: %s", d.Name, e.Kind, e.Text)
+		is := &a.versions[d.Index]
+		returned := is.process == d.Process() && is.returned && d.Diskless
+		a.check(forgets(d) || shared || returned || a.removed[a.ids[d.Index]], "%s: %v: %s", d.Name, e.Kind, e.Text)
+		is.returned = false
 	case control.Diverged, control.Abstains:
 		s := d.ControlLog().Status()
 		a.check(a.runs.unseen || s.Unread > s.Reads, "%s: %v: %s", d.Name, e.Kind, e.Text)
