@@ -2,6 +2,7 @@ package audit
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/gossip"
@@ -23,7 +24,8 @@ import (
 //	buckets         the level of one bucket of the world, which drains in true
 //	                time, and the level that the replica states, or if that is less,
 //	                what others charged since it could fill: since it was full, if
-//	                a process started or ended since then or did not receive others
+//	                a process started or ended since then or did not receive others,
+//	                or another region lost its counts in the cell interval of then
 //
 // Left out are shadow rules, answers that report a lack of room, keys with an
 // owner, and limits that come with calls for a rule of another scope: both
@@ -39,6 +41,9 @@ type overageAuditor struct {
 	// counts of another after more than patience: the time in which the
 	// fastest bucket fills.
 	disturbed, patience time.Duration
+	// lost is when a region last lost counts of its own, by region. Others keep
+	// its former sum, which hides its next hits of that cell interval (ADR 9).
+	lost []time.Duration
 }
 
 // ruleOverage is the finding about one rule.
@@ -55,11 +60,11 @@ func overage(a *sim.Auditor, t *truth) {
 	o := &overageAuditor{
 		finding: finding{a, t}, rules: newPerRule[ruleOverage](),
 		disturbed: unknown, patience: math.MaxInt64,
+		lost: slices.Repeat([]time.Duration{unknown}, len(t.world.Regions())),
 	}
 	t.closed = append(t.closed, o.close)
 	a.Decided, a.Sample, a.Fill, a.Stepped = o.decided, o.sample, o.fill, o.stepped
-	disturb := func(*sim.Daemon) { o.disturbed = t.world.Now() }
-	a.Restarted, a.Down = disturb, disturb
+	a.Restarted, a.Down = func(*sim.Daemon) { o.disturbed = t.world.Now() }, o.down
 }
 
 // heard is the state that a process received of another one: all versions up
@@ -67,6 +72,29 @@ func overage(a *sim.Auditor, t *truth) {
 type heard struct {
 	contiguous uint64
 	until      time.Duration
+}
+
+// down notes the end of a process, and whether its region loses its counts: no
+// process there that is up received them.
+func (a *overageAuditor) down(d *sim.Daemon) {
+	a.disturbed = a.world.Now()
+	from := a.byIncarnation[d.Incarnations()[0]]
+	kept := slices.ContainsFunc(a.up, func(to *process) bool {
+		return to != nil && to != from && to.region == d.RegionIndex && a.holds(to, from, len(d.Nodes))
+	})
+	if !kept {
+		a.lost[d.RegionIndex] = a.world.Now()
+	}
+}
+
+// holds reports whether a process once received all counts of another one.
+func (a *overageAuditor) holds(to, from *process, shards int) bool {
+	for shard := range shards {
+		if h := a.heard.find(direction{to.index, from.index, shard}); h == nil || h.until == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
@@ -93,8 +121,14 @@ func (a *overageAuditor) silent(to, from *process, shard int) bool {
 	return a.world.Now()-max(a.heard.of(direction{to.index, from.index, shard}).until, to.born, from.born) > a.patience
 }
 
-// quiet reports whether no process was disturbed since a time.
-func (a *overageAuditor) quiet(since time.Duration) bool {
+// quiet reports whether no process was disturbed since a time, and no region
+// but that of the deciding one lost counts less than a cell interval before.
+func (a *overageAuditor) quiet(since, interval time.Duration) bool {
+	for region, at := range a.lost {
+		if region != a.entry.process.region && at >= since-interval-a.skew() {
+			return false
+		}
+	}
 	for _, to := range a.up {
 		for _, from := range a.up {
 			if to != nil && from != nil && to != from && a.silent(to, from, a.entry.shard) {
@@ -161,7 +195,8 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 	switch {
 	case quota.Of(l).Drains():
 		stated, others := max(0, e.usage.admitted-float64(x.Used)), e.byOthers(a.skew(), 2*a.gossip.Interval)
-		if b := &e.counter.bucket; others < stated && !a.quiet(b.busy) {
+		_, interval, _ := intervalOf(l, e.now)
+		if b := &e.counter.bucket; others < stated && !a.quiet(b.busy, time.Duration(interval)*time.Millisecond) {
 			for i := range a.processes {
 				if i != e.process.index {
 					others += b.charged[i]
