@@ -106,13 +106,27 @@ func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if m.Lo <= h.contiguous {
 		h.contiguous = max(h.contiguous, m.Hi)
 	}
-	if !m.Complete || m.Hi > h.contiguous {
+	// Sums of keys may be for a process of the other region that ended.
+	if !m.Complete || m.Hi > h.contiguous || from.region != to.region && a.countsEnded(from) {
 		return
 	}
 	if a.silent(to, from, m.Shard) {
 		a.disturbed = a.world.Now()
 	}
 	h.until = max(h.until, from.sentAt(m.Nonce)-m.Unsent)
+}
+
+// countsEnded reports whether a process counts another one as live that ended.
+func (a *overageAuditor) countsEnded(p *process) bool {
+	if !p.up {
+		return true
+	}
+	for l := range p.daemon.Nodes[0].Links(p.daemon.Instant(a.world.Now())) {
+		if o := a.byIncarnation[l.Peer.ID]; o != nil && !o.up {
+			return true
+		}
+	}
+	return false
 }
 
 // silent reports whether a process has not received the counts of another one
