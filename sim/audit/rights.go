@@ -15,9 +15,10 @@ import (
 
 // rightsAuditor checks that rights are conserved. The allotments of all chains
 // of processes that ever ran, dead ones included, sum to at most the total of a
-// window, and so do those of all generations of regions. No chain uses more
-// than its allotment, with the transfers that its processes received and
-// without those that they gave. Transfers are read from messages.
+// window, and so do those of all generations of regions. A daemon and its clone
+// that nobody can notice count once: see copies. No chain uses more than its
+// allotment, with the transfers that its processes received and without those
+// that they gave. Transfers are read from messages.
 type rightsAuditor struct {
 	finding
 	rows  map[allotmentKey]*allotments
@@ -26,6 +27,7 @@ type rightsAuditor struct {
 	// chains are the processes of each chain that has more than one.
 	chains map[uint64][]*process
 	first  map[uint64]*process // the process of each chain that asked first
+	copies copies
 }
 
 // allotmentKey names the rights of a window. total separates answers about
@@ -71,6 +73,7 @@ func rights(a *sim.Auditor, t *truth) {
 	r := &rightsAuditor{
 		finding: finding{a, t}, rows: make(map[allotmentKey]*allotments),
 		moved: make(map[accountKey]*moved), chains: make(map[uint64][]*process), first: make(map[uint64]*process),
+		copies: newCopies(t),
 	}
 	a.Allotted, a.Stepped, a.Decided = r.allotted, r.stepped, r.decided
 }
@@ -81,6 +84,7 @@ func (a *rightsAuditor) allotted(o *sim.Allotted) {
 		k.region = 0
 	} else {
 		a.join(o)
+		a.copies.note(o.Daemon)
 		a.note(k, o)
 		k.total = 0
 	}
@@ -114,7 +118,10 @@ func (a *rightsAuditor) note(k allotmentKey, o *sim.Allotted) {
 		row.amounts = make(map[uint64]uint64)
 	}
 	row.amounts[o.Holder] = o.Amount
-	row.sum = sat.Add(row.sum, o.Amount-was)
+	if !k.byRegion {
+		was = max(was, a.copies.greatest(o.Holder, row.amounts))
+	}
+	row.sum = sat.Add(row.sum, o.Amount-min(o.Amount, was))
 	a.check(row.sum <= row.total, "the allotment of %s in window %d makes %d of %d",
 		o.Daemon.Name, o.Window, row.sum, row.total)
 }
@@ -129,7 +136,8 @@ func (a *rightsAuditor) sweepRows() {
 }
 
 // stepped reads the transfers of a message.
-func (a *rightsAuditor) stepped(_ *sim.Daemon, m *gossip.Message, err error) {
+func (a *rightsAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
+	a.copies.note(d)
 	if m == nil || err != nil {
 		return
 	}
