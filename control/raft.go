@@ -144,6 +144,10 @@ func (n *Node) followVoters() {
 	if n.raft != nil || is == nil || !n.cfg.Durable || n.abstains != "" {
 		return
 	}
+	if lostVoter(n.record, is) {
+		n.runs.end(is.Daemon, "its disk lacks the log of its voter")
+		return
+	}
 	storage := raft.NewMemoryStorage()
 	n.queue(stored{Voter: &is.Raft, Log: n.record.Version.Recovery})
 	if r := n.record; r.Version.Index == r.First { // all first voters begin with the same snapshot

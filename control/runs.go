@@ -271,6 +271,14 @@ func (r *runs) checkSelf() {
 	}
 }
 
+// lostVoter reports whether a voter of the record that this disk knows nothing
+// of was one on another disk: this one lacks what it acknowledged. The first
+// voters of a cluster may learn its record late. Those of a recovery vote only
+// once they have its log.
+func lostVoter(r *Record, is *Voter) bool {
+	return !is.Learner && r.Version.Recovery.Number > 0 && r.Version.Index != r.First
+}
+
 // ofVoters returns the writes of the voters. A voter counts their votes, so it
 // must know their old disks after a restart.
 func (r *runs) ofVoters() []Written {

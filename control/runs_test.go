@@ -382,3 +382,41 @@ func TestDisklessRunsAreForgottenFirst(t *testing.T) {
 		}
 	}
 }
+
+// The only voter of a recovery comes back with its disk of before, and nobody
+// else remembers what it wrote: it gives up its id, and others may recover. It
+// would have no log to lead, and seem to be live.
+func TestOnlyVoterWithOldDisk(t *testing.T) {
+	w := begin(t)
+	a, b := w.find("a-0"), w.find("b-0")
+	old, lost := slices.Clone(a.disk), a.node.ID()
+	w.cut = func(from, to *machine) bool { return (from == a) != (to == a) }
+	w.run(20 * time.Second)
+	if err := a.node.Recover(RecoverRequest{Stopped: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("recovered", time.Minute, a.node.Leads)
+	if res := w.submit(a, Change{Note: &Note{Text: "a later entry"}}); res.Err != nil {
+		t.Fatal(res.Err)
+	}
+	w.cut = func(_, _ *machine) bool { return false }
+	w.until("followed", time.Minute, func() bool { return b.node.Record().Version.Recovery.Number == 1 })
+	if v := b.node.Record().Voters; len(v) != 1 {
+		t.Fatalf("voters %v: the test shows nothing", v)
+	}
+	for _, m := range w.machines {
+		w.crash(m)
+	}
+	a.disk = old
+	for _, m := range w.machines {
+		w.start(m)
+	}
+	w.run(20 * time.Second)
+	if a.node.ID() == lost {
+		t.Error("it keeps its id")
+	}
+	if err := b.node.Recover(RecoverRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	w.until("a leader", time.Minute, func() bool { return w.leader() != nil && w.equal() })
+}
