@@ -257,3 +257,21 @@ func TestEndedBound(t *testing.T) {
 		t.Errorf("%d ended regions: want all but one", len(r.Ended))
 	}
 }
+
+// The founders of a region are live: one that was heard once may have lost its
+// id with its disk.
+func TestFoundersAreLive(t *testing.T) {
+	w := newWitness(t)
+	m := &Message{From: 2, To: 1, Sender: w.sender(0, 0, 1)}
+	if err := w.node.Receive(w.at, 1, m); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.node.rights.durable("b"); len(got) != 1 || got[0] != m.Sender.ID {
+		t.Fatalf("founders %v, want %v", got, m.Sender.ID)
+	}
+	w.at += time.Minute
+	w.node.Tick(w.at, 60_001)
+	if got := w.node.rights.durable("b"); len(got) != 0 {
+		t.Errorf("founders %v a minute after the last message", got)
+	}
+}
