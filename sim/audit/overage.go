@@ -240,7 +240,8 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 				admitting++
 			}
 		}
-		n = min(n, float64(admitting-1)*float64(e.window.limit))
+		// on_failure: allow admits what the limit does not.
+		n = min(n, float64(admitting-1)*float64(e.window.limit)+float64(e.window.free))
 	}
 	return n
 }
