@@ -14,15 +14,17 @@ func hashPrint(secret [rules.SecretBytes]byte) uint64 {
 	return k.Hi ^ k.Lo
 }
 
-// takeUp takes the accounts that the former run left, once. The nodes count
-// their use as their own. They and the agent use the rights of the former run
-// if the agent begins with its record and the start is confirmed.
-func (d *daemon) takeUp(secret [rules.SecretBytes]byte) {
+// takeUp takes the accounts that the former run left, once, and removes their
+// file: after the files and listeners that may refuse the start, which leaves
+// them to the next one, and before the first call. The nodes count their use as
+// their own. They and the agent use the rights of the former run if the agent
+// begins with its record and the start is confirmed.
+func (d *daemon) takeUp() {
 	f := d.agent
 	if f == nil || f.lock == nil {
 		return
 	}
-	f.hash = hashPrint(secret)
+	f.hash = hashPrint(d.secret)
 	left, err := f.storage.TakeAccounts()
 	switch {
 	case err != nil:

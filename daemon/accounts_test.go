@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/internal/await"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
@@ -113,6 +115,46 @@ func TestRestartTakesUpAccounts(t *testing.T) {
 	}
 }
 
+// TestRefusedStartLeavesAccounts: a start that is refused leaves the accounts
+// of the former run to the next one.
+func TestRefusedStartLeavesAccounts(t *testing.T) {
+	r := startRegion(t, "domain: edge\ndescriptors:\n"+
+		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
+	c := r.Config
+	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
+	admitted(t, r, 30)
+	r.stop()
+	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
+	r.closeState()
+	folder := osdir.Dir(c.State.Dir)
+	control, err := folder.ReadFile(replica.ControlFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control[len(control)-3] ^= 1
+	if err := os.WriteFile(folder.Path(replica.ControlFile), control, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := map[string][]byte{}
+	for _, name := range replica.StateFiles {
+		if data, err := folder.ReadFile(name); err == nil {
+			before[name] = data
+		}
+	}
+	if before[replica.AccountsFile] == nil {
+		t.Fatal("there are no accounts")
+	}
+	err = Run(context.Background(), Options{Config: c, Secret: []byte("the secret of a region under test")})
+	if err == nil || !strings.Contains(err.Error(), "is damaged at byte") {
+		t.Fatalf("it starts with a damaged journal: %v", err)
+	}
+	for _, name := range replica.StateFiles {
+		if data, _ := folder.ReadFile(name); !bytes.Equal(data, before[name]) {
+			t.Errorf("the refused start left %d bytes of %s, want the %d of before", len(data), name, len(before[name]))
+		}
+	}
+}
+
 // TestNoRightsBeforeAgent: a daemon that took up accounts answers calls before
 // it knows the record of the cluster, as it does while the journal of the
 // control log cannot be opened, and after its region was removed.
@@ -134,6 +176,7 @@ func TestNoRightsBeforeAgent(t *testing.T) {
 	if err := next.build(); err != nil {
 		t.Fatal(err)
 	}
+	next.takeUp()
 	if next.agent.left == nil {
 		t.Fatalf("no accounts are taken up:\n%s", next.log)
 	}

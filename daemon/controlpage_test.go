@@ -1,7 +1,9 @@
 package daemon
 
 import (
+	"bytes"
 	"context"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -235,9 +238,17 @@ func TestFormatPages(t *testing.T) {
 		us0 := w.find("us-0")
 		w.kill(us0)
 		w.formats["us-0"] = 1
-		err := w.loop(us0, w.discard()).open()
+		file := w.folders["us-0"].Path(replica.ControlFile)
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = w.loop(us0, w.discard()).open()
 		if err == nil || !strings.Contains(err.Error(), "of format 2: this version of rld reads formats up to 1. It is of a later version: start that one again") {
 			t.Errorf("us-0 starts from a record of format 2: %v", err)
+		}
+		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
+			t.Errorf("the refused file has %d bytes, %v: want the %d of before", len(after), err, len(before))
 		}
 	})
 }

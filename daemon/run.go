@@ -69,12 +69,13 @@ type daemon struct {
 	Options // Secret is nil for a daemon without one
 
 	engine   *Engine
-	agent    *rightsLoop      // nil for a daemon without rights
-	lock     io.Closer        // of the folder of a witness, nil for others
-	strict   *strict          // likewise
-	control  *controlLoop     // nil for a daemon alone
-	cluster  *cluster         // likewise
-	monitor  *overage.Monitor // likewise
+	secret   [rules.SecretBytes]byte // of the hash of keys
+	agent    *rightsLoop             // nil for a daemon without rights
+	lock     io.Closer               // of the folder of a witness, nil for others
+	strict   *strict                 // likewise
+	control  *controlLoop            // nil for a daemon alone
+	cluster  *cluster                // likewise
+	monitor  *overage.Monitor        // likewise
 	report   *report.Report
 	limits   *limitsSource
 	active   *activeLimits
@@ -127,7 +128,7 @@ func (d *daemon) build() error {
 	if d.engine, err = NewEngine(ec); err != nil {
 		return err
 	}
-	d.takeUp(ec.Secret)
+	d.secret = ec.Secret
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Version: d.Version}
 	rc := report.Config{
@@ -273,6 +274,7 @@ func (d *daemon) derive(purpose string) [sha256.Size]byte {
 func (d *daemon) serve(ctx context.Context, e *edges) error {
 	ctx, kill := context.WithCancelCause(ctx)
 	d.kill = kill
+	d.takeUp()
 	if d.Config.Region != "" {
 		if err := d.joinCluster(e); err != nil {
 			return errors.Join(err, e.close())

@@ -44,6 +44,9 @@ type Config struct {
 	// CompactBytes is the size below which a rewrite has no benefit, default
 	// CompactBytes.
 	CompactBytes int64
+	// Accept returns why the owner cannot use records that Open has read, nil
+	// if it can. Nil accepts all.
+	Accept func(records [][]byte) error
 }
 
 // Journal is a log of records on disk. One goroutine owns it.
@@ -66,15 +69,19 @@ type Journal struct {
 // meanwhile.
 //
 // The error is a *DamagedError when the file was changed since it was written,
-// a *ForeignError when it belongs to another owner, or that of reading or
-// writing. The file is then unchanged. Its content is returned with the error
-// when only the new file could not be written.
+// a *ForeignError when it belongs to another owner, or that of Config.Accept,
+// of reading or of writing. The file is then unchanged. Its content is returned
+// with the error when it was read, and could not be written or was not
+// accepted.
 func Open(c Config) (*Journal, *Contents, error) {
 	j, err := prepare(c)
 	if err != nil {
 		return nil, nil, err
 	}
 	found, err := j.recover()
+	if err == nil && c.Accept != nil {
+		err = c.Accept(found.Records)
+	}
 	if err == nil {
 		err = j.replace(slices.Values(found.Records))
 	}

@@ -245,6 +245,29 @@ func TestDamagedThenBegun(t *testing.T) {
 	stored(t, j)
 }
 
+// TestNotAccepted: a file whose records its owner cannot use is not touched.
+func TestNotAccepted(t *testing.T) {
+	dir := t.TempDir()
+	j, _ := mustOpen(t, dir)
+	mustAppend(t, j, "a")
+	mustAppend(t, j, "b") // a batch of its own, which a rewrite would join
+	before := stored(t, j)
+	refused := errors.New("of a later version")
+	c := config(dir)
+	c.Accept = func(records [][]byte) error {
+		if got := asStrings(records); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("it gets %q", got)
+		}
+		return refused
+	}
+	if _, _, err := Open(c); !errors.Is(err, refused) {
+		t.Fatalf("%v, want a refusal", err)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, file)); err != nil || !bytes.Equal(after, before) {
+		t.Errorf("%d bytes, %v: want the %d of before", len(after), err, len(before))
+	}
+}
+
 func mustOpenClosed(t testing.TB, dir string) (*Journal, *Contents) {
 	t.Helper()
 	j, c := mustOpen(t, dir)

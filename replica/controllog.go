@@ -23,7 +23,7 @@ type ControlLog struct {
 // OpenControl opens the journal and recovers the node of the control log from
 // it, see control.New. A daemon whose journal is damaged starts as a new one,
 // with another id; the damaged file is kept. With RefuseDamage it is an error.
-// On an error nothing is open.
+// On an error nothing is open. A file that is refused is unchanged.
 func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Rand) (*control.Node, *ControlLog, Recovery, error) {
 	if !c.Durable {
 		n, err := control.New(c, nil, seed, rng)
@@ -46,22 +46,25 @@ func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Ran
 	return n, g, r, nil
 }
 
-// open opens the journal and returns the state that it holds.
-func (g *ControlLog) open(r *Recovery, c control.Config) (*control.Start, error) {
-	file, kept, err := journal.Open(g.config)
+// open opens the journal and returns the state that it holds. It reads that
+// before the journal is rewritten.
+func (g *ControlLog) open(r *Recovery, c control.Config) (start *control.Start, err error) {
+	config := g.config
+	config.Accept = func(records [][]byte) error {
+		start, err = control.Recover(records, c)
+		if _, newer := errors.AsType[*control.FormatError](err); err == nil || newer {
+			return err
+		}
+		// The checksums are right, and the records are not.
+		return &journal.DamagedError{File: r.File, What: err.Error()}
+	}
+	file, kept, err := journal.Open(config)
 	if err != nil {
 		return nil, err
 	}
 	r.Cut = kept.Cut
 	if len(kept.Records) == 0 {
 		r.Found = Missing
-	}
-	start, err := control.Recover(kept.Records, c)
-	if _, newer := errors.AsType[*control.FormatError](err); newer {
-		return nil, errors.Join(err, file.Close())
-	}
-	if err != nil { // the checksums are right, and the records are not
-		return nil, errors.Join(&journal.DamagedError{File: r.File, What: err.Error()}, file.Close())
 	}
 	g.journal = file
 	return start, nil
