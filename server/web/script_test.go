@@ -350,6 +350,18 @@ func setStatus(t *testing.T, s *node.Status, name, value string) {
 		s.Degraded = node.OwnerUnreachable
 	case "failed":
 		s.Degraded, s.Gate = node.OwnerUnreachable, node.FailureGate
+	case "circuit":
+		s.Degraded, s.Gate = node.CircuitOpen, node.FailureGate
+	case "no_room":
+		s.Degraded, s.Gate = node.KeysFull, node.FailureGate
+	case "strict":
+		s.Limit.Consistency = rules.Strict
+	case "rights":
+		s.Gate = node.RightsGate
+	case "no_rights":
+		s.Degraded, s.Gate = node.NoRights, node.RightsGate
+	case "no_cluster":
+		s.Degraded, s.Gate = node.NoCluster, node.RightsGate
 	case "shadow":
 		s.Limit.Shadow = true
 	case "quota":
