@@ -159,6 +159,12 @@ func (x *formats) adopts(log Recovery) {
 // reads returns the newest format that a daemon reads.
 func (s *Sender) reads() int { return max(s.Format, 1) }
 
+// CannotRead reports whether the version of a peer is too old for a record, nil
+// for none.
+func (p *PeerStatus) CannotRead(r *Record) bool {
+	return r != nil && p.Age >= 0 && p.Sender.reads() < r.Format
+}
+
 // seen returns the live daemons but this one, with those that are new and have
 // sent nothing yet.
 func (x *formats) seen(yield func(*peer) bool) {

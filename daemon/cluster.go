@@ -484,7 +484,7 @@ func (s clusterState) Since(id crdt.Incarnation) time.Time {
 }
 
 func (s clusterState) Regions() []string               { return s.c.regions }
-func (s clusterState) Ready() bool                     { return s.c.ready.Load() }
+func (s clusterState) Ready() bool                     { return s.c.unready() == nil }
 func (s clusterState) Streams() []link.Stream          { return s.c.host.Streams() }
 func (s clusterState) Stats() (link.Stats, swim.Stats) { return s.c.host.Stats(), s.c.swim.Stats() }
 func (s clusterState) Events() map[string]uint64       { return s.c.events.counted() }

@@ -230,6 +230,13 @@ func TestFormatPages(t *testing.T) {
 		pages := w.report("ap-0")
 		const why = "the record of the cluster has format 2, and this version of rld reads formats up to 1: it goes on with the record that it has; start a later version"
 		w.within(20*time.Second, "ap-0 is not ready", func() bool { err := pages.Ready(); return err != nil && err.Error() == why })
+		for _, at := range []*report.Report{pages, us} {
+			w.within(20*time.Second, "the list has it as not ready", func() bool {
+				all := at.Members()
+				i := slices.IndexFunc(all, func(m api.Member) bool { return m.Name == "ap-0" })
+				return i >= 0 && !all[i].Ready
+			})
+		}
 		s := pages.ClusterPage().Cluster
 		if stateOf(pages, "record") != api.CheckFailed || s.Format.Unread != 2 || s.Format.Record != 1 || !slices.Contains(s.Problems, why) {
 			t.Errorf("record %s, %+v, %q", stateOf(pages, "record"), s.Format, s.Problems)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server/admin/api"
@@ -63,10 +64,7 @@ func (r *Report) Members() []api.Member {
 	for _, m := range r.Cluster.Members() {
 		a := api.Member{
 			Name: m.Name, Region: m.Region, Incarnation: m.ID.String(), Addr: m.Addr, Build: m.Build,
-			Ready: m.Ready, VoterOnly: slices.Contains(witnesses, m.ID), Self: m.ID == r.Engine.Incarnation(),
-		}
-		if a.Self {
-			a.Ready = r.Cluster.Ready()
+			Ready: r.memberReady(&m), VoterOnly: slices.Contains(witnesses, m.ID), Self: m.ID == r.Engine.Incarnation(),
 		}
 		if since := r.Cluster.Since(m.ID); !since.IsZero() {
 			a.Since = &since
@@ -82,6 +80,19 @@ func (r *Report) Members() []api.Member {
 		out = append(out, a)
 	}
 	return out
+}
+
+// memberReady reports whether a live daemon is ready, as on its /readyz where
+// this one knows that.
+func (r *Report) memberReady(m *gossip.Member) bool {
+	switch {
+	case m.ID == r.Engine.Incarnation():
+		return r.Cluster.Ready()
+	case !m.Ready || r.Control == nil:
+		return m.Ready
+	}
+	s := r.Control.State()
+	return !slices.ContainsFunc(s.Status.Peers, func(p control.PeerStatus) bool { return p.Address == m.ID && p.CannotRead(s.Record) })
 }
 
 // witnesses returns the live daemons that only vote.

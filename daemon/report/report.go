@@ -64,7 +64,8 @@ type Cluster interface {
 	Since(id crdt.Incarnation) time.Time
 	// Regions are the configured regions.
 	Regions() []string
-	// Ready reports whether the daemon does its share of the work.
+	// Ready reports whether the daemon does its share of the work, and nothing
+	// keeps it from being ready.
 	Ready() bool
 	Streams() []link.Stream
 	Stats() (link.Stats, swim.Stats)

@@ -77,10 +77,7 @@ func (r *Report) region(name string, live []gossip.Member, links []node.Link) ap
 		if m.Region != name {
 			continue
 		}
-		state := api.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: m.Ready, Self: m.ID == r.Engine.Incarnation()}
-		if state.Self {
-			state.Ready = r.Cluster.Ready()
-		}
+		state := api.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: r.memberReady(&m), Self: m.ID == r.Engine.Incarnation()}
 		if l := views[m.ID]; l != nil && l.Age >= 0 {
 			state.StalenessSeconds = api.Seconds(l.Age)
 			if latest < 0 || l.Age < latest {

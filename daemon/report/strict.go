@@ -123,7 +123,7 @@ func (r *Report) voter(live []gossip.Member, at daemonName) api.StrictVoter {
 	out := api.StrictVoter{Name: at.name, Self: at == daemonName{r.Region, r.Name}}
 	for _, m := range live {
 		if m.Region == at.region && m.Name == at.name {
-			out.Live, out.Ready = true, out.Ready || m.Ready
+			out.Live, out.Ready = true, out.Ready || r.memberReady(&m)
 		}
 	}
 	if out.Self {
