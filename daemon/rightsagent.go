@@ -14,6 +14,7 @@ import (
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
@@ -265,9 +266,26 @@ func (f *rightsLoop) Status() agent.Status {
 // WhyNot returns a reason of Allotment or Status as half a sentence, with the
 // remedy where this daemon knows it.
 func (f *rightsLoop) WhyNot(why epoch.Reason) string {
+	var log report.ControlState
+	if f.control != nil {
+		log = f.control.State()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	failing := f.fault
+	if f.loop.Agent != nil {
+		failing = f.loop.Agent.Status().Failing
+	}
+	begins, ahead := f.loop.Agent == nil && why == f.why, why == epoch.ReasonAhead
 	switch {
+	case begins && log.Fault != "":
+		return "the control log of this daemon is not open: " + log.Fault
+	case begins && why == epoch.ReasonWaiting && failing != "":
+		return "the record of rights cannot be used: " + failing
+	case ahead && failing != "":
+		return "the record of rights cannot be stored: " + failing
+	case ahead && log.Status.Failing != "": // which states that the record is there
+		return "the control log of this daemon cannot be stored: " + log.Status.Failing
 	case f.loop.Agent == nil && why == f.why && f.waits != "":
 		return f.waits
 	case why == epoch.ReasonAlone && f.config.Diskless:

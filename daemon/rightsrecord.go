@@ -26,6 +26,7 @@ type participant struct {
 
 // rightsView is what the control log has that a rights agent needs.
 type rightsView struct {
+	open    bool            // the log, else nothing is known
 	record  *control.Record // nil before the cluster began
 	self    control.ID
 	holds   control.Holding // as stated on disk
@@ -37,7 +38,7 @@ func (c *controlLoop) rights() (v rightsView) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.node != nil {
-		v = rightsView{c.node.Record(), c.node.ID(), control.RightsOf(c.node).Holds(), !c.node.Starting()}
+		v = rightsView{true, c.node.Record(), c.node.ID(), control.RightsOf(c.node).Holds(), !c.node.Starting()}
 	}
 	return v
 }
@@ -58,6 +59,8 @@ func (f *rightsLoop) follow(at node.Instant) time.Duration {
 		g = v.record.Region(f.config.Region)
 	}
 	switch {
+	case !v.open:
+		f.end(epoch.ReasonWaiting, "") // report has why it is not open
 	case v.record == nil:
 		f.end(epoch.ReasonNoCluster, "") // control says that it waits for the cluster
 	case g == nil:

@@ -273,6 +273,11 @@ func (r *Report) problems(s *ControlState) []string {
 		say("the control log of this daemon is not open: %s; check the disk of state.dir, it tries again every 10 seconds", s.Fault)
 		return out
 	}
+	if r.Rights != nil {
+		if why := r.Rights.Status().Failing; why != "" {
+			say("the record of rights of this daemon cannot be stored: %s; check the disk of state.dir: without it the daemon has no rights in later windows", why)
+		}
+	}
 	if st.Failing != "" {
 		say("the control log of this daemon cannot be stored: %s; check the disk of state.dir", st.Failing)
 	}
