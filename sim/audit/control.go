@@ -37,7 +37,7 @@ type controlVersion struct {
 	version control.Version
 	record  *control.Record
 	// ended are the generations of its region that ended. returned is true from
-	// when a recovery begins before such an end, until the next new id.
+	// when one of them is back, until the next new id.
 	ended    []control.Version
 	returned bool
 }
@@ -68,6 +68,10 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 			"%s reports command %v at version %v, another daemon at %v", d.Name, r.ID, r.Version, was.Version)
 		a.reported[r.ID] = r
 	}
+	r, is := d.ControlLog().Record(), &a.versions[d.Index]
+	if is.process != d.Process() {
+		*is = is.restarted(d, r)
+	}
 	for i := range ready.Events {
 		a.event(d, &ready.Events[i])
 	}
@@ -78,13 +82,8 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 			a.promises.sent(d, &ready.Messages[i])
 		}
 	}
-	r := d.ControlLog().Record()
 	if r == nil {
 		return
-	}
-	is := &a.versions[d.Index]
-	if is.process != d.Process() {
-		*is = controlVersion{process: d.Process()}
 	}
 	if r.Version == is.version {
 		return
@@ -103,7 +102,7 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	a.check(r.Version.Compare(is.version) > 0, "%s goes from version %v to %v", d.Name, is.version, r.Version)
 	a.drops(d, is.record, r)
 	a.generations(d, is.record, r)
-	is.follow(d.Region, r)
+	is.returned = is.returned || is.follow(d.Region, r) && d.Diskless
 	is.version, is.record = r.Version, r
 	a.limits.changed(d, r)
 	if a.cluster == 0 {
@@ -121,32 +120,38 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	}
 }
 
-// follow notes the next record of a process: the end of the generation of its
-// region, and its return.
-func (v *controlVersion) follow(region string, next *control.Record) {
+// restarted returns the state of the next process of a daemon. Where its disk
+// was full, it starts with an earlier record than the former process had.
+func (v *controlVersion) restarted(d *sim.Daemon, r *control.Record) controlVersion {
+	earlier := r != nil && v.record != nil && r.Version.Compare(v.version) < 0
+	returned := earlier && v.follow(d.Region, r)
+	return controlVersion{process: d.Process(), ended: v.ended, returned: returned}
+}
+
+// follow notes the end of the generation of a region in its next record, and
+// reports whether one that ended is back.
+func (v *controlVersion) follow(region string, next *control.Record) bool {
 	if v.record == nil {
-		return
+		return false
 	}
 	was, is := v.record.Region(region), next.Region(region)
 	if was != nil && (is == nil || is.Generation != was.Generation) {
 		v.ended = append(v.ended, was.Generation)
 	}
-	if is != nil && (was == nil || is.Generation != was.Generation) && slices.Contains(v.ended, is.Generation) {
-		v.returned = true
-	}
+	return is != nil && (was == nil || is.Generation != was.Generation) && slices.Contains(v.ended, is.Generation)
 }
 
 // event checks an event that only a fault of a disk explains, or none. An id
-// that an operator removed ends in the same way. A diskless daemon drops its
-// record of rights with the generation of its region: where a recovery brings
-// the generation back, the daemon joins it under a new id.
+// that an operator removed ends in the same way. A daemon drops its record of
+// rights with the generation of its region. Where the generation is back, by a
+// recovery at a diskless one, or by a restart before its end was stored, the
+// daemon joins it under a new id.
 func (a *controlAuditor) event(d *sim.Daemon, e *control.Event) {
 	switch e.Kind {
 	case control.OldDisk:
 		_, shared := d.LostDisk()
 		is := &a.versions[d.Index]
-		returned := is.process == d.Process() && is.returned && d.Diskless
-		a.check(forgets(d) || shared || returned || a.removed[a.ids[d.Index]], "%s: %v: %s", d.Name, e.Kind, e.Text)
+		a.check(forgets(d) || shared || is.returned || a.removed[a.ids[d.Index]], "%s: %v: %s", d.Name, e.Kind, e.Text)
 		is.returned = false
 	case control.Diverged, control.Abstains:
 		s := d.ControlLog().Status()
