@@ -83,6 +83,8 @@ type Rights struct {
 	// are all daemons that did.
 	heard map[string]time.Duration
 	known map[ID]known
+	// gone is when this daemon learned that a region was removed as stopped.
+	gone map[string]time.Duration
 	// settled is the greatest epoch of regions that is, see Settled, and holds
 	// the record of Hold that is stored.
 	settled epoch.ID
@@ -117,6 +119,37 @@ func (x *Rights) remember(p *peer) {
 	}
 	ahead := min(p.sender.Clock-n.wall, maxAhead)
 	x.known[id] = known{p.Name, p.Region, n.at, max(k.clock, min(p.sender.Clock, n.wall+maxAhead)), max(k.ahead, ahead)}
+}
+
+// follow notes the regions that the next record does not have any more, and
+// whose daemons were stated to be stopped.
+func (x *Rights) follow(next *Record) {
+	n := x.node
+	if n.record == nil {
+		return
+	}
+	maps.DeleteFunc(x.gone, func(name string, at time.Duration) bool {
+		return next.Region(name) != nil || n.at-at >= n.cfg.longestPatience()
+	})
+	for i := range n.record.Regions {
+		if name := n.record.Regions[i].Name; next.Region(name) == nil && next.stopped(name) {
+			x.gone[name] = n.at
+		}
+	}
+}
+
+// stays reports whether a peer is live with the id of its latest message, and
+// does not leave. A daemon that was stopped with its region, or that started
+// again since, may have lost that id with its disk: a region with such a
+// founder would wait for it.
+func (x *Rights) stays(p *peer) bool {
+	at, gone := x.gone[p.Region]
+	if !isLive(x.node, p) || p.sender.Leaving || gone && p.heardAt <= at {
+		return false
+	}
+	return !slices.ContainsFunc(x.node.peers, func(o *peer) bool {
+		return o != p && o.Name == p.Name && o.Region == p.Region && max(o.metAt, o.heardAt) > p.heardAt
+	})
 }
 
 // knownIn returns the known daemons of a region, in no order.
@@ -381,6 +414,12 @@ func (r *Record) endRegion(c *RegionChange) error {
 		}
 	}
 	return nil
+}
+
+// stopped reports whether a region ended by the statement that its daemons are
+// stopped.
+func (r *Record) stopped(region string) bool {
+	return slices.ContainsFunc(r.Ended, func(e EndedRegion) bool { return e.Name == region && e.End > 0 })
 }
 
 // nextEnded returns the text of how the record gets room for another end: that

@@ -120,6 +120,7 @@ func (n *Node) adopt(r *Record) {
 	r.Hash()
 	n.notices.compare(r)
 	n.formats.adopts(r.Version.Recovery)
+	n.rights.follow(r)
 	n.record, n.log, n.diverged = r, nil, false
 	n.queue(stored{Base: n.form.encoded(n.record)})
 	n.limits.store()
@@ -168,6 +169,7 @@ func (n *Node) apply(it *Item) {
 	}
 	next.Hash()
 	n.notices.compare(next)
+	n.rights.follow(next)
 	n.record = next
 	n.runs.checkSelf()
 	n.queue(stored{Log: next.Version.Recovery, Item: it})

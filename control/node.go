@@ -111,7 +111,7 @@ func New(cfg Config, start *Start, seed Seed, rng *rand.Rand) (*Node, error) {
 		start = &Start{}
 	}
 	n.self = start.self
-	n.rights = Rights{node: n, heard: map[string]time.Duration{}, known: map[ID]known{}, holds: start.self.Holds}
+	n.rights = Rights{node: n, heard: map[string]time.Duration{}, known: map[ID]known{}, gone: map[string]time.Duration{}, holds: start.self.Holds}
 	n.record, n.log = start.record, start.log
 	n.dropped = dropped{n, start.dropped}
 	n.limits.begin(n, start.former)

@@ -142,8 +142,11 @@ func placementOf(n *Node) *placement {
 // patience is how long a daemon without a message still counts as live among a
 // number of peers: messages of a neighbor come at random.
 func (c *Config) patience(peers int) time.Duration {
-	return min(c.Compare*time.Duration(8+4*peers), max(c.ReplaceAfter, 12*c.Compare))
+	return min(c.Compare*time.Duration(8+4*peers), c.longestPatience())
 }
+
+// longestPatience is that among any number of peers.
+func (c *Config) longestPatience() time.Duration { return max(c.ReplaceAfter, 12*c.Compare) }
 
 // isLive reports whether a message of a peer came a short time ago; false for
 // no peer.

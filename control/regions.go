@@ -207,17 +207,15 @@ func (x *Rights) reachesAll(c *RegionChange) error {
 func compareRetirements(a, b epoch.Retirement) int { return cmp.Compare(a.ID, b.ID) }
 
 // durable returns the ids of the live daemons of a region with a disk, in
-// order, at most as many as an epoch has members. One that was heard long ago
-// may have lost its id with its disk, and a region with such a founder would
-// wait for it. Witnesses hold no rights.
+// order, at most as many as an epoch has members. Witnesses hold no rights.
 func (x *Rights) durable(region string) []ID {
 	n := x.node
 	var all []ID
-	if n.cfg.Durable && !n.cfg.Witness && n.cfg.Region == region {
+	if n.cfg.Durable && !n.cfg.Witness && !n.leaving && n.cfg.Region == region {
 		all = append(all, n.self.id())
 	}
 	for _, p := range n.peers {
-		if p.Region == region && isLive(n, p) && p.sender.Durable && !p.sender.Witness && !n.Dead(p.sender.ID) {
+		if p.Region == region && x.stays(p) && p.sender.Durable && !p.sender.Witness && !n.Dead(p.sender.ID) {
 			all = append(all, p.sender.ID)
 		}
 	}

@@ -275,3 +275,48 @@ func TestFoundersAreLive(t *testing.T) {
 		t.Errorf("founders %v a minute after the last message", got)
 	}
 }
+
+// A founder keeps the id of its latest message: one that started again after
+// it, that leaves, or that was stopped with its region may have lost it.
+func TestFoundersKeepTheirIDs(t *testing.T) {
+	heard := func() (*witness, *Message) {
+		w := newWitness(t)
+		w.at += time.Second
+		m := &Message{From: 2, To: 1, Sender: w.sender(0, 0, 1)}
+		if err := w.node.Receive(w.at, 1, m); err != nil {
+			t.Fatal(err)
+		}
+		return w, m
+	}
+	for what, change := range map[string]func(w *witness, m *Message){
+		"leaves": func(w *witness, m *Message) {
+			m.Sender.Leaving = true
+			if err := w.node.Receive(w.at, 1, m); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"started again": func(w *witness, _ *Message) {
+			w.at += time.Second
+			all := []Peer{{Address: 2, Name: "b-2", Region: "b"}, {Address: 9, Name: "b-2", Region: "b"}}
+			w.node.Peers(w.at, 1, all)
+		},
+		"was stopped with its region": func(w *witness, _ *Message) {
+			w.node.record = &Record{Regions: []Region{{Name: "a"}, {Name: "b"}}}
+			w.at += time.Second
+			w.node.clock(w.at)
+			w.node.rights.follow(&Record{Regions: []Region{{Name: "a"}}, Ended: []EndedRegion{{Name: "b", End: 1}}})
+		},
+	} {
+		w, m := heard()
+		if got := w.node.rights.durable("b"); len(got) != 1 || got[0] != m.Sender.ID {
+			t.Fatalf("founders %v, want %v", got, m.Sender.ID)
+		}
+		if change(w, m); len(w.node.rights.durable("b")) != 0 {
+			t.Errorf("a daemon that %s is a founder", what)
+		}
+	}
+	w, _ := heard()
+	if w.node.leaving = true; len(w.node.rights.durable("a")) != 0 {
+		t.Error("the asked daemon is a founder while it leaves")
+	}
+}
