@@ -212,38 +212,6 @@ func (x *Rights) heardRegions() (mask, list Number) {
 // listOf returns a hash of the names of regions, never 0.
 func listOf(names []string) Number { return Number(max(1, rendezvous.Hash(names...))) }
 
-// DaemonID returns the id of a daemon by its name, by the id itself, or by the
-// half of it that epochs of daemons name, in hexadecimal digits. It returns an
-// error for a name or half that this daemon never heard, or heard of several
-// ids that have not ended.
-func (x *Rights) DaemonID(name string) (ID, error) {
-	n := x.node
-	var d ID
-	if d.UnmarshalText([]byte(name)) == nil {
-		return d, nil
-	}
-	if name == n.cfg.Name {
-		return n.self.id(), nil
-	}
-	var all []ID
-	for id, k := range n.rights.known {
-		if (k.name == name || fmt.Sprintf("%016x", id.Member()) == name) && !n.Dead(id) {
-			all = append(all, id)
-		}
-	}
-	slices.SortFunc(all, ID.Compare)
-	silent := slices.DeleteFunc(slices.Clone(all), func(id ID) bool { return n.at-n.rights.known[id].at < n.cfg.RemoveAfter })
-	switch {
-	case len(silent) == 1:
-		return silent[0], nil
-	case len(all) == 1:
-		return all[0], nil
-	case len(all) == 0:
-		return d, fmt.Errorf("daemon %q is not known here: want the name of one that was heard since this daemon started, or an id", name)
-	}
-	return d, fmt.Errorf("daemon %q has the ids %v: want one of these", name, all)
-}
-
 // endOf returns from when daemons hold nothing that an operator states to be
 // stopped: their clocks may have been ahead of the one here.
 func (x *Rights) endOf(all ...known) int64 {

@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // Seed is the secret that the keys and the run of one start of a daemon are
@@ -258,4 +261,59 @@ func (v Version) String() string {
 // Compare orders versions by the number of their recovery and their index.
 func (v Version) Compare(o Version) int {
 	return cmp.Or(cmp.Compare(v.Recovery.Number, o.Recovery.Number), cmp.Compare(v.Index, o.Index))
+}
+
+// DaemonID returns the id of a daemon by its name, by the id itself, or by the
+// half of it that epochs of daemons name, in hexadecimal digits. A name means
+// the id that its daemon has now, the latest heard one. It returns an error for
+// a name that this daemon never heard, or that may mean several ids.
+func (x *Rights) DaemonID(name string) (ID, error) {
+	n := x.node
+	var d ID
+	if d.UnmarshalText([]byte(name)) == nil {
+		return d, nil
+	}
+	if name == n.cfg.Name {
+		return n.self.id(), nil
+	}
+	var all []ID
+	for id, k := range x.known {
+		switch {
+		case n.Dead(id):
+		case fmt.Sprintf("%016x", id.Member()) == name:
+			return id, nil
+		case k.name == name:
+			all = append(all, id)
+		}
+	}
+	if len(all) > 0 {
+		return x.current(name, all)
+	}
+	return ID{}, fmt.Errorf("daemon %q is not known here: want the name of one that was heard since this daemon started, or an id", name)
+}
+
+// current returns the id that a daemon has now, of all that were heard under its
+// name. The name does not mean a former one while the daemon runs.
+func (x *Rights) current(name string, all []ID) (ID, error) {
+	n := x.node
+	slices.SortFunc(all, func(a, b ID) int {
+		return cmp.Or(cmp.Compare(x.known[b].at, x.known[a].at), a.Compare(b))
+	})
+	ago := func(id ID) string {
+		return fmt.Sprintf("%v, last heard %v ago", id, (n.at - x.known[id].at).Round(time.Second))
+	}
+	var former []string
+	for _, id := range all[1:] {
+		former = append(former, ago(id))
+	}
+	latest := x.known[all[0]].at
+	switch {
+	case slices.ContainsFunc(n.peers, func(p *peer) bool { return p.Name == name && p.heardAt < 0 && p.metAt > latest }):
+		return ID{}, fmt.Errorf("a daemon %s is live, and %s does not know its id yet: try again, or give the id of a former one: %s",
+			name, n.cfg.Name, strings.Join(append([]string{ago(all[0])}, former...), "; "))
+	case len(former) > 0 && n.at-latest < n.cfg.RemoveAfter:
+		return ID{}, fmt.Errorf("daemon %s was heard in the last %v: stop it first, or give the id of a former one; its current id is %s; formerly %s",
+			name, n.cfg.RemoveAfter, ago(all[0]), strings.Join(former, "; "))
+	}
+	return all[0], nil
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
 )
 
 func drawSeed(t *rapid.T) Seed {
@@ -139,4 +141,44 @@ func TestIdentitySurvives(t *testing.T) {
 	if err := Verify(before.Key.ID(), ForVote, []byte("x"), m.node.Identity().Key.Sign(ForVote, []byte("x"))); err != nil {
 		t.Error(err)
 	}
+}
+
+// A name means the id that its daemon has now, and no former one while that was
+// heard a short time ago.
+func TestDaemonIDOfAName(t *testing.T) {
+	w := newWitness(t)
+	heard := func(from crdt.Incarnation, id ID) {
+		t.Helper()
+		if err := w.node.Receive(w.at, 1, &Message{From: from, To: 1, Sender: Sender{ID: id, Run: Run{byte(from)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(name string, id ID, texts ...string) {
+		t.Helper()
+		got, err := RightsOf(w.node).DaemonID(name)
+		if (err == nil) != (len(texts) == 0) || err == nil && got != id {
+			t.Fatalf("%s: id %v, %v: want %v, %q", name, got, err, id, texts)
+		}
+		for _, text := range texts {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %v: want %q", name, err, text)
+			}
+		}
+	}
+	former, now := ID{1, 15: 1}, ID{2, 15: 1}
+	name := w.node.peer(2).Name
+	heard(2, former)
+	want(name, former)
+	w.at += 2 * time.Hour
+	w.node.Peers(w.at, 1, []Peer{{Address: 9, Name: name, Region: "b"}})
+	want(name, ID{}, "does not know its id yet", former.String()+", last heard 2h0m0s ago")
+	heard(9, now)
+	w.at += 10 * time.Second
+	w.node.clock(w.at)
+	want(name, ID{}, "was heard in the last 1m0s: stop it first", "current id is "+now.String()+", last heard 10s ago", "formerly "+former.String()+", last heard 2h0m10s ago")
+	want(former.String(), former)
+	w.at += time.Minute
+	w.node.clock(w.at)
+	want(name, now)
+	want("b-7", ID{}, "not known here")
 }
