@@ -20,7 +20,8 @@ const MaxDeadIDs = 512
 const MaxEnded = 4 * MaxRegions
 
 // DeadID is an id that ended: its disk was lost, or copied, or is older than it
-// was. Nobody counts its messages. From and Until are Unix milliseconds.
+// was. Nobody counts its messages. It may be the half of an id, with zeros for
+// the rest, where no daemon knows more. From and Until are Unix milliseconds.
 type DeadID struct {
 	ID ID `json:"id"`
 	// From is when it holds nothing any more: in windows that start then or
@@ -41,6 +42,7 @@ type DeadID struct {
 // stampDead completes the entry of a dead id, at the leader.
 func (x *Rights) stampDead(d DeadID) (*DeadID, error) {
 	n := x.node
+	d.ID = x.whole(d.ID)
 	k := x.known[d.ID]
 	if d.Stopped {
 		if err := cmp.Or(x.runs(&d), x.fresh(d.Stated)); err != nil {
@@ -243,8 +245,11 @@ func (x *Rights) estimateEnd(c *Change) {
 	}
 }
 
-// DeadID returns the entry of a dead id, nil for none.
-func (r *Record) DeadID(d ID) *DeadID {
+// DeadID returns the entry of a dead id, or of its half, nil for none.
+func (r *Record) DeadID(d ID) *DeadID { return cmp.Or(r.deadAs(d), r.deadAs(d.half())) }
+
+// deadAs returns the entry that names exactly an id, nil for none.
+func (r *Record) deadAs(d ID) *DeadID {
 	i, ok := slices.BinarySearchFunc(r.Dead, d, func(e DeadID, d ID) int { return e.ID.Compare(d) })
 	if !ok {
 		return nil
@@ -255,8 +260,8 @@ func (r *Record) DeadID(d ID) *DeadID {
 // end adds a dead id.
 func (r *Record) end(d *DeadID) error {
 	switch {
-	case r.DeadID(d.ID) != nil:
-		return fmt.Errorf("the id %v is dead already", d.ID)
+	case r.deadAs(d.ID) != nil:
+		return fmt.Errorf("the id %s is dead already", d.ID.text())
 	case len(r.Dead) >= MaxDeadIDs:
 		return fmt.Errorf("%d ids are dead: want at most %d: the record drops the next one at %s", len(r.Dead), MaxDeadIDs, stamped(r.nextDrop()))
 	}
@@ -296,7 +301,7 @@ func (r *Record) validateDead() error {
 
 // describe returns the text of the entry.
 func (d *DeadID) describe() string {
-	return fmt.Sprintf("the id %v%s is dead: it holds nothing from %s on", d.ID, of(d.Name), stamped(d.From))
+	return fmt.Sprintf("the id %s%s is dead: it holds nothing from %s on", d.ID.text(), of(d.Name), stamped(d.From))
 }
 
 // of returns the text of the daemon that has an id.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -198,6 +199,21 @@ func readHex(kind string, into, text []byte) error {
 // Compare orders ids.
 func (d ID) Compare(o ID) int { return cmp.Compare(string(d[:]), string(o[:])) }
 
+// text returns the hexadecimal digits of an id, or of a half.
+func (d ID) text() string {
+	if d == d.half() {
+		return hex.EncodeToString(d[:len(d)/2])
+	}
+	return d.String()
+}
+
+// half returns the half of an id that epochs of daemons name, as an id with
+// zeros for the rest. No daemon has such an id.
+func (d ID) half() ID {
+	clear(d[len(d)/2:])
+	return d
+}
+
 // Run names one start of a daemon. Two runs of one id at a time are two daemons
 // with copies of one disk.
 type Run [16]byte
@@ -266,7 +282,8 @@ func (v Version) Compare(o Version) int {
 // DaemonID returns the id of a daemon by its name, by the id itself, or by the
 // half of it that epochs of daemons name, in hexadecimal digits. A name means
 // the id that its daemon has now, the latest heard one. It returns an error for
-// a name that this daemon never heard, or that may mean several ids.
+// a name that this daemon never heard, or that may mean several ids. Of a half
+// that no id here has, it returns that with zeros for the rest.
 func (x *Rights) DaemonID(name string) (ID, error) {
 	n := x.node
 	var d ID
@@ -278,16 +295,15 @@ func (x *Rights) DaemonID(name string) (ID, error) {
 	}
 	var all []ID
 	for id, k := range x.known {
-		switch {
-		case n.Dead(id):
-		case fmt.Sprintf("%016x", id.Member()) == name:
-			return id, nil
-		case k.name == name:
+		if k.name == name && !n.Dead(id) {
 			all = append(all, id)
 		}
 	}
 	if len(all) > 0 {
 		return x.current(name, all)
+	}
+	if d = (ID{}); readHex("id", d[:len(d)/2], []byte(name)) == nil {
+		return x.whole(d), nil
 	}
 	return ID{}, fmt.Errorf("daemon %q is not known here: want the name of one that was heard since this daemon started, or an id", name)
 }
@@ -316,4 +332,35 @@ func (x *Rights) current(name string, all []ID) (ID, error) {
 			name, n.cfg.RemoveAfter, ago(all[0]), strings.Join(former, "; "))
 	}
 	return all[0], nil
+}
+
+// whole returns the id that the record or a message names, of its half. Other
+// ids, and halves that nothing here names, stay as they are.
+func (x *Rights) whole(d ID) ID {
+	n := x.node
+	if n.record != nil {
+		if dead := n.record.DeadID(d); dead != nil {
+			return dead.ID
+		}
+	}
+	all := append(slices.Collect(maps.Keys(x.known)), n.self.id())
+	all = slices.AppendSeq(all, maps.Keys(n.runs.latest))
+	for _, p := range n.peers {
+		all = append(all, p.sender.ID)
+	}
+	if n.record != nil {
+		for i := range n.record.Regions {
+			all = append(all, n.record.Regions[i].Founders...)
+		}
+		for i := range n.record.Voters {
+			all = append(all, n.record.Voters[i].Daemon)
+		}
+		for i := range n.record.Dead {
+			all = append(all, n.record.Dead[i].ID)
+		}
+	}
+	if i := slices.IndexFunc(all, func(id ID) bool { return id.half() == d }); i >= 0 {
+		return all[i]
+	}
+	return d
 }

@@ -182,3 +182,36 @@ func TestDaemonIDOfAName(t *testing.T) {
 	want(name, now)
 	want("b-7", ID{}, "not known here")
 }
+
+// A half of an id means the id that the record or a message names. A half that
+// no daemon here has more of ends the id, too.
+func TestDaemonIDOfAHalf(t *testing.T) {
+	w := newWitness(t)
+	x := RightsOf(w.node)
+	founder, voter, unknown, known := ID{1, 15: 1}, ID{2, 15: 1}, ID{3, 15: 1}, ID{4, 15: 1}
+	w.node.record = &Record{Regions: []Region{{Name: "a", Founders: []ID{founder}}}, Voters: []Voter{{Daemon: voter}}}
+	if err := w.node.Receive(w.at, 1, &Message{From: 2, To: 1, Sender: Sender{ID: known}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []ID{founder, voter, known, unknown.half()} {
+		if got, err := x.DaemonID(want.half().text()); err != nil || got != want {
+			t.Errorf("%v, %v: want %v", got, err, want)
+		}
+	}
+	if d, err := x.stampDead(DeadID{ID: founder.half()}); err != nil || d.ID != founder {
+		t.Errorf("%+v, %v: want the id of the founder", d, err)
+	}
+	if _, err := x.stampDead(DeadID{ID: known.half(), Stopped: true}); err == nil || !strings.Contains(err.Error(), "was heard in the last") {
+		t.Errorf("%v: want that the daemon was heard", err)
+	}
+	d, err := x.stampDead(DeadID{ID: unknown.half()})
+	if err == nil {
+		err = w.node.record.end(d)
+	}
+	if err != nil || !w.node.Dead(unknown) || w.node.Dead(founder) || !strings.Contains(d.describe(), "the id 0300000000000000 is dead") {
+		t.Fatalf("%+v, %v: want that the id is dead, and no other one", d, err)
+	}
+	if again, err := x.stampDead(DeadID{ID: unknown}); err != nil || w.node.record.end(again) == nil {
+		t.Errorf("%+v, %v: want that it is dead already", again, err)
+	}
+}
