@@ -348,7 +348,7 @@ func (f *founding) propose() {
 			}
 		}
 		if err := v.validate(n.cfg.Founders); err != nil {
-			if !v.waits() {
+			if !v.waits() && 2*len(v.Founders) > len(n.cfg.Founders) { // else others may answer later
 				n.events.AddOnce(FoundersDiffer, "", "regions", err.Error())
 			}
 			f.ballot, f.again = Ballot{}, n.at+4*n.cfg.election()

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -304,5 +305,29 @@ func (f *founders) trap(b Ballot, chosen bool) {
 	case chosen && n == 2:
 		w.crash(proposer)
 		w.cut = func(_, to *machine) bool { return !f.accepted[b][to.name] }
+	}
+}
+
+// TestFoundingOfAMinority: regions with too few of the founders are no
+// beginning, and no reason to compare settings.
+func TestFoundingOfAMinority(t *testing.T) {
+	w := newWorld(t, 1, "a-0", "b-0", "c-0")
+	for _, name := range w.founders {
+		w.add(name[:1], name, true)
+	}
+	w.run(2 * time.Second)
+	if err := w.find("a-0").node.Init(even("a")); err != nil {
+		t.Fatal(err)
+	}
+	w.run(10 * time.Second)
+	for _, m := range w.machines {
+		if m.node.Record() != nil {
+			t.Errorf("%s has a record", m.name)
+		}
+	}
+	for _, e := range w.events {
+		if strings.Contains(e, FoundersDiffer.String()) {
+			t.Error(e)
+		}
 	}
 }

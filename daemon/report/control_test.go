@@ -140,3 +140,41 @@ func TestRegionIsNotThere(t *testing.T) {
 		}
 	}
 }
+
+// TestInitWithoutFounders: a cluster does not begin without the regions of its
+// founders. Founders that only vote count.
+func TestInitWithoutFounders(t *testing.T) {
+	heard := func(region string, age time.Duration, witness bool) control.PeerStatus {
+		return control.PeerStatus{
+			Peer: control.Peer{Region: region, Name: region + "-0"}, Age: age, Live: true,
+			Sender: control.Sender{Durable: true, Witness: witness},
+		}
+	}
+	for _, tc := range []struct {
+		without       string
+		witness       bool
+		age           time.Duration // of the message of us-0
+		want, missing string
+	}{
+		{"us,eu", false, 1, "--without us,eu leaves 1 of 3 founders, and not eu-0, us-0: want a majority", ""},
+		{"us,eu", true, 1, "", ""},
+		{"us", false, 1, "", ""},
+		{"eu", false, 1, "", ""},
+		{"eu", false, -1, "", "1 of 3 are heard, without eu-0, and not us-0"},
+	} {
+		s := ControlState{Founders: []string{"ap-0", "eu-0", "us-0"}, Durable: true}
+		s.Status.Peers = []control.PeerStatus{heard("us", tc.age, tc.witness), heard("eu", 1, false)}
+		var regions []control.FirstRegion
+		for _, name := range []string{"ap", "eu", "us"} {
+			regions = append(regions, control.FirstRegion{Name: name, Weight: 1})
+		}
+		r := New(Config{Region: "ap", Name: "ap-0", Control: fixed{state: s}, Regions: regions})
+		out, err := r.InitCluster(api.InitRequest{Without: strings.Split(tc.without, ","), DryRun: true})
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%+v: %v", tc, err)
+		}
+		if missing := strings.Join(out.Missing, "; "); !strings.Contains(missing, tc.missing) || (missing == "") != (tc.missing == "") && err == nil {
+			t.Errorf("%+v: missing %q", tc, missing)
+		}
+	}
+}

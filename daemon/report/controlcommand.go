@@ -37,6 +37,10 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 			return out, fmt.Errorf("region %q is not in the settings: want one of %s", api.Clip(name), r.regionNames())
 		}
 	}
+	if left := r.foundersIn(&s, q.Without); 2*(len(s.Founders)-len(left)) <= len(s.Founders) {
+		return out, fmt.Errorf("--without %s leaves %d of %d founders, and not %s: want a majority; begin with more regions, or name other daemons in cluster.founders",
+			strings.Join(q.Without, ","), len(s.Founders)-len(left), len(s.Founders), strings.Join(left, ", "))
+	}
 	out.Missing = r.missing(&s, q.Without)
 	q.Without = append(slices.Clip(q.Without), r.witnessRegions(&s)...)
 	regions, err := foundingRegions(r.Regions, &q)
@@ -110,11 +114,30 @@ func (r *Report) missing(s *ControlState, without []string) []string {
 			out = append(out, fmt.Sprintf("a daemon of region %s with a state.dir", g.Name))
 		}
 	}
-	if live, absent := r.reachedFounders(s); 2*len(live) <= len(s.Founders) {
-		out = append(out, fmt.Sprintf("a majority of cluster.founders: %d of %d are heard, and not %s",
-			len(live), len(s.Founders), strings.Join(absent, ", ")))
+	live, absent := r.reachedFounders(s)
+	left, but := r.foundersIn(s, without), ""
+	if len(left) > 0 {
+		but = ", without " + strings.Join(left, ", ")
+	}
+	if n := len(live) - len(left); 2*n <= len(s.Founders) {
+		out = append(out, fmt.Sprintf("a majority of cluster.founders: %d of %d are heard%s, and not %s",
+			n, len(s.Founders), but, strings.Join(absent, ", ")))
 	}
 	return out
+}
+
+// foundersIn returns the founders of regions that have sent a message, with
+// this daemon. Those that only vote are in no region that begins.
+func (r *Report) foundersIn(s *ControlState, regions []string) []string {
+	live, _ := r.reachedFounders(s)
+	return slices.DeleteFunc(live, func(name string) bool {
+		if name == r.Name {
+			return r.Witness || !slices.Contains(regions, r.Region)
+		}
+		return !slices.ContainsFunc(s.Status.Peers, func(p control.PeerStatus) bool {
+			return p.Name == name && p.Age >= 0 && p.Foreign == 0 && !p.Sender.Witness && slices.Contains(regions, p.Region)
+		})
+	})
 }
 
 // witnessRegions returns the regions whose durable daemons only vote. The
