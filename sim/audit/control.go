@@ -88,8 +88,8 @@ func (a *controlAuditor) controlled(d *sim.Daemon, ready *control.Ready) {
 	if r.Version == is.version {
 		return
 	}
-	if len(r.Voters) == 1 && r.Voters[0].Daemon == d.ControlLog().ID() && forgets(d) {
-		a.runs.unseen = true // nobody else knows what it forgot
+	if v := r.VoterOf(d.ControlLog().ID()); v != nil && !v.Learner && r.Voting() == 1 && d.ControlLog().Leads() && forgets(d) {
+		a.runs.unseen = true // it asks nobody, nor its learners: nobody can notice what it forgot
 	}
 	for i := range r.Dead {
 		if r.Dead[i].Stopped {
