@@ -31,6 +31,7 @@ type denialAuditor struct {
 	finding
 	ages   []time.Duration // of views, by pair of regions
 	agesAt time.Duration
+	recent [samples]sample             // of ages, by time
 	late   time.Duration               // the greatest of all so far
 	linked perDirection[time.Duration] // when the first process last had a link to the second
 }
@@ -45,6 +46,16 @@ func denials(a *sim.Auditor, t *truth) {
 		}
 	}
 }
+
+// sample has the greatest ages of the looks in one lookEvery, the number-th of
+// the run.
+type sample struct {
+	number time.Duration
+	ages   []time.Duration // by pair of regions, nil for none
+}
+
+// samples bounds how long ages are kept, in lookEvery.
+const samples = 256
 
 // lookEvery is how often the ages of views are read at least, while calls are
 // decided, so that late is not missed between two denials. An age grows by no
@@ -119,7 +130,7 @@ func (a *denialAuditor) extrapolated(d *sim.Decided) float64 {
 		if region != e.process.region {
 			interval, least = a.gossip.WANInterval, a.quickest.WANInterval
 		}
-		age := a.age(e.process.region, region)
+		age := a.reported(e.process.region, region)
 		if age == math.MaxInt64 {
 			return math.Inf(1)
 		}
@@ -159,6 +170,7 @@ func (a *denialAuditor) look() {
 			}
 		}
 	}
+	a.keep(now)
 	a.unlinked(now)
 	for to := range n {
 		for from := range n {
@@ -192,6 +204,51 @@ func (a *denialAuditor) age(to, from int) time.Duration {
 	}
 	sum := time.Duration(0)
 	for _, hop := range []time.Duration{a.ages[to*n+to], a.ages[to*n+from], a.ages[from*n+from]} {
+		if hop == math.MaxInt64 {
+			return hop
+		}
+		sum += hop
+	}
+	return sum
+}
+
+// keep adds the ages of a look to those of its time.
+func (a *denialAuditor) keep(now time.Duration) {
+	number := max(0, now) / lookEvery
+	s := &a.recent[number%samples]
+	if s.ages == nil {
+		s.ages = make([]time.Duration, len(a.ages))
+	} else if s.number != number {
+		clear(s.ages)
+	}
+	s.number = number
+	for i, age := range a.ages {
+		s.ages[i] = max(s.ages[i], age)
+	}
+}
+
+// greatest returns the greatest age of a pair of regions since a time.
+func (a *denialAuditor) greatest(pair int, since time.Duration) time.Duration {
+	age := a.ages[pair]
+	for i := range a.recent {
+		if s := &a.recent[i]; s.ages != nil && s.number >= since/lookEvery {
+			age = max(age, s.ages[pair])
+		}
+	}
+	return age
+}
+
+// reported returns how old a replica may take counts of a region to be. To its
+// view it adds the ages that another region reported to it: they were true when
+// they were sent, and the daemons that had them may have ended since.
+func (a *denialAuditor) reported(to, from int) time.Duration {
+	sum, n := a.age(to, from), len(a.world.Regions())
+	if to == from || sum == math.MaxInt64 {
+		return sum
+	}
+	sum = a.ages[to*n+to]
+	for _, pair := range []int{to*n + from, from*n + from} {
+		hop := a.greatest(pair, a.agesAt-sum)
 		if hop == math.MaxInt64 {
 			return hop
 		}
