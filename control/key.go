@@ -308,8 +308,8 @@ func (x *Rights) DaemonID(name string) (ID, error) {
 	return ID{}, fmt.Errorf("daemon %q is not known here: want the name of one that was heard since this daemon started, or an id", name)
 }
 
-// current returns the id that a daemon has now, of all that were heard under its
-// name. The name does not mean a former one while the daemon runs.
+// current returns the id that a daemon has now, of all that were heard under
+// its name. The name does not mean a former one while the daemon runs.
 func (x *Rights) current(name string, all []ID) (ID, error) {
 	n := x.node
 	slices.SortFunc(all, func(a, b ID) int {
