@@ -291,6 +291,10 @@ func (f *rightsLoop) WhyNot(why epoch.Reason) string {
 	case why == epoch.ReasonAlone && f.config.Diskless:
 		return "too few daemons with a disk of region " + f.config.Region + " extend the rights of this diskless daemon: " +
 			"start those that are down, or let this one reach them (rld daemon list)"
+	case why == epoch.ReasonLeftOut && f.loop.Agent != nil && agent.Stranded(f.loop.Agent):
+		return "left out of an epoch, and it reaches none of those that hold the rights of region " + f.config.Region +
+			": start them, or let this one reach them; if none of them can return (a diskless one cannot), " +
+			"stop all daemons of the region, remove it with --stopped, and add it again"
 	}
 	return why.String()
 }

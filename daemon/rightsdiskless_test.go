@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -174,5 +175,28 @@ func TestDisklessWithoutDurable(t *testing.T) {
 			w.restart(r, false)
 		}
 		w.soon(time.Minute, "all is held again", w.eachHolds)
+	})
+}
+
+// TestDisklessEndWhileAway: all daemons with a disk stop, and the diskless ones
+// that took over their rights end like kill -9 before they are back. They hold
+// nothing, and report what to do.
+func TestDisklessEndWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newDisklessWorld(t, 2, 2)
+		durable := slices.Clone(w.residents[:3])
+		w.soon(time.Minute, "those with a disk are gone", w.leave(durable...))
+		w.soon(time.Minute, "the others hold all", w.all)
+		for _, r := range w.residents[3:5] {
+			w.end(r)
+		}
+		for _, r := range durable {
+			w.restart(r, false)
+		}
+		f := w.agents["us-0"]
+		w.within(30*time.Second, "it reports the remedy", func() bool {
+			why := f.Status().Reason
+			return why == epoch.ReasonLeftOut && strings.Contains(f.WhyNot(why), "remove it with --stopped, and add it again")
+		})
 	})
 }

@@ -115,3 +115,66 @@ func TestDisklessDeadAtLeave(t *testing.T) {
 		})
 	}
 }
+
+// TestDisklessDeadWhileAway: the daemon with a disk stopped, and the diskless
+// ones that took over its rights died before it is back. They may have let in
+// another one that it does not know, so it holds nothing, although the record
+// states that all that it knows are dead, until the region begins again.
+func TestDisklessDeadWhileAway(t *testing.T) {
+	for _, hidden := range []bool{false, true} {
+		t.Run(fmt.Sprintf("another holds rights: %v", hidden), func(t *testing.T) {
+			r, pods := withDiskless(t, 1, 2)
+			back, other := r.find("a1"), (*proc)(nil)
+			r.leave(back, 0)
+			r.until(4*time.Second, "it is gone, and the others hold all", func() bool { return !back.up && r.whole() })
+			if hidden {
+				other = r.joinDiskless("a")
+				r.until(10*time.Second, "another has joined", func() bool { return r.joined(other) && r.whole() })
+				r.cut = func(from, to *proc) bool { return (from == other) != (to == other) }
+			}
+			for _, p := range pods {
+				r.crash(p)
+			}
+			r.run(5 * time.Second)
+			r.restart(back, false)
+			r.run(5 * time.Second)
+			if !Stranded(back.Agent) {
+				t.Error("it is not stranded")
+			}
+			for _, p := range pods {
+				r.removeDaemon(p)
+			}
+			move(r, r.find("b1"))
+			r.run(2 * r.cfg.DaemonHorizon)
+			r.holdsNothing(back, "those that knew the promises of its region are dead")
+			if !Stranded(back.Agent) {
+				t.Error("it is not stranded")
+			}
+			if hidden && r.base(other, 1) == 0 {
+				t.Error("the one that was let in holds nothing")
+			}
+			r.safe()
+			r.cut = nil
+			for _, p := range []*proc{back, other} {
+				if p != nil {
+					r.crash(p)
+				}
+			}
+			r.run(15 * time.Second)
+			if err := r.removeRegion(r.find("b1"), "a"); err != nil {
+				t.Fatal(err)
+			}
+			r.until(15*time.Second, "the other region holds all", r.whole)
+			r.restart(back, false)
+			r.run(5 * time.Second)
+			if err := r.addRegion(r.find("b1"), "a", 300_000); err != nil {
+				t.Fatal(err)
+			}
+			r.until(10*time.Second, "it holds its share", func() bool { return r.base(back, 0) > 2900 && r.whole() })
+			if Stranded(back.Agent) {
+				t.Error("it is stranded")
+			}
+			r.safe()
+		})
+	}
+}

@@ -132,3 +132,19 @@ func Holders(a *Agent) []uint64 {
 		return dead && from <= a.now
 	})
 }
+
+// Stranded reports whether a daemon is left out of the epoch of its region, and
+// reaches none of those that hold the rights of the region. Only these know
+// which daemons they let in since, and what the region promised. So it holds
+// nothing until it reaches one of them, or the region begins again: also after
+// the record states that all of them that it knows are dead, since they may
+// have let in another one.
+func Stranded(a *Agent) bool {
+	e, _ := a.local.Settled()
+	if _, barred := a.barred(); barred || a.ready || e.Has(a.cfg.Self) {
+		return false
+	}
+	return !slices.ContainsFunc(a.links, func(l *link) bool {
+		return l.local && l.alive(a.at) && (l.ready || e.Has(l.member))
+	})
+}
