@@ -69,6 +69,22 @@ func admitted(t *testing.T, r *running, atMost int) (n int) {
 	return n
 }
 
+// afterHits returns the settings of a daemon that admitted hits of an hour of
+// 100, and stopped.
+func afterHits(t *testing.T, hits int) config.Config {
+	t.Helper()
+	r := startRegion(t, "domain: edge\ndescriptors:\n"+
+		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
+	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
+	if got := admitted(t, r, hits); got != hits {
+		t.Fatalf("%d admitted, want %d", got, hits)
+	}
+	r.stop()
+	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
+	r.closeState()
+	return r.Config
+}
+
 // TestRestartTakesUpAccounts: a daemon that stops and starts again has what is
 // left of its rights of the running hour, also a second time, and nothing after
 // a crash.
@@ -78,17 +94,7 @@ func TestRestartTakesUpAccounts(t *testing.T) {
 	}
 	hour := func() int64 { return time.Now().Unix() / 3600 }
 	began := hour()
-	r := startRegion(t, "domain: edge\ndescriptors:\n"+
-		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
-	c := r.Config
-	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
-	const first = 30
-	if got := admitted(t, r, first); got != first {
-		t.Fatalf("%d admitted, want %d", got, first)
-	}
-	r.stop()
-	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
-	r.closeState()
+	c := afterHits(t, 30)
 	file := filepath.Join(c.State.Dir, replica.AccountsFile)
 	for _, step := range []struct{ ask, want int }{{20, 20}, {100, 50}, {10, 0}} {
 		if _, err := os.Stat(file); err != nil {
@@ -118,14 +124,7 @@ func TestRestartTakesUpAccounts(t *testing.T) {
 // TestRefusedStartLeavesAccounts: a start that is refused leaves the accounts
 // of the former run to the next one.
 func TestRefusedStartLeavesAccounts(t *testing.T) {
-	r := startRegion(t, "domain: edge\ndescriptors:\n"+
-		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
-	c := r.Config
-	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
-	admitted(t, r, 30)
-	r.stop()
-	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
-	r.closeState()
+	c := afterHits(t, 30)
 	folder := osdir.Dir(c.State.Dir)
 	control, err := folder.ReadFile(replica.ControlFile)
 	if err != nil {
@@ -159,14 +158,7 @@ func TestRefusedStartLeavesAccounts(t *testing.T) {
 // it knows the record of the cluster, as it does while the journal of the
 // control log cannot be opened, and after its region was removed.
 func TestNoRightsBeforeAgent(t *testing.T) {
-	r := startRegion(t, "domain: edge\ndescriptors:\n"+
-		"  - {key: org, rate_limit: {unit: hour, requests_per_unit: 100, consistency: partition}}\n", "us-0")[0]
-	c := r.Config
-	await.True(t, "it holds rights", func() bool { return r.agent.Status().Holds })
-	admitted(t, r, 30)
-	r.stop()
-	await.True(t, "it has stopped", func() bool { return strings.Contains(r.log.String(), "msg=stopped") })
-	r.closeState()
+	c := afterHits(t, 30)
 	next := &running{log: &lockedBuffer{}}
 	next.daemon = &daemon{Options: Options{
 		Config: c, Log: slog.New(slog.NewTextHandler(next.log, nil)), Out: io.Discard, Version: "test",

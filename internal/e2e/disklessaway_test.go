@@ -43,7 +43,6 @@ func TestDisklessDaemonsDieWhileTheDiskIsAway(t *testing.T) {
 		if code == 0 || code == 3 {
 			return ""
 		}
-		time.Sleep(time.Second)
 		return out
 	}
 	c.within(2*time.Minute, "the region is removed", func() string { return done("region remove us --stopped --yes us") })
