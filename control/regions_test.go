@@ -258,26 +258,9 @@ func TestEndedBound(t *testing.T) {
 	}
 }
 
-// The founders of a region are live: one that was heard once may have lost its
-// id with its disk.
-func TestFoundersAreLive(t *testing.T) {
-	w := newWitness(t)
-	m := &Message{From: 2, To: 1, Sender: w.sender(0, 0, 1)}
-	if err := w.node.Receive(w.at, 1, m); err != nil {
-		t.Fatal(err)
-	}
-	if got := w.node.rights.durable("b"); len(got) != 1 || got[0] != m.Sender.ID {
-		t.Fatalf("founders %v, want %v", got, m.Sender.ID)
-	}
-	w.at += time.Minute
-	w.node.Tick(w.at, 60_001)
-	if got := w.node.rights.durable("b"); len(got) != 0 {
-		t.Errorf("founders %v a minute after the last message", got)
-	}
-}
-
-// A founder keeps the id of its latest message: one that started again after
-// it, that leaves, or that was stopped with its region may have lost it.
+// A founder keeps the id of its latest message: one that is not live any more,
+// that started again after it, that leaves, or that was stopped with its region
+// may have lost it.
 func TestFoundersKeepTheirIDs(t *testing.T) {
 	heard := func() (*witness, *Message) {
 		w := newWitness(t)
@@ -289,6 +272,10 @@ func TestFoundersKeepTheirIDs(t *testing.T) {
 		return w, m
 	}
 	for what, change := range map[string]func(w *witness, m *Message){
+		"was heard a minute ago": func(w *witness, _ *Message) {
+			w.at += time.Minute
+			w.node.Tick(w.at, 60_001)
+		},
 		"leaves": func(w *witness, m *Message) {
 			m.Sender.Leaving = true
 			if err := w.node.Receive(w.at, 1, m); err != nil {
