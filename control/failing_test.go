@@ -71,7 +71,7 @@ func TestFailingDiskIsBounded(t *testing.T) {
 	w.run(time.Second)
 	b := w.find("b-0")
 	b.failing = true
-	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && b.node.Record() != nil })

@@ -64,7 +64,7 @@ func TestRemovedLeaderVotes(t *testing.T) {
 	w.add("a", "a-0", true)
 	w.add("b", "b-0", true)
 	w.run(time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("a leader", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })

@@ -12,6 +12,8 @@ import (
 type Founding struct {
 	Cluster Number `json:"cluster"`
 	Begun   int64  `json:"begun"` // Unix milliseconds
+	// From is as in Cluster.
+	From int64 `json:"from,omitempty"`
 	// Regions are ordered by name. Their weights sum to Whole.
 	Regions  []FirstRegion `json:"regions"`
 	Founders []Founder     `json:"founders"` // ordered by name
@@ -41,9 +43,9 @@ type Founder struct {
 // record returns the first record of the cluster.
 func (f *Founding) record() *Record {
 	at := Version{Recovery: Recovery{Random: f.Cluster}, Index: 1}
-	r := &Record{Format: 1, Version: at, First: 1, Changes: 1, Cluster: Cluster{ID: f.Cluster, Begun: f.Begun}}
+	r := &Record{Format: 1, Version: at, First: 1, Changes: 1, Cluster: Cluster{ID: f.Cluster, Begun: f.Begun, From: f.From}}
 	for _, g := range f.Regions {
-		r.Regions = append(r.Regions, Region{Name: g.Name, Generation: at, Weight: g.Weight, Founders: g.Founders, Horizon: g.Horizon})
+		r.Regions = append(r.Regions, Region{Name: g.Name, Generation: at, Weight: g.Weight, Founders: g.Founders, Horizon: g.Horizon, From: f.From})
 		r.Genesis = append(r.Genesis, FirstRegion{Name: g.Name, Weight: g.Weight})
 	}
 	for _, o := range f.Founders {
@@ -153,12 +155,18 @@ var errBegun = errors.New("the cluster has begun")
 // Whole. It returns an error if there can be none, and nil when it is under
 // way: the record then comes, at every daemon the same one however many of them
 // ask. A majority of the founders must answer. A daemon that is no founder asks
-// a live one, once for each call.
-func (n *Node) Init(regions []FirstRegion) error {
+// a live one, once for each call. The cluster admits nothing by rights, nor
+// hits of strict keys, in windows that run when it begins: those of a former
+// one may have been admitted in them. nothingRan is the statement that no
+// daemon of such a cluster ran in any window that runs.
+func (n *Node) Init(regions []FirstRegion, nothingRan bool) error {
 	if n.record != nil {
 		return fmt.Errorf("control: %w", errBegun)
 	}
 	f := &Founding{Begun: n.wall, Regions: slices.Clone(regions)}
+	if !nothingRan {
+		f.From = n.wall + 2*n.cfg.MaxOffset.Milliseconds() + 1
+	}
 	slices.SortFunc(f.Regions, func(a, b FirstRegion) int { return cmp.Compare(a.Name, b.Name) })
 	if err := f.valid(); err != nil {
 		return fmt.Errorf("control: %w", err)
@@ -252,7 +260,7 @@ func (n *Node) receiveFounding(p *peer, m *FoundingMessage) {
 			n.events.AddOnce(Rejected, p.Name, "founding", "a request to begin with no valid regions")
 			return
 		}
-		f.ask(&Founding{Begun: m.Value.Begun, Regions: m.Value.Regions})
+		f.ask(&Founding{Begun: m.Value.Begun, From: m.Value.From, Regions: m.Value.Regions})
 	case stepPrepare, stepAccept:
 		f.acceptor(p, m)
 	case stepPromise, stepAccepted:

@@ -54,7 +54,7 @@ func beginUnderFaults(t *testing.T, seed uint64) {
 		// a command begins the cluster.
 		f.run(10 * time.Second)
 		if len(f.chosen) == 0 {
-			if err := f.founder().node.Init(even("a", "b", "c")); err != nil {
+			if err := f.founder().node.Init(even("a", "b", "c"), true); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -168,7 +168,7 @@ func (f *founders) fault() {
 // init asks a founder for a cluster, in one of several ways.
 func (f *founders) init(m *machine) {
 	if m.up {
-		_ = m.node.Init([][]FirstRegion{even("a", "b", "c"), even("b", "c"), even("x")}[f.w.rng.IntN(3)])
+		_ = m.node.Init([][]FirstRegion{even("a", "b", "c"), even("b", "c"), even("x")}[f.w.rng.IntN(3)], true)
 	}
 }
 
@@ -316,7 +316,7 @@ func TestFoundingOfAMinority(t *testing.T) {
 		w.add(name[:1], name, true)
 	}
 	w.run(2 * time.Second)
-	if err := w.find("a-0").node.Init(even("a")); err != nil {
+	if err := w.find("a-0").node.Init(even("a"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.run(10 * time.Second)
@@ -328,6 +328,37 @@ func TestFoundingOfAMinority(t *testing.T) {
 	for _, e := range w.events {
 		if strings.Contains(e, FoundersDiffer.String()) {
 			t.Error(e)
+		}
+	}
+}
+
+// TestWindowsOfAFormerCluster checks that a cluster has no rights and no owners
+// of strict keys in windows that a former one may have used, unless it is
+// stated that nothing ran before.
+func TestWindowsOfAFormerCluster(t *testing.T) {
+	for _, nothingRan := range []bool{false, true} {
+		w := strictWorldOf(t, 1, nothingRan, []string{"a", "b", "c"}, "a-0", "b-0", "c-0")
+		w.until("a layout", 60*time.Second, func() bool { return w.layout() != nil })
+		r, want := w.leader().node.record, int64(0)
+		if !nothingRan {
+			want = r.Cluster.Begun + 2*w.leader().node.cfg.MaxOffset.Milliseconds() + 1
+		}
+		for i := range r.Regions {
+			if g := &r.Regions[i]; g.From != want {
+				t.Errorf("nothing ran before %v: region %s has rights from %d on, want %d", nothingRan, g.Name, g.From, want)
+			}
+		}
+		lost := r.Layouts.Active.Lost
+		if nothingRan && len(lost) != 0 || !nothingRan && (len(lost) != 1 || lost[0].Region != "" || lost[0].From != want) {
+			t.Errorf("nothing ran before %v: the first layout has the losses %v, want one of any key from %d on", nothingRan, lost, want)
+		}
+		if nothingRan {
+			continue
+		}
+		first := r.Layouts.Active.Clone()
+		first.Lost = nil
+		if err := (&Record{Version: r.Version, Cluster: r.Cluster, Regions: r.Regions}).changeLayouts(&LayoutChange{Announce: &first}); err == nil {
+			t.Error("a first layout without the losses of a former cluster was accepted")
 		}
 	}
 }

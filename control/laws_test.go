@@ -356,7 +356,7 @@ func aHistory(t testing.TB) (disks [][][]byte) {
 		w.add(name[:1], name, true)
 	}
 	w.run(time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })

@@ -325,7 +325,7 @@ func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 		}
 	}
 	var lost []route.Loss
-	l.Formers, lost = n.record.Layouts.formers(unknown...)
+	l.Formers, lost = n.record.formers(unknown...)
 	if lacks(l, lost) != nil {
 		forced = true
 		*l = l.WithLost(lost...)

@@ -82,9 +82,13 @@ func (l *Layouts) Newest() *route.Layout { return cmp.Or(l.Announced, l.Active) 
 // formers returns the layouts that the voters of the next one must copy from:
 // the active one, or those of an announced one that was dropped with the log,
 // and others. lost are the losses of voters that nobody can copy from: keys
-// drew their regions as known layouts state it.
-func (l *Layouts) formers(others ...*route.Layout) (all []route.Former, lost []route.Loss) {
-	known := others
+// drew their regions as known layouts state it. The first layout loses what ran
+// before the cluster.
+func (r *Record) formers(others ...*route.Layout) (all []route.Former, lost []route.Loss) {
+	l, known := &r.Layouts, others
+	if l.Active == nil && r.Cluster.From > 0 {
+		lost = append(lost, route.Loss{From: r.Cluster.From})
+	}
 	if l.Active != nil {
 		known = append(slices.Clip(known), l.Active)
 	}
@@ -241,9 +245,9 @@ func (r *Record) changeLayouts(c *LayoutChange) error {
 	case is != nil && c.Announce.Number <= is.Number:
 		return fmt.Errorf("layout %d after %d: want a greater number", c.Announce.Number, is.Number)
 	}
-	formers, lost := l.formers()
+	formers, lost := r.formers()
 	if x := lacks(c.Announce, lost); x != nil {
-		return fmt.Errorf("layout %d copies from the voters of region %q, which are lost", c.Announce.Number, x.Region)
+		return fmt.Errorf("layout %d copies from the voters of region %q, which are lost, or of a former cluster", c.Announce.Number, x.Region)
 	}
 	for _, f := range formers {
 		if !slices.ContainsFunc(c.Announce.Formers, sameFormer(&f)) {

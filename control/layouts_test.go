@@ -115,8 +115,14 @@ func (w *world) consume(m *machine) {
 	}
 }
 
-// strictWorld returns a cluster whose daemons have acceptors.
+// strictWorld returns the first cluster of daemons that have acceptors.
 func strictWorld(t *testing.T, seed uint64, regions []string, names ...string) *world {
+	t.Helper()
+	return strictWorldOf(t, seed, true, regions, names...)
+}
+
+// strictWorldOf returns a cluster of daemons that have acceptors.
+func strictWorldOf(t *testing.T, seed uint64, nothingRan bool, regions []string, names ...string) *world {
 	t.Helper()
 	var founders []string
 	for _, region := range regions {
@@ -128,7 +134,7 @@ func strictWorld(t *testing.T, seed uint64, regions []string, names ...string) *
 		w.add(name[:1], name, true)
 	}
 	w.run(time.Second)
-	if err := w.find(founders[0]).node.Init(even(regions...)); err != nil {
+	if err := w.find(founders[0]).node.Init(even(regions...), nothingRan); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })

@@ -22,7 +22,7 @@ func speedWorld(t *testing.T) *world {
 		return 80 * time.Millisecond
 	}
 	w.run(2 * time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", time.Minute, func() bool { return w.equal() && w.leader() != nil })

@@ -20,11 +20,11 @@ func three(t testing.TB, seed uint64) *world {
 
 func TestBeginning(t *testing.T) {
 	w := three(t, 1)
-	if err := w.find("a-1").node.Init(even("a", "b", "c")); err == nil {
+	if err := w.find("a-1").node.Init(even("a", "b", "c"), true); err == nil {
 		t.Error("a daemon begins a cluster without a founder")
 	}
 	w.run(time.Second)
-	if err := w.find("b-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("b-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	took := w.until("begun", 10*time.Second, w.equal)
@@ -53,7 +53,7 @@ func TestBeginning(t *testing.T) {
 func TestInitFirst(t *testing.T) {
 	w := newWorld(t, 1, "a-0")
 	m := w.add("a", "a-0", true)
-	if err := m.node.Init(even("a")); err != nil {
+	if err := m.node.Init(even("a"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return m.node.Record() != nil })
@@ -70,7 +70,7 @@ func TestTextsOnDisk(t *testing.T) {
 			w := newWorld(t, 1, "a-0")
 			m := w.add("a", "a-0", true)
 			w.run(time.Second)
-			if err := m.node.Init([]FirstRegion{{Name: c.region, Weight: Whole}}); err != nil {
+			if err := m.node.Init([]FirstRegion{{Name: c.region, Weight: Whole}}, true); err != nil {
 				return
 			}
 			w.until("begun", 20*time.Second, func() bool { return w.leader() != nil })

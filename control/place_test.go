@@ -16,7 +16,7 @@ func begin(t *testing.T, names ...string) *world {
 		w.add(name[:1], name, true)
 	}
 	w.run(time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
@@ -242,7 +242,7 @@ func TestNewRegionsVote(t *testing.T) {
 				w.add("a", name, true)
 			}
 			w.run(time.Second)
-			if err := w.find("a-0").node.Init(even("a")); err != nil {
+			if err := w.find("a-0").node.Init(even("a"), true); err != nil {
 				t.Fatal(err)
 			}
 			w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })

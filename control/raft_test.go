@@ -24,7 +24,7 @@ func TestRemovedVoterHasLongestLog(t *testing.T) {
 		w.add(name[:1], name, true)
 	}
 	w.run(time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b", "c", "d")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c", "d"), true); err != nil {
 		t.Fatal(err)
 	}
 	// Of four voters, the leader removes one as soon as it leads.

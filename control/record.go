@@ -115,6 +115,10 @@ type Cluster struct {
 	ID Number `json:"id"`
 	// Begun is when it was founded, in Unix milliseconds.
 	Begun int64 `json:"begun"`
+	// From is the start of the first window in which it admits hits by rights
+	// and of strict keys, in Unix milliseconds: what ran before may have used
+	// those that began earlier. 0 if nothing ran before.
+	From int64 `json:"from,omitempty"`
 }
 
 // Region is one region of the cluster.
@@ -134,8 +138,8 @@ type Region struct {
 	Founders []ID  `json:"founders,omitempty"`
 	Horizon  int64 `json:"horizon,omitempty"`
 	// From is the first window in which they may use limits of the region
-	// alone, in Unix milliseconds: a former generation may have used those
-	// before. 0 for the first generation.
+	// alone, in Unix milliseconds: a former generation, or a former cluster,
+	// may have used those before.
 	From int64 `json:"from,omitempty"`
 }
 

@@ -17,7 +17,7 @@ func TestOneEntryForEachCommand(t *testing.T) {
 		w.add(name[:1], name, true)
 	}
 	w.run(10 * time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("led", 3*time.Minute, func() bool { return w.leader() != nil && w.leader().node.raft.complete() })

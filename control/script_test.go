@@ -131,7 +131,7 @@ func (s *script) command(t *testing.T, d *datadriven.TestData) string {
 	case "daemons":
 		s.daemons(args, values(d, "founders"))
 	case "init":
-		out = result(s.w.find(args[0]).node.Init(even(args[1:]...)))
+		out = result(s.w.find(args[0]).node.Init(even(args[1:]...), true))
 	case "lead":
 		out = s.lead(s.w.find(args[0]))
 	case "run":

@@ -42,7 +42,7 @@ func storm(t *testing.T, seed uint64) {
 		switch m := any(); draw(kinds) {
 		case 0, 1:
 			if m.up {
-				_ = m.node.Init(even(regions...))
+				_ = m.node.Init(even(regions...), true)
 			}
 		case 2, 3:
 			w.crash(m)
@@ -102,7 +102,7 @@ func storm(t *testing.T, seed uint64) {
 		w.start(m)
 	}
 	w.run(5 * time.Second)
-	if err := w.machines[0].node.Init(even(regions...)); err == nil {
+	if err := w.machines[0].node.Init(even(regions...), true); err == nil {
 		w.until("begun", 30*time.Second, func() bool { return w.machines[0].node.Record() != nil })
 	}
 	w.until("known", 30*time.Second, w.equal)

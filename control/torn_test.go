@@ -17,7 +17,7 @@ func TestTornWrites(t *testing.T) {
 		w.add(name[:1], name, true)
 	}
 	w.run(time.Second)
-	if err := w.find("a-0").node.Init(even("a", "b", "c")); err != nil {
+	if err := w.find("a-0").node.Init(even("a", "b", "c"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })
@@ -59,7 +59,7 @@ func TestTornFounding(t *testing.T) {
 	w := newWorld(t, 1, "a-0")
 	m := w.add("a", "a-0", true)
 	w.run(time.Second)
-	if err := m.node.Init(even("a")); err != nil {
+	if err := m.node.Init(even("a"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil })
@@ -71,7 +71,7 @@ func TestTornFounding(t *testing.T) {
 		w.machines = append(w.machines, m)
 		w.start(m)
 		w.run(5 * time.Second)
-		_ = m.node.Init(even("a"))
+		_ = m.node.Init(even("a"), true)
 		w.until(fmt.Sprintf("a leader with %d of %d items", n, len(whole)), 30*time.Second, func() bool { return w.leader() != nil })
 	}
 }

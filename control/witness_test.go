@@ -20,7 +20,7 @@ func witnesses(t *testing.T, founders, others []string) *world {
 		w.start(m)
 	}
 	w.run(time.Second)
-	if err := w.find(founders[0]).node.Init(even("a", "b")); err != nil {
+	if err := w.find(founders[0]).node.Init(even("a", "b"), true); err != nil {
 		t.Fatal(err)
 	}
 	w.until("begun", 20*time.Second, func() bool { return w.leader() != nil && w.equal() })

@@ -300,7 +300,7 @@ func TestControlNameHeld(t *testing.T) {
 			t.Errorf("the daemon without its name has %d peers in the control log", n)
 		}
 		late.Do(func(n *control.Node) {
-			if err := n.Init([]control.FirstRegion{{Name: "us", Weight: control.Whole}}); err != nil {
+			if err := n.Init([]control.FirstRegion{{Name: "us", Weight: control.Whole}}, true); err != nil {
 				t.Error(err)
 			}
 		})

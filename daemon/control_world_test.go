@@ -97,7 +97,7 @@ func (w *controlWorld) init(name string, regions ...string) {
 	}
 	all[0].Weight += uint32(control.Whole % len(regions))
 	var err error
-	w.loops[name].Do(func(n *control.Node) { err = n.Init(all) })
+	w.loops[name].Do(func(n *control.Node) { err = n.Init(all, true) })
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -55,13 +55,13 @@ func (h *Handle) Members() []gossip.Member {
 // Links describes the view of each peer.
 func (h *Handle) Links() []node.Link { return h.d.engine.Links(h.d.engine.Now()) }
 
-// Begin asks for the founding of the cluster, as rld cluster init does, and
-// reports whether the cluster has begun. A daemon alone has none.
+// Begin asks for the founding of the first cluster of its daemons, as rld
+// cluster init does, and reports whether it has begun. A daemon alone has none.
 func (h *Handle) Begin() bool {
 	if h.d.control == nil {
 		return false
 	}
-	a, err := h.d.report.InitCluster(api.InitRequest{})
+	a, err := h.d.report.InitCluster(api.InitRequest{NothingRanBefore: true})
 	return err == nil && a.Cluster.Begun
 }
 

@@ -72,7 +72,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		return met == len(names)-1
 	})
 	all[0].control.Do(func(n *control.Node) {
-		if err := n.Init(firstRegions(&all[0].Config)); err != nil {
+		if err := n.Init(firstRegions(&all[0].Config), true); err != nil {
 			t.Error(err)
 		}
 	})

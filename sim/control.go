@@ -241,18 +241,25 @@ func (r *receiver) StepControl(m *control.Message) error {
 const initAgain = 2 * time.Second
 
 // beginControl has the operator ask a founder to found the cluster, again and
-// again until it has begun once: a cluster that begins again, with empty disks,
-// has promised nothing of what it admitted before.
+// again until it has begun, and another one where all disks were lost.
 func beginControl(w *World) {
-	if w.controls[control.Begun] == 0 && !anyRecord(w) {
-		initControl(w, false)
-		w.events.push(w.now+max(initAgain, 5*w.cfg.Control.Heartbeat), evInit, 0)
+	if begun := w.controls[control.Begun] > 0; !begun && !anyRecord(w) || begun && forgotten(w) {
+		initControl(w, begun)
 	}
+	w.events.push(w.now+max(initAgain, 5*w.cfg.Control.Heartbeat), evInit, 0)
 }
 
-// initControl has the operator ask a founder to found the cluster, without the
-// regions whose daemons are all stopped if so asked.
-func initControl(w *World, without bool) {
+// forgotten reports whether no daemon, and no copy of a disk, has the record of
+// a cluster.
+func forgotten(w *World) bool {
+	return !slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return d.control == nil || d.control.Record() != nil }) &&
+		!slices.ContainsFunc(w.cfg.Faults, func(f Fault) bool { return f.Kind == CopiedControl || f.Kind == ClonedDisk })
+}
+
+// initControl has the operator ask a founder to found the cluster. To found one
+// again, when all disks are lost, it leaves out regions whose daemons are all
+// stopped, and does not state that nothing ran before.
+func initControl(w *World, again bool) {
 	var able []*Daemon
 	for _, d := range w.daemons {
 		if d.Up && !d.Paused && d.control != nil && slices.Contains(w.cfg.Founders(), d.Name) {
@@ -263,7 +270,7 @@ func initControl(w *World, without bool) {
 		d := able[w.faults.rng.IntN(len(able))]
 		w.acting = d
 		w.met.asked(w, d)
-		_ = d.control.Init(firstRegions(w, without)) // the next attempt comes anyway
+		_ = d.control.Init(firstRegions(w, again), !again) // the next attempt comes anyway
 		d.turnControl(w)
 	}
 }

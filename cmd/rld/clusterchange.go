@@ -33,14 +33,16 @@ func newClusterInit(p process) *cobra.Command {
 			"their weights as in the settings. Run it once, at any daemon. Run again, it prints when the\n" +
 			"cluster began. It is refused until a daemon with a state.dir of every region in the\n" +
 			"settings is heard, and a majority of the founders; within --wait it tries again.\n\n" +
+			"Budgeted and strict limits admit nothing in windows that run when the cluster begins: daemons\n" +
+			"of a former cluster, whose disks are lost, may have admitted their hits. With\n" +
+			"--nothing-ran-before you state that there was none, and the running windows count as well.\n\n" +
 			"With --from the regions have the weights of a backup, and its rules and overrides are\n" +
 			"applied. That begins another cluster, with daemons whose state.dir is empty: it has no counts\n" +
 			"and no rights of the former one. It is refused where a cluster has begun in another way.\n\n" +
 			"A daemon accepts it from its own machine, and from another one with\n" +
 			"--cluster-secret-file. " +
 			exitCodesText,
-		Example: "  rld cluster init\n" +
-			"  rld cluster init --wait 5m\n" +
+		Example: "  rld cluster init --nothing-ran-before --wait 5m\n" +
 			"  rld cluster init --without ap-south-1\n" +
 			"  rld cluster init --from backup.json --wait 1m",
 		Args: cobra.NoArgs,
@@ -65,6 +67,7 @@ func newClusterInit(p process) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&from, "from", "", "`file` of rld cluster backup, whose regions and limits the cluster has")
 	f.StringSliceVar(&q.Without, "without", nil, "regions of the settings that need not be heard")
+	f.BoolVar(&q.NothingRanBefore, "nothing-ran-before", false, "state that no other cluster of these limits ran in the windows that run now")
 	f.BoolVar(&q.DryRun, "dry-run", false, "print what is missing, and change nothing")
 	f.StringVar(&secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	return cmd
@@ -176,11 +179,19 @@ func initText(a *api.InitAnswer) string {
 	s := &a.Cluster
 	switch {
 	case s.Begun && s.BegunAt != nil:
-		return fmt.Sprintf("Cluster %s began at %s, with %s.\n", printable(s.ID), s.BegunAt.Format(time.RFC3339), regionsOf(s))
+		text := fmt.Sprintf("Cluster %s began at %s, with %s.\n", printable(s.ID), s.BegunAt.Format(time.RFC3339), regionsOf(s))
+		if s.RightsFrom != nil {
+			text += "Budgeted and strict limits admit hits in windows that start after that, and none in older ones.\n"
+		}
+		return text
 	case len(a.Missing) > 0:
 		return fmt.Sprintf("The cluster cannot begin yet: missing %s.\n", strings.Join(printables(a.Missing), "; "))
 	}
-	return fmt.Sprintf("The cluster can begin, with %s. Nothing was done.\n", regionsOf(s))
+	text := fmt.Sprintf("The cluster can begin, with %s. Nothing was done.\n", regionsOf(s))
+	if !a.NothingRanBefore {
+		text += "Budgeted and strict limits would admit nothing in windows that run then: if nothing ran before, use --nothing-ran-before.\n"
+	}
+	return text
 }
 
 // regionsOf lists the regions with their weights.

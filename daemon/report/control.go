@@ -93,6 +93,9 @@ func (r *Report) clusterState() *api.ClusterState {
 		return out
 	}
 	out.Begun, out.BegunAt, out.ID = true, new(time.UnixMilli(rec.Cluster.Begun).UTC()), rec.Cluster.ID.String()
+	if rec.Cluster.From > 0 {
+		out.RightsFrom = new(time.UnixMilli(rec.Cluster.From).UTC())
+	}
 	out.Version, out.Index, out.Recovery, out.Hash = rec.Version.String(), rec.Version.Index, rec.Version.Recovery.Number, s.Status.Hash
 	for _, g := range rec.Regions {
 		out.Regions = append(out.Regions, api.ClusterRegion{

@@ -17,7 +17,7 @@ import (
 // something is missing, and once the cluster has begun.
 func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 	s := r.Control.State()
-	out := api.InitAnswer{DryRun: q.DryRun}
+	out := api.InitAnswer{DryRun: q.DryRun, NothingRanBefore: q.NothingRanBefore}
 	switch {
 	case s.Record != nil:
 		out.Cluster = *r.clusterState()
@@ -48,7 +48,7 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 		return out, err
 	}
 	if len(out.Missing) == 0 && !q.DryRun {
-		r.Control.Do(func(n *control.Node) { err = n.Init(regions) })
+		r.Control.Do(func(n *control.Node) { err = n.Init(regions, q.NothingRanBefore) })
 		if err != nil && r.Control.State().Record == nil {
 			return out, trimControl(err)
 		}

@@ -141,7 +141,7 @@ func (b *bench) serveStrict(ctx context.Context, r *region, limits, region, name
 
 // begin begins the cluster of a daemon.
 func (b *bench) begin(ctx context.Context, s *served) {
-	out, err := exec.CommandContext(ctx, b.rld(ctx), "cluster", "init", "--wait", "30s", "--admin", s.admin).CombinedOutput()
+	out, err := exec.CommandContext(ctx, b.rld(ctx), "cluster", "init", "--nothing-ran-before", "--wait", "30s", "--admin", s.admin).CombinedOutput()
 	if err != nil {
 		check(s.failed(fmt.Errorf("rld cluster init: %w: %s", err, out)))
 	}

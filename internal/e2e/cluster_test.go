@@ -92,7 +92,7 @@ func startCluster(t testing.TB, n network, p plan, regions ...string) *cluster {
 	}
 	begin := time.Now()
 	c.list(patience, first, first)
-	if code, out := first[0].rld(t, "cluster init --wait 30s"); code != 0 {
+	if code, out := first[0].rld(t, "cluster init --nothing-ran-before --wait 30s"); code != 0 {
 		t.Fatalf("rld cluster init: exit code %d: %s", code, out)
 	}
 	c.watch = startWatch(c)

@@ -23,7 +23,7 @@ func (d *daemon) clusterOf(t testing.TB) *api.ClusterState {
 // beginCluster begins the cluster at one daemon, and again at another one.
 func (c *cluster) beginCluster(at, again *daemon) {
 	c.t.Helper()
-	code, out := at.rld(c.t, "cluster init --wait 30s")
+	code, out := at.rld(c.t, "cluster init --nothing-ran-before --wait 30s")
 	if code != 0 || !strings.HasPrefix(out, "Cluster ") {
 		c.t.Fatalf("rld cluster init at %s: exit code %d: %s", at.name, code, out)
 	}

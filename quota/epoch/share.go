@@ -17,7 +17,8 @@ const (
 	// ReasonUnsettled: no known epoch is settled for the window, because the
 	// table is new, or the window is older than the oldest kept epoch.
 	ReasonUnsettled
-	// ReasonFenced: an earlier run of the owner may have used the window.
+	// ReasonFenced: an earlier run of the owner, or a former cluster, may have
+	// used the window.
 	ReasonFenced
 	// ReasonAhead: the stored record does not cover the window: see Extend.
 	ReasonAhead
@@ -39,7 +40,7 @@ func (r Reason) String() string {
 	return enum.Name(r,
 		"the least amount of the epochs that count", "left out of an epoch",
 		"partitioned from too many of the others", "no epoch is settled for the window",
-		"an earlier run may have used the window", "the stored record does not cover the window",
+		"an earlier run or a former cluster may have used the window", "the stored record does not cover the window",
 		"started, and the record of the cluster is not confirmed yet", "an epoch of the region is not learned and stored",
 		"the daemon has given up its rights and will stop",
 		"the cluster has not begun, or it has not this region",

@@ -17,7 +17,10 @@ type ClusterState struct {
 	// it waits for, "" once it has begun.
 	Begun   bool       `json:"begun"`
 	BegunAt *time.Time `json:"begun_at"`
-	Waiting string     `json:"waiting"`
+	// RightsFrom is the start of the first window in which the cluster admits
+	// hits by rights and of strict keys, null for all windows.
+	RightsFrom *time.Time `json:"rights_from"`
+	Waiting    string     `json:"waiting"`
 	// ID is that of the cluster. Version and Hash are those of the record, of
 	// the recovery with the number Recovery. All are "" or 0 before the
 	// beginning.
@@ -215,6 +218,9 @@ type InitRequest struct {
 	// Regions are those of a backup, empty for those of the settings with equal
 	// weights. They must be the ones of the settings without Without.
 	Regions []BackupRegion `json:"regions,omitempty"`
+	// NothingRanBefore is the statement that no daemon of a former cluster ran
+	// in any window that runs: limits have rights in these, too.
+	NothingRanBefore bool `json:"nothing_ran_before,omitempty"`
 	// DryRun requests a check that changes nothing.
 	DryRun bool `json:"dry_run,omitempty"`
 }
@@ -223,6 +229,8 @@ type InitRequest struct {
 type InitAnswer struct {
 	At     time.Time `json:"at"`
 	DryRun bool      `json:"dry_run"`
+	// NothingRanBefore is that of the request.
+	NothingRanBefore bool `json:"nothing_ran_before"`
 	// Missing is what has to be there first: nothing was done.
 	Missing []string `json:"missing"`
 	// UnderWay reports that the founders were asked to agree.
