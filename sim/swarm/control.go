@@ -38,7 +38,12 @@ func (d *draw) control(seed uint64) {
 	if least := affordable(d, 4); least > time.Second {
 		x.Compare = least.Round(time.Millisecond)
 	}
-	least := 4 * max(x.Heartbeat/4, x.Compare) // until then live daemons are silent
+	least := 4 * max(x.Heartbeat/4, x.Compare, trip) // until then live daemons are silent
+	if n := time.Duration(c.Daemons()); n > 20 {
+		// Each second a daemon sends to one of the others. Where few of them
+		// count as live, regions of one daemon hardly begin at the same time.
+		least = max(least, 2*n*max(x.Compare, time.Second))
+	}
 	x.Stable = max(least/40, d.wild(100*time.Millisecond, 3*time.Second)).Round(time.Millisecond)
 	x.ReplaceAfter = max(least, d.wild(time.Second, 10*time.Second)).Round(time.Millisecond)
 	x.RemoveAfter = max(least, d.wild(time.Second, 10*time.Second)).Round(time.Millisecond)
