@@ -214,6 +214,9 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("--weight: %w", err)
 			}
+			if ratio <= 0 || ratio >= 1 {
+				return fmt.Errorf("--weight %s: want more than 0%% and less than 100%%, as the other regions have the rest", c.weight)
+			}
 			c.request.Weight = ratio
 		}
 		if c.request.ID == "" {

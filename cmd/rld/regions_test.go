@@ -68,6 +68,7 @@ func TestRegionExitCodes(t *testing.T) {
 		{"a strict recovery of nobody", "strict recover eu --yes eu", nil, answer{}, "", 64, "stopped", api.ChangeRequest{}},
 		{"another name", "region remove eu --stopped --yes us", nil, answer{}, "", 64, `--yes "us" is not the name "eu"`, api.ChangeRequest{}},
 		{"no weight", "region add eu", nil, answer{}, "", 64, "weight", api.ChangeRequest{}},
+		{"all weight", "region add eu --weight 100%", nil, answer{}, "", 64, "less than 100%", api.ChangeRequest{}},
 		{"a bad weight", "region add eu --weight 20", nil, answer{}, "", 64, "is not a percentage", api.ChangeRequest{}},
 		{"no name", "region drain", nil, answer{}, "", 64, "0 names given, want one", api.ChangeRequest{}},
 	} {

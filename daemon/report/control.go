@@ -213,15 +213,15 @@ func (s *ControlState) role(id control.ID) api.ClusterDaemonRole {
 // ratioOf returns parts of control.Whole as a fraction.
 func ratioOf(weight uint32) float64 { return float64(weight) / control.Whole }
 
-// reachedRegions returns the regions with a durable daemon that has sent a
-// message, or that this one is in.
+// reachedRegions returns the regions with a live durable daemon, or that this
+// one is in.
 func (r *Report) reachedRegions(s *ControlState) map[string]bool {
 	out := map[string]bool{}
 	if s.Durable && s.Fault == "" {
 		out[r.Region] = true
 	}
 	for _, p := range s.Status.Peers {
-		if p.Age >= 0 && p.Sender.Durable && p.Foreign == 0 {
+		if p.Live && p.Sender.Durable && p.Foreign == 0 {
 			out[p.Region] = true
 		}
 	}
