@@ -14,6 +14,8 @@ type Stats struct {
 	// ClockOffset is the lead of the clock's physical reading over the wall
 	// clock, in nanoseconds.
 	ClockOffset int64
+	// ClockOff reports that more than half of the peers have another time.
+	ClockOff bool
 	// Cells is the number of replicated cells held. Merged counts the cells of
 	// peers that were merged since the start.
 	Cells  int
@@ -42,6 +44,7 @@ func (s *Stats) Add(o Stats) {
 	s.Cells += o.Cells
 	s.Merged += o.Merged
 	s.ClockOffset = max(s.ClockOffset, o.ClockOffset)
+	s.ClockOff = s.ClockOff || o.ClockOff
 	s.ClockForward = max(s.ClockForward, o.ClockForward)
 	s.ClockBackward = max(s.ClockBackward, o.ClockBackward)
 }
@@ -57,6 +60,7 @@ func (n *Node) Stats() Stats {
 	}
 	if n.replica != nil {
 		s.Cells, s.Merged = n.replica.engine.Size()
+		s.ClockOff = n.replica.clocks.Outlier()
 	}
 	return s
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/sticky/route"
 )
@@ -141,6 +142,19 @@ func TestRegionIsNotThere(t *testing.T) {
 	}
 }
 
+// TestInitByAWrongClock: a daemon with a wrong clock does not state from when
+// on the rights of a cluster count.
+func TestInitByAWrongClock(t *testing.T) {
+	r := New(Config{
+		Region: "ap", Name: "ap-0", Engine: &statsEngine{stats: node.Stats{ClockOff: true}},
+		Control: fixed{state: ControlState{Founders: []string{"ap-0"}, Durable: true}},
+		Regions: []control.FirstRegion{{Name: "ap", Weight: control.Whole}},
+	})
+	if _, err := r.InitCluster(api.InitRequest{}); err == nil || !strings.Contains(err.Error(), "clock") {
+		t.Errorf("a cluster begins by a wrong clock: %v", err)
+	}
+}
+
 // TestInitWithoutFounders: a cluster does not begin without the regions of its
 // founders. Founders that only vote count.
 func TestInitWithoutFounders(t *testing.T) {
@@ -168,7 +182,7 @@ func TestInitWithoutFounders(t *testing.T) {
 		for _, name := range []string{"ap", "eu", "us"} {
 			regions = append(regions, control.FirstRegion{Name: name, Weight: 1})
 		}
-		r := New(Config{Region: "ap", Name: "ap-0", Control: fixed{state: s}, Regions: regions})
+		r := New(Config{Region: "ap", Name: "ap-0", Control: fixed{state: s}, Regions: regions, Engine: &statsEngine{}})
 		out, err := r.InitCluster(api.InitRequest{Without: strings.Split(tc.without, ","), DryRun: true})
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%+v: %v", tc, err)

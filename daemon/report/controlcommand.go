@@ -29,6 +29,9 @@ func (r *Report) InitCluster(q api.InitRequest) (api.InitAnswer, error) {
 	case s.ForeignToAll():
 		return out, errors.New("all peers of this daemon belong to another cluster: correct its addresses, or give it a new state.dir")
 	}
+	if r.Engine.Stats().ClockOff { // the founding states from when on its rights count
+		return out, errors.New("the clock of this daemon differs from those of most others: correct it, or ask another daemon")
+	}
 	known := func(name string) bool {
 		return slices.ContainsFunc(r.Regions, func(g control.FirstRegion) bool { return g.Name == name })
 	}
