@@ -414,10 +414,11 @@ func twoClusters(w *World) bool {
 	})
 }
 
-// split reports whether daemons follow two recoveries of one number.
+// split reports whether daemons of the core follow two recoveries of a number.
+// One that nobody hears keeps its own.
 func split(w *World) bool {
 	var one control.Recovery
-	return slices.ContainsFunc(w.daemons, func(d *Daemon) bool {
+	return slices.ContainsFunc(slices.Concat(w.Core()...), func(d *Daemon) bool {
 		if d.control == nil || d.control.Record() == nil {
 			return false
 		}
