@@ -137,6 +137,10 @@ func (q *RecoverRequest) check(n *Node) error {
 		return fmt.Errorf("control: %d of %d voters are live: a majority needs no recovery", live, n.record.Voting())
 	}
 	for _, p := range n.peers {
+		if !q.Stopped && p.sender.Majority && isLive(n, p) && p.version.Recovery == n.record.Version.Recovery {
+			return fmt.Errorf("control: %s hears a majority of the voters, and %s %d of %d: let %s reach them, by the network and the regions "+
+				"in the settings of all daemons; if they are gone, wait until %s knows", p.Name, n.cfg.Name, live, n.record.Voting(), n.cfg.Name, p.Name)
+		}
 		if !q.Behind && p.heardAt >= 0 && !split(n, p) && p.version.Compare(n.record.Version) > 0 {
 			return fmt.Errorf("control: %s has version %v, and this daemon %v: recover there", p.Name, p.version, n.record.Version)
 		}

@@ -186,7 +186,7 @@ func genControl(t *rapid.T) *control.Message {
 			Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
 			Began:    rapid.Uint64().Draw(t, "began"),
 			Applied:  rapid.Uint64().Draw(t, "applied"),
-			Starting: rapid.Bool().Draw(t, "starting"), Leader: genControlID(t, "leader"),
+			Starting: rapid.Bool().Draw(t, "starting"), Majority: rapid.Bool().Draw(t, "majority"), Leader: genControlID(t, "leader"),
 			Heard: genControlNumber(t, "heard"), HeardOf: genControlNumber(t, "heard of"),
 			Witness: rapid.Bool().Draw(t, "witness"), Format: rapid.Int().Draw(t, "format"), Clock: rapid.Int64().Draw(t, "clock"),
 			Files: genControlNumber(t, "files"), Acceptor: genControlAcceptor(t),

@@ -26,7 +26,7 @@ func putControl(f *rldv1.ControlFrame, m *control.Message) error {
 	f.Cluster, f.Version = uint64(m.Cluster), putControlVersion(m.Version)
 	f.Sender = &rldv1.ControlSender{
 		Id: s.ID[:], Run: s.Run[:], Store: s.Store, Began: s.Began, Applied: s.Applied, Format: int64(s.Format), Clock: s.Clock,
-		Durable: s.Durable, Witness: s.Witness, Leaving: s.Leaving, Starting: s.Starting,
+		Durable: s.Durable, Witness: s.Witness, Leaving: s.Leaving, Starting: s.Starting, Majority: s.Majority,
 		Heard: uint64(s.Heard), HeardOf: uint64(s.HeardOf), Stored: putControlVersion(s.Stored), Region: putControlVersion(s.Region),
 		Files: uint64(s.Files), Emergencies: uint64(s.Emergencies),
 	}
@@ -61,7 +61,7 @@ func getControl(m *control.Message, f *rldv1.ControlFrame) error {
 	*s = control.Sender{
 		ID: control.ID(from.Id), Run: control.Run(from.Run), Store: from.Store, Began: from.Began, Applied: from.Applied,
 		Format: int(from.Format), Clock: from.Clock,
-		Durable: from.Durable, Witness: from.Witness, Leaving: from.Leaving, Starting: from.Starting,
+		Durable: from.Durable, Witness: from.Witness, Leaving: from.Leaving, Starting: from.Starting, Majority: from.Majority,
 		Heard: control.Number(from.Heard), HeardOf: control.Number(from.HeardOf),
 		Stored: getControlVersion(from.Stored), Region: getControlVersion(from.Region),
 		Files: control.Number(from.Files), Emergencies: control.Number(from.Emergencies), Waits: was.Waits, Acceptor: was.Acceptor,

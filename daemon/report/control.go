@@ -386,6 +386,12 @@ func (r *Report) leaderless(s *ControlState) string {
 	if s.Electing() {
 		return fmt.Sprintf("the control log has no leader, with %d of %d voters live: an election takes some seconds", live, all)
 	}
+	for _, p := range s.Status.Peers {
+		if p.Live && p.Sender.Majority {
+			return fmt.Sprintf("this daemon hears %d of %d voters, and %s a majority: nothing is lost; let this daemon reach the others (%s), "+
+				"by the network and the regions in the settings of all daemons", live, all, p.Name, strings.Join(missing, ", "))
+		}
+	}
 	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, want a majority; start the others (%s), "+
 		"or if they are lost for good run rld cluster recover at one daemon", live, all, strings.Join(missing, ", "))
 }

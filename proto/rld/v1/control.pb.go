@@ -168,6 +168,7 @@ type ControlSender struct {
 	Emergencies uint64          `protobuf:"fixed64,18,opt,name=emergencies,proto3" json:"emergencies,omitempty"`
 	// None in a header that has one.
 	Acceptor      *ControlAcceptor `protobuf:"bytes,19,opt,name=acceptor,proto3" json:"acceptor,omitempty"`
+	Majority      bool             `protobuf:"varint,20,opt,name=majority,proto3" json:"majority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,6 +336,13 @@ func (x *ControlSender) GetAcceptor() *ControlAcceptor {
 	return nil
 }
 
+func (x *ControlSender) GetMajority() bool {
+	if x != nil {
+		return x.Majority
+	}
+	return false
+}
+
 // ControlVersion is a version of a record: control.Version.
 type ControlVersion struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -495,7 +503,7 @@ const file_rld_v1_control_proto_rawDesc = "" +
 	"\x06sender\x18\x06 \x01(\v2\x15.rld.v1.ControlSenderR\x06sender\x12\x18\n" +
 	"\acluster\x18\a \x01(\x06R\acluster\x120\n" +
 	"\aversion\x18\b \x01(\v2\x16.rld.v1.ControlVersionR\aversion\x12\x12\n" +
-	"\x04hash\x18\t \x01(\fR\x04hash\"\xa5\x04\n" +
+	"\x04hash\x18\t \x01(\fR\x04hash\"\xc1\x04\n" +
 	"\rControlSender\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\fR\x03run\x12\x16\n" +
@@ -516,7 +524,8 @@ const file_rld_v1_control_proto_rawDesc = "" +
 	"\x06region\x18\x10 \x01(\v2\x16.rld.v1.ControlVersionR\x06region\x12\x14\n" +
 	"\x05files\x18\x11 \x01(\x06R\x05files\x12 \n" +
 	"\vemergencies\x18\x12 \x01(\x06R\vemergencies\x123\n" +
-	"\bacceptor\x18\x13 \x01(\v2\x17.rld.v1.ControlAcceptorR\bacceptor\"Z\n" +
+	"\bacceptor\x18\x13 \x01(\v2\x17.rld.v1.ControlAcceptorR\bacceptor\x12\x1a\n" +
+	"\bmajority\x18\x14 \x01(\bR\bmajority\"Z\n" +
 	"\x0eControlVersion\x12\x1a\n" +
 	"\brecovery\x18\x01 \x01(\rR\brecovery\x12\x16\n" +
 	"\x06random\x18\x02 \x01(\x06R\x06random\x12\x14\n" +
