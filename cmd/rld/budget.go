@@ -185,9 +185,13 @@ func rightsText(a *api.BudgetAnswer) string {
 		return "It holds no rights: state.dir is not set, and rules that need them are invalid.\n"
 	}
 	var b strings.Builder
-	if r.Holds {
+	switch {
+	case r.Holds && r.Since != nil:
+		fmt.Fprintf(&b, "It has an allotment of rights in windows that start from %s on: "+
+			"an earlier run or a former cluster may have used older ones.\n", r.Since.Format(time.RFC3339))
+	case r.Holds:
 		b.WriteString("It has an allotment of rights.\n")
-	} else {
+	default:
 		fmt.Fprintf(&b, "It has NO allotment of rights: %s.\n", printable(r.WhyNot))
 	}
 	if r.StoreFault != "" {

@@ -183,6 +183,8 @@ func ownerText(g *api.StrictKey) string {
 	}
 	var text string
 	switch {
+	case g.Owner == nil && g.Region == "":
+		text = "none, " + by
 	case g.Owner == nil:
 		text = fmt.Sprintf("none in %s, %s", g.Region, by)
 	case g.Self:

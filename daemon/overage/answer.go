@@ -328,6 +328,9 @@ func (m *Monitor) rights() *api.RightsState {
 	}
 	s := m.Agent.Status()
 	out := &api.RightsState{Holds: s.Holds, StoreFault: s.Failing, Regions: EpochStates(s.Regions), Daemons: EpochStates(s.Daemons)}
+	if s.Since > 0 {
+		out.Since = UnixMs(s.Since)
+	}
 	if !s.Holds {
 		out.WhyNot = m.Agent.WhyNot(s.Reason)
 	}

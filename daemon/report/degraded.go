@@ -66,6 +66,10 @@ func (r *Report) degradation(reason node.Degraded, s node.Stats) string {
 	}
 	is := r.Rights.Status()
 	why := r.Rights.WhyNot(is.Reason)
+	if reason == node.NoRights && is.Holds && is.Since > 0 {
+		return fmt.Sprintf("this daemon has no allotment in windows that began before %s: an earlier run or a former cluster may have "+
+			"used them; limits with a budget admit only transferred rights in these", time.UnixMilli(is.Since).UTC().Format(time.RFC3339))
+	}
 	if is.Holds || reason == node.NoCluster && why == is.Reason.String() {
 		return degradation(reason, s)
 	}

@@ -58,6 +58,9 @@ func unreachable(e *lease.Explanation, v *route.Routing, st *node.Status, reserv
 		failed = st.Gate == node.FailureGate
 	}
 	switch {
+	case e.Owner.Lost != 0:
+		return fmt.Sprintf("no daemon knows what was admitted in windows that began before %s",
+			time.UnixMilli(e.Owner.Lost).UTC().Format(time.RFC3339))
 	case e.Owner.Incarnation == 0:
 		return fmt.Sprintf("no voter of %s is live", e.Owner.Region)
 	case e.Owner.Self && v.Live() < v.Majority():

@@ -16,6 +16,8 @@ type Status struct {
 	// now. Otherwise Reason is the reason.
 	Holds  bool
 	Reason epoch.Reason
+	// Since is Since of the table of daemons.
+	Since int64
 	// Regions and Daemons are the two tables, from the settled epoch on.
 	Regions, Daemons []EpochStatus
 }
@@ -53,7 +55,7 @@ func (a *Agent) Status() Status {
 	blocked := a.blocked
 	_, s.Reason = a.Allotment(0, epoch.Whole, a.now, 0, false)
 	a.blocked = blocked
-	s.Holds = s.Reason == epoch.ReasonEpoch
+	s.Holds, s.Since = s.Reason == epoch.ReasonEpoch, a.local.Since()
 	return s
 }
 

@@ -30,5 +30,15 @@ func (t *Table) At(i int) EntryView {
 // Part. Extensions and bounds do not count: they change only results of 0.
 func (t *Table) Revision() uint64 { return t.revision }
 
+// Since returns the start of the first window in which the owner may hold
+// rights by itself, in Unix milliseconds: an earlier run whose use it does not
+// know, or a former cluster, may have used older ones. It is 0 for no bound.
+func (t *Table) Since() int64 {
+	if t.unknown == always {
+		return 0
+	}
+	return t.unknown + 1
+}
+
 // Bounds returns the bounds of the stored record.
 func (t *Table) Bounds() Bounds { return t.durable }

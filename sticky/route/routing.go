@@ -15,6 +15,9 @@ type Owner struct {
 	Incarnation crdt.Incarnation // the incarnation to ask, 0 when none is live
 	Self        bool             // it is this daemon
 	Own         bool             // the region is this daemon's own
+	// Lost is set where no region can know what was admitted: in windows that
+	// began before, in Unix milliseconds.
+	Lost int64
 }
 
 // Voter is a strict voter of this daemon's region.
@@ -82,7 +85,7 @@ func (v *Routing) Owner(key crdt.Key, rule uint64, regional bool, since int64) O
 	word := rendezvous.Fold(key)
 	for i := range v.lost {
 		if x := &v.lost[i]; since < x.from && x.of(v, word, rule, regional) {
-			return Owner{Region: x.region}
+			return Owner{Region: x.region, Lost: x.from}
 		}
 	}
 	i := v.regionOf(word, rule, regional)

@@ -265,7 +265,7 @@ func TestRoutingLost(t *testing.T) {
 			if late.Incarnation == 0 || late.Region == "us" {
 				t.Fatalf("owner %+v of a window that began later: want one", late)
 			}
-			if is := after.Owner(k, rule, false, 999); old.Region == "us" && is != (Owner{Region: "us"}) || old.Region != "us" && is != late {
+			if is := after.Owner(k, rule, false, 999); old.Region == "us" && is != (Owner{Region: "us", Lost: 1_000}) || old.Region != "us" && is != late {
 				t.Fatalf("owner %+v of a key that had %+v: want %+v, or none of the lost region", is, old, late)
 			}
 		}

@@ -150,6 +150,9 @@ type RightsState struct {
 	Holds      bool   `json:"holds"`
 	WhyNot     string `json:"why_not"`
 	StoreFault string `json:"store_fault"`
+	// Since is the start of the first window in which it has one, null for no
+	// bound: an earlier run or a former cluster may have used older windows.
+	Since *time.Time `json:"since"`
 	// Regions are the epochs that divide rights among regions, Daemons those
 	// that divide them among the daemons of this region, from the settled one
 	// on.
