@@ -365,3 +365,13 @@ func withVoters(s *api.ClusterState) []api.ClusterDaemon {
 	}
 	return all
 }
+
+// backupText formats what the file of a backup has.
+func backupText(path string, b *api.Backup) string {
+	text := fmt.Sprintf("%s has version %s of cluster %s: %s, %s, %s.\n", printable(path), printable(b.Version), printable(b.Cluster),
+		plural(len(b.Regions), "region"), plural(len(b.Files), "file"), plural(len(b.Overrides), "override"))
+	if len(b.Files) == 0 {
+		text += "It has no rules: none were applied or adopted. Keep a copy of the limits files of the daemons.\n"
+	}
+	return text
+}

@@ -88,3 +88,15 @@ func TestClusterExitCodes(t *testing.T) {
 		})
 	}
 }
+
+// A backup without rules names what is not in it.
+func TestBackupText(t *testing.T) {
+	b := api.Backup{Version: "1", Cluster: "c"}
+	if got := backupText("a.json", &b); !strings.Contains(got, "0 files") || !strings.Contains(got, "no rules") {
+		t.Errorf("%q: want that it has no rules", got)
+	}
+	b.Files = []api.LimitsFile{{}}
+	if got := backupText("a.json", &b); !strings.Contains(got, "1 file,") || strings.Contains(got, "no rules") {
+		t.Errorf("%q: want one file and no warning", got)
+	}
+}

@@ -228,8 +228,7 @@ func newClusterBackup(p process) *cobra.Command {
 			if err := writeBackup(args[0], &b); err != nil {
 				return exitWith(exitNo, err)
 			}
-			return p.write(fmt.Sprintf("%s has version %s of cluster %s: %s, %s, %s.\n", printable(args[0]), printable(b.Version), printable(b.Cluster),
-				plural(len(b.Regions), "region"), plural(len(b.Files), "file"), plural(len(b.Overrides), "override")), "")
+			return p.write(backupText(args[0], &b), "")
 		},
 	}
 	c.addFlags(cmd)

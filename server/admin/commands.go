@@ -62,7 +62,7 @@ func localAddr(r *http.Request) netip.Addr {
 func fromHere(r *http.Request) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() && from.Addr().Unmap() != localAddr(r) {
-		return errors.New("commands are accepted only from the machine of the daemon")
+		return errors.New("commands are accepted only from the machine of the daemon: use 127.0.0.1 there")
 	}
 	host := r.Host
 	if h, _, err := net.SplitHostPort(host); err == nil {
