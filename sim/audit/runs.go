@@ -14,7 +14,7 @@ import (
 type runs struct {
 	finding
 	all     map[control.ID][]*run
-	counted map[int]map[control.ID][]control.Run // by process, the latest run last
+	counted map[int]map[control.ID][]run // by process, the latest run last
 	// unseen reports that a message counted whose sender has an old disk: its
 	// receiver did not know of the later writes. The promises end there.
 	unseen bool
@@ -23,11 +23,11 @@ type runs struct {
 // run is one run of an id.
 type run struct {
 	is           control.Run
-	began, store uint64 // the latest that it sent
+	began, store uint64 // the latest that it sent, or that counted
 }
 
 func newRuns(f finding) runs {
-	return runs{finding: f, all: make(map[control.ID][]*run), counted: make(map[int]map[control.ID][]control.Run)}
+	return runs{finding: f, all: make(map[control.ID][]*run), counted: make(map[int]map[control.ID][]run)}
 }
 
 // sent notes a message that a daemon sends.
@@ -70,13 +70,19 @@ func (r *runs) received(d *sim.Daemon, m *control.Message, err error) {
 	r.unseen = r.unseen || r.old(s)
 	of := r.counted[d.Process()]
 	if of == nil {
-		of = make(map[control.ID][]control.Run)
+		of = make(map[control.ID][]run)
 		r.counted[d.Process()] = of
 	}
-	was := of[s.ID]
-	i := slices.Index(was, s.Run)
+	all := of[s.ID]
+	i := slices.IndexFunc(all, func(o run) bool { return o.is == s.Run })
 	if i < 0 {
-		of[s.ID] = append(was, s.Run)
+		i = len(all)
+		all = append(all, run{is: s.Run})
+		of[s.ID] = all
 	}
-	r.check(i < 0 || i == len(was)-1, "%s counts run %v of %v again, after another one", d.Name, s.Run, s.ID)
+	all[i].began, all[i].store = s.Began, s.Store
+	// A run that had written nothing when it counted has promised nothing here.
+	// The run before it returns where only one of them is a member at a time.
+	r.check(!slices.ContainsFunc(all[i+1:], func(o run) bool { return o.store > o.began }),
+		"%s counts run %v of %v again, after another one", d.Name, s.Run, s.ID)
 }
