@@ -189,7 +189,8 @@ func limitsProblems(s *ControlState, is *LimitsState) []string {
 		out = append(out, "files of limits differ from the control log, and do not count, in "+some(overruled)+
 			": apply them with rld limits apply, or remove them")
 	}
-	if s.Status.Pending != (control.Version{}) {
+	// A recovery waits, too. Without limits that has no effect.
+	if s.Status.Pending != (control.Version{}) && len(s.Record.Limits.Steps)+len(s.Record.Limits.Overrides) > 0 {
 		out = append(out, "limits of version "+s.Status.Pending.String()+" wait for "+
 			cmp.Or(some(s.Status.Waits), "regions that rld limits list names")+": what they lower acts, the rest does not")
 	}
