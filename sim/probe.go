@@ -161,9 +161,24 @@ func (r *recovery) served(p *probe, st *node.Status) bool {
 		return true // hits before may count for all of the phase
 	case !l.Homed() && !(w.rights && l.HasRights()):
 		return false
+	case usedBefore(w, p.asked, l):
+		return true
 	default: // rights and owners take messages
 		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l)
 	}
+}
+
+// usedBefore reports whether hits count that a former cluster may have admitted
+// before it lost all its disks: this one has no rights and no owners for them.
+func usedBefore(w *World, d *Daemon, l *rules.Limit) bool {
+	if d.control == nil || d.control.Record() == nil {
+		return false
+	}
+	back := 3 * l.Window()
+	if f := quota.Of(l); f.Drains() {
+		back = max(back, 2*f.RefillTime())
+	}
+	return d.Instant(w.now).Wall/int64(time.Millisecond)-back < d.control.Record().Cluster.From
 }
 
 // apart reports whether clocks of the core are further apart than max_offset.
