@@ -24,6 +24,9 @@ type copying struct {
 	number  uint64 // of the layout
 	all     bool
 	sources []source
+	// without reports that the state of the voter itself is not known to be
+	// complete yet, as after a start.
+	without bool
 }
 
 // source is a voter to copy from.
@@ -54,7 +57,7 @@ func (r *Acceptor) copy() {
 		r.copying = nil
 		return
 	}
-	if r.copying == nil || r.copying.number != target.Number {
+	if r.copying == nil || r.copying.number != target.Number || r.copying.without && r.serves(target) {
 		r.copying = r.newCopying(target)
 	}
 	c := r.copying
@@ -110,6 +113,7 @@ func (r *Acceptor) addSource(c *copying, target *route.Layout, region, name stri
 	s := source{region: region, name: name, voter: route.NameHash(name)}
 	if region == r.cfg.Region && name == r.cfg.Name {
 		if !r.serves(target) {
+			c.without = true
 			return
 		}
 		s.done, s.generation, s.generations = true, r.meta.Generation, r.meta.Generations
