@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/internal/sat"
 )
 
 // Founding is the value that the founders agree on.
@@ -69,6 +71,9 @@ func (f *Founding) validate(founders []string) error {
 	}
 	if 2*len(f.Founders) <= len(founders) {
 		return fmt.Errorf("founding by %d of %d founders: want a majority", len(f.Founders), len(founders))
+	}
+	if err := f.valid(); err != nil {
+		return err
 	}
 	return f.record().validate()
 }
@@ -192,6 +197,9 @@ func (n *Node) Init(regions []FirstRegion, nothingRan bool) error {
 func (f *Founding) valid() error {
 	probe := *f
 	probe.Cluster, probe.Founders = 1, []Founder{{Raft: 1}}
+	if f.From != 0 && (f.From < f.Begun || f.From > sat.AddInt(f.Begun, maxAhead)) {
+		return fmt.Errorf("rights from %d on of a cluster that begins at %d: want at most %d ms more", f.From, f.Begun, maxAhead)
+	}
 	return probe.record().validate()
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -168,7 +169,7 @@ func (f *founders) fault() {
 // init asks a founder for a cluster, in one of several ways.
 func (f *founders) init(m *machine) {
 	if m.up {
-		_ = m.node.Init([][]FirstRegion{even("a", "b", "c"), even("b", "c"), even("x")}[f.w.rng.IntN(3)], true)
+		_ = m.node.Init([][]FirstRegion{even("a", "b", "c"), even("b", "c"), even("x")}[f.w.rng.IntN(3)], f.w.rng.IntN(2) == 0)
 	}
 }
 
@@ -360,5 +361,35 @@ func TestWindowsOfAFormerCluster(t *testing.T) {
 		if err := (&Record{Version: r.Version, Cluster: r.Cluster, Regions: r.Regions}).changeLayouts(&LayoutChange{Announce: &first}); err == nil {
 			t.Error("a first layout without the losses of a former cluster was accepted")
 		}
+	}
+}
+
+// TestFoundingFrom: a founder takes no request to begin from which rights would
+// count before the cluster, or a long time after.
+func TestFoundingFrom(t *testing.T) {
+	for _, tc := range []struct {
+		begun, from int64
+		ok          bool
+	}{{5, 0, true}, {5, 5, true}, {5, 5 + maxAhead, true}, {5, 4, false}, {5, 6 + maxAhead, false}, {math.MaxInt64, 1, false}} {
+		f := Founding{Begun: tc.begun, From: tc.from, Regions: even("a")}
+		if err := f.valid(); (err == nil) != tc.ok {
+			t.Errorf("begun at %d, rights from %d on: %v", tc.begun, tc.from, err)
+		}
+	}
+}
+
+// TestFoundingAskedElsewhere: a daemon that is no founder passes on from when
+// on rights count.
+func TestFoundingAskedElsewhere(t *testing.T) {
+	w := newWorld(t, 1, "a-0")
+	w.add("a", "a-0", true)
+	other := w.add("a", "a-1", false)
+	w.run(2 * time.Second)
+	if err := other.node.Init(even("a"), false); err != nil {
+		t.Fatal(err)
+	}
+	w.until("begun", 20*time.Second, func() bool { return other.node.Record() != nil })
+	if c := other.node.Record().Cluster; c.From <= c.Begun {
+		t.Errorf("rights from %d on of a cluster that began at %d", c.From, c.Begun)
 	}
 }

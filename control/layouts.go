@@ -247,7 +247,7 @@ func (r *Record) changeLayouts(c *LayoutChange) error {
 	}
 	formers, lost := r.formers()
 	if x := lacks(c.Announce, lost); x != nil {
-		return fmt.Errorf("layout %d copies from the voters of region %q, which are lost, or of a former cluster", c.Announce.Number, x.Region)
+		return fmt.Errorf("layout %d lacks the loss of the voters of region %q, empty for all, from %d on", c.Announce.Number, x.Region, x.From)
 	}
 	for _, f := range formers {
 		if !slices.ContainsFunc(c.Announce.Formers, sameFormer(&f)) {

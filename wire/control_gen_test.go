@@ -117,7 +117,7 @@ func genControlFounding(t *rapid.T) *control.FoundingMessage {
 	}
 	if rapid.Bool().Draw(t, "value") {
 		m.Value = &control.Founding{
-			Cluster: genControlNumber(t, "cluster"), Begun: rapid.Int64().Draw(t, "begun"),
+			Cluster: genControlNumber(t, "cluster"), Begun: rapid.Int64().Draw(t, "begun"), From: rapid.Int64().Draw(t, "from"),
 			Regions: []control.FirstRegion{{Name: rapid.String().Draw(t, "region"), Weight: rapid.Uint32().Draw(t, "weight")}},
 		}
 		for range rapid.IntRange(0, control.MaxFounders).Draw(t, "founders") {

@@ -111,3 +111,15 @@ func TestBudgetTableOfHardlyAnything(t *testing.T) {
 		}
 	}
 }
+
+// The source of rights names the windows that have none.
+func TestRightsSince(t *testing.T) {
+	a := &api.BudgetAnswer{Rights: &api.RightsState{Holds: true}}
+	if got := rightsText(a); !strings.Contains(got, "It has an allotment of rights.\n") {
+		t.Error(got)
+	}
+	a.Rights.Since = new(time.Unix(1, 0).UTC())
+	if got := rightsText(a); !strings.Contains(got, "start from 1970-01-01T00:00:01Z on") {
+		t.Error(got)
+	}
+}

@@ -327,10 +327,7 @@ func (m *Monitor) rights() *api.RightsState {
 		return nil
 	}
 	s := m.Agent.Status()
-	out := &api.RightsState{Holds: s.Holds, StoreFault: s.Failing, Regions: EpochStates(s.Regions), Daemons: EpochStates(s.Daemons)}
-	if s.Since > 0 {
-		out.Since = UnixMs(s.Since)
-	}
+	out := &api.RightsState{Holds: s.Holds, StoreFault: s.Failing, Since: UnixMs(s.Since), Regions: EpochStates(s.Regions), Daemons: EpochStates(s.Daemons)}
 	if !s.Holds {
 		out.WhyNot = m.Agent.WhyNot(s.Reason)
 	}

@@ -387,7 +387,7 @@ func (r *Report) leaderless(s *ControlState) string {
 		return fmt.Sprintf("the control log has no leader, with %d of %d voters live: an election takes some seconds", live, all)
 	}
 	for _, p := range s.Status.Peers {
-		if p.Live && p.Sender.Majority {
+		if p.Live && p.Sender.Majority && p.Version.Recovery == s.Record.Version.Recovery {
 			return fmt.Sprintf("this daemon hears %d of %d voters, and %s a majority: nothing is lost; let this daemon reach the others (%s), "+
 				"by the network and the regions in the settings of all daemons", live, all, p.Name, strings.Join(missing, ", "))
 		}

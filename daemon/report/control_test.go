@@ -142,6 +142,30 @@ func TestRegionIsNotThere(t *testing.T) {
 	}
 }
 
+// TestUnheardVoters: a daemon that hears no voter advises no recovery while
+// another one of its recovery hears a majority.
+func TestUnheardVoters(t *testing.T) {
+	at := control.Version{Recovery: control.Recovery{Number: 1, Random: 2}, Index: 3}
+	for _, tc := range []struct {
+		recovery control.Recovery
+		majority bool
+		want     string
+	}{
+		{at.Recovery, true, "nothing is lost"},
+		{at.Recovery, false, "run rld cluster recover"},
+		{control.Recovery{Number: 1, Random: 9}, true, "run rld cluster recover"},
+	} {
+		s := ControlState{Record: &control.Record{Version: at, Voters: []control.Voter{{Raft: 1, Daemon: control.ID{9}, Region: "us"}}}}
+		s.Status.Peers = []control.PeerStatus{{
+			Peer: control.Peer{Region: "eu", Name: "eu-0"}, Live: true, Age: 1, Version: control.Version{Recovery: tc.recovery, Index: 3},
+			Sender: control.Sender{ID: control.ID{1}, Majority: tc.majority},
+		}}
+		if got := New(Config{Region: "ap", Name: "ap-0"}).leaderless(&s); !strings.Contains(got, tc.want) {
+			t.Errorf("%+v: %q", tc, got)
+		}
+	}
+}
+
 // TestInitByAWrongClock: a daemon with a wrong clock does not state from when
 // on the rights of a cluster count.
 func TestInitByAWrongClock(t *testing.T) {

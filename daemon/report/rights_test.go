@@ -9,6 +9,8 @@ import (
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
 	"github.com/georld/rld/server/admin/api"
+	"github.com/georld/rld/sticky/lease"
+	"github.com/georld/rld/sticky/route"
 )
 
 // plainRights is an agent of rights with a state and a remedy.
@@ -39,6 +41,7 @@ func TestNoRights(t *testing.T) {
 	}{
 		{alone, node.NoRights, alone.remedy},
 		{holds, node.NoRights, "rld budget gives the reason"}, // it had none a moment ago
+		{plainRights{state: agent.Status{Holds: true, Since: 1_000}}, node.NoRights, "began before 1970-01-01T00:00:01Z"},
 		{before, node.NoCluster, "rld cluster init"},
 		{plainRights{before.state, "add the region again"}, node.NoCluster, "add the region again"},
 		{alone, node.KeysFull, "raise --max-keys"},
@@ -54,5 +57,14 @@ func TestNoRights(t *testing.T) {
 	}
 	if g := New(Config{}).rightsGate(e, st); g.WhyNot != epoch.ReasonAlone.String() {
 		t.Errorf("explained without an agent: %q", g.WhyNot)
+	}
+}
+
+// TestNoOwnerOfOldWindows: a key without an owner in windows that a former
+// cluster may have used is explained by these, not by its voters.
+func TestNoOwnerOfOldWindows(t *testing.T) {
+	e := &lease.Explanation{Owner: route.Owner{Lost: 1_000}}
+	if got := unreachable(e, nil, &node.Status{}, false); !strings.Contains(got, "began before 1970-01-01T00:00:01Z") {
+		t.Errorf("%q", got)
 	}
 }

@@ -11,7 +11,13 @@ func TestFence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if since := tb.Since(); since != 0 {
+		t.Errorf("a new table holds rights since %d, want no bound", since)
+	}
 	tb.Fence(from)
+	if since := tb.Since(); since != from {
+		t.Errorf("it holds rights since %d, want %d", since, from)
+	}
 	tb.Stored(tb.Extend(1_000)) // the clock is behind the fence
 	again, err := Restore(1, tb.Extend(1_000))
 	if err != nil {
