@@ -169,7 +169,8 @@ func (f *rightsLoop) run(ctx context.Context, e *Engine, send func(crdt.Incarnat
 func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation, []byte) bool) time.Duration {
 	again := f.follow(at)
 	now := e.Time(at)
-	due := false
+	due, off := false, false
+	e.in(0, func(n *node.Node) { off = node.ClockContradicted(n) })
 	f.with(func(l *replica.RightsLoop) { due = l.CountDue(at.Mono) })
 	var offered map[uint64]uint64
 	if due {
@@ -180,7 +181,7 @@ func (f *rightsLoop) turn(at node.Instant, e *Engine, send func(crdt.Incarnation
 		for rule, hits := range offered {
 			l.Agent.Demand(rule, hits)
 		}
-		ready = l.Turn(at.Mono, now)
+		ready = l.Turn(at.Mono, now, off)
 	})
 	f.post(&ready, send)
 	for ready.Store != nil || f.stored {

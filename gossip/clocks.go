@@ -18,9 +18,16 @@ type Clocks struct {
 	held      bool  // a jump of this clock is held back
 }
 
+// longestTrip is the longest time that a message takes, in milliseconds: a
+// stream without progress is ended before. It bounds the clocks of peers whose
+// round trip is not known, such as those that reject this daemon's messages for
+// its clock.
+const longestTrip = 60_000
+
 // peerClock is the known offset of a peer's clock: it is ahead of this one by
 // low to high milliseconds. The difference is the round trip of a message and
-// what rounding to milliseconds loses.
+// what rounding to milliseconds loses. high is math.MaxInt64 while the round
+// trip is not known.
 type peerClock struct {
 	id        crdt.Incarnation
 	low, high int64
@@ -88,8 +95,8 @@ func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 		if p.low > limit {
 			ahead = append(ahead, p.low)
 		}
-		if p.high < -limit {
-			behind = append(behind, -p.high)
+		if high := min(p.high, p.low+longestTrip); high < -limit {
+			behind = append(behind, -high)
 		}
 	}
 	off := ahead

@@ -18,6 +18,15 @@ func clocksOf(leads ...int64) Clocks {
 	return c
 }
 
+// unmeasured is clocksOf for peers whose round trip is not known.
+func unmeasured(leads ...int64) Clocks {
+	c := clocksOf(leads...)
+	for i := range c.peers {
+		c.peers[i].high = math.MaxInt64
+	}
+	return c
+}
+
 // TestJumpNeedsMajority: a jump of an hour is adopted if most peers had it.
 func TestJumpNeedsMajority(t *testing.T) {
 	const hour = 3_600_000
@@ -68,6 +77,8 @@ func TestOutlier(t *testing.T) {
 		{clocksOf(-1_000, -1_000, 0), false},
 		{clocksOf(-1_000, -1_000, -1_000, 0), true},
 		{clocksOf(-1_000, 1_000, 0), false},
+		{unmeasured(-61_000, -61_000), true},
+		{unmeasured(-60_000, -60_000), false}, // old messages, perhaps
 	} {
 		tt.clocks.Tick(time.Second, hlc.NewClock(hlc.Config{}), e)
 		if tt.clocks.Outlier() != tt.outlier {

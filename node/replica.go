@@ -283,6 +283,10 @@ func (n *Node) SetAlone(alone bool) {
 	}
 }
 
+// ClockContradicted reports whether more than half of the peers of a node have
+// another time.
+func ClockContradicted(n *Node) bool { return n.replica != nil && n.replica.clocks.Outlier() }
+
 // degraded returns why the counts of other daemons may be missing here.
 func (r *replica) degraded() Degraded {
 	switch {

@@ -436,7 +436,7 @@ func TestRightsAreStoredBeforeTheyAreUsed(t *testing.T) {
 	if !l.CountDue(0) || l.CountDue(time.Second-1) || !l.CountDue(time.Second) {
 		t.Error("hits are not counted once a second")
 	}
-	r := l.Turn(0, now)
+	r := l.Turn(0, now, false)
 	if r.Store == nil || rights(l) != 0 {
 		t.Errorf("holds %d before the record is stored", rights(l))
 	}

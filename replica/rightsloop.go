@@ -32,9 +32,10 @@ func (l *RightsLoop) CountDue(at time.Duration) bool {
 	return true
 }
 
-// Turn runs the timers that are due and returns the work of the driver.
-func (l *RightsLoop) Turn(at time.Duration, now hlc.Timestamp) agent.Ready {
-	l.Agent.Tick(at, now)
+// Turn runs the timers that are due and returns the work of the driver. See
+// agent.Agent.Tick for clockOff, and node.ClockContradicted.
+func (l *RightsLoop) Turn(at time.Duration, now hlc.Timestamp, clockOff bool) agent.Ready {
+	l.Agent.Tick(at, now, clockOff)
 	return l.ready(at)
 }
 

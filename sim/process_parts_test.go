@@ -283,7 +283,7 @@ func (x *processScript) agent() {
 	for _, err := range []error{errNoRoom, nil, nil} {
 		at += 10 * time.Second
 		l.CountDue(at - 990*time.Millisecond)
-		ready(l.Turn(at, x.stamp()))
+		ready(l.Turn(at, x.stamp(), false))
 		ready(l.Stored(at, err))
 	}
 }

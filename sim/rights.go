@@ -369,7 +369,7 @@ func (d *Daemon) turnAgent(w *World) {
 			d.agent.Agent.Demand(rule, demand[rule])
 		}
 	}
-	d.serveAgent(w, d.agent.Turn(at.Mono, d.time(w.now)))
+	d.serveAgent(w, d.agent.Turn(at.Mono, d.time(w.now), node.ClockContradicted(d.Nodes[0])))
 	if d.control != nil {
 		control.RightsOf(d.control).Settled(d.agent.Agent.Settled())
 	} else if e := agent.Newest(d.agent.Agent); e.ID != d.follows.recorded {

@@ -220,34 +220,6 @@ func TestLostDiskOfTwo(t *testing.T) {
 	r.safe()
 }
 
-// TestFastClock: the clock of a daemon is far ahead, and the others do not
-// follow it. It loses its disk: its former participant keeps its share until
-// its horizon ended, or the operator stated it dead.
-func TestFastClock(t *testing.T) {
-	for _, n := range []int{2, 3} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			r := newRig(t, 1, n, 1)
-			r.mangle = func(m *Message) { m.Stamp = min(m.Stamp, stampAt(dawn+r.at.Milliseconds()+250)) }
-			r.boot()
-			p := r.find("a1")
-			p.skew = 20_000
-			r.run(20 * time.Second)
-			former := p.id()
-			r.crash(p)
-			r.run(3 * time.Second)
-			p.skew, p.last = 0, 0
-			r.restart(p, true)
-			r.run(45 * time.Second)
-			r.safe()
-			if n == 2 {
-				r.removeID(former)
-			}
-			r.until(15*time.Second, "it joined", func() bool { return r.base(p, 0) > 1000 && r.whole() })
-			r.safe()
-		})
-	}
-}
-
 // TestRemoveDaemons: the operator removes dead daemons, at once or one by one.
 // The others hold all within seconds of the last statement.
 func TestRemoveDaemons(t *testing.T) {

@@ -59,7 +59,7 @@ func TestStartRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Tick(0, hlc.New(dawn, 0))
+	o.Tick(0, hlc.New(dawn, 0), false)
 	record := o.Ready(0).Store
 	exchanged := *record
 	exchanged.Region, exchanged.Local = record.Local, record.Region
@@ -252,7 +252,7 @@ func TestUnknownPeers(t *testing.T) {
 	if len(a.links) != 1 {
 		t.Errorf("%d links, want that of n", len(a.links))
 	}
-	a.Tick(r.at, r.stamp(a))
+	a.Tick(r.at, r.stamp(a), false)
 	a.Ready(r.at)
 	a.Peers(r.at, a.self, nil)
 	r.run(2 * time.Second)

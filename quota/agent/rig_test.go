@@ -82,6 +82,7 @@ type proc struct {
 	user         crdt.Incarnation // that counts its use: of runs that took up accounts the first
 	left         bool             // a run that stopped left accounts
 	skew         int64
+	clockOff     bool
 	disk         *Stored
 	up           bool
 	downAt       time.Duration
@@ -257,7 +258,7 @@ func (r *rig) turn(p *proc, peers []gossip.Peer) {
 		}
 	}
 	if r.at%(20*time.Millisecond) == 0 {
-		p.Tick(r.at, r.stamp(p))
+		p.Tick(r.at, r.stamp(p), p.clockOff)
 	}
 	if p.writing != nil && r.at >= p.written {
 		p.disk, p.writing = p.writing, nil

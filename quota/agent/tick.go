@@ -12,8 +12,11 @@ import (
 // before it becomes ready without them.
 const readyAlone = time.Second
 
-// Tick runs timers. stamp is a new stamp of the hybrid logical clock.
-func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
+// Tick runs timers. stamp is a new stamp of the hybrid logical clock. clockOff
+// reports that most peers contradict this clock: the agent proposes no epoch
+// then. Peers would reject one of the future, and this daemon could not replace
+// it before its time.
+func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp, clockOff bool) {
 	if a.started < 0 {
 		a.started, a.balance.since = at, at
 	}
@@ -36,8 +39,10 @@ func (a *Agent) Tick(at time.Duration, stamp hlc.Timestamp) {
 	if a.demand.closePeriod(at, a.now, a.leading, a.links) {
 		a.changes++
 	}
-	a.proposeDaemons()
-	a.rebalance()
+	if !clockOff {
+		a.proposeDaemons()
+		a.rebalance()
+	}
 	a.advance()
 }
 
