@@ -447,7 +447,7 @@ func TestRightsAreStoredBeforeTheyAreUsed(t *testing.T) {
 		t.Errorf("holds %d of 100 after the record is stored", rights(l))
 	}
 	l = agentOf()
-	l.Turn(0, now)
+	l.Turn(0, now, false)
 	if r = l.Stored(0, errors.New("disk on fire")); rights(l) != 0 || len(r.Events) == 0 {
 		t.Errorf("holds %d after the record was not stored; events %v", rights(l), r.Events)
 	}

@@ -242,7 +242,7 @@ func TestRecoveryOfRights(t *testing.T) {
 	}
 	a.Peers(0, 1, []gossip.Peer{{ID: 1, Name: "us-0", Region: "us", Ready: true}})
 	l := &RightsLoop{Agent: a}
-	if err := x.StoreRights(l.Turn(0, now).Store); err != nil {
+	if err := x.StoreRights(l.Turn(0, now, false).Store); err != nil {
 		t.Fatal(err)
 	}
 	x.end()
