@@ -32,7 +32,8 @@ const (
 	DriftRejected
 	// ClockOutlier: more than half of the peers differ by more than 80 % of
 	// max_offset in one direction, so this clock is the wrong one. Amount is
-	// the median offset in milliseconds. ClockAgrees ends it.
+	// the median offset in milliseconds, or up to a minute less where the round
+	// trip is not known. ClockAgrees ends it.
 	ClockOutlier
 	ClockAgrees
 	// JumpHeld: the wall clock jumped ahead by more than max_offset and no
