@@ -94,7 +94,7 @@ func (r *rightsWorld) run(d time.Duration, load func(at time.Duration, region, r
 					o.Demand(rule.ID, totals[i][j])
 				}
 			}
-			o.Tick(r.at, hlc.New(now, uint16(i)))
+			o.Tick(r.at, hlc.New(now, uint16(i)), false)
 			r.ready(i, o)
 		}
 		r.spent += time.Since(began)
