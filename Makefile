@@ -18,6 +18,8 @@ RLS_DIR ?= ../shared/rls
 
 # The tools live in a module of their own and never touch our requirements.
 TOOLS := internal/tools
+# What a release needs has a module of its own, too.
+RELEASE := $(TOOLS)/release
 # So does the test of the manifests.
 KUBERNETES := deploy/kubernetes/test
 # Packages that explore many states or take hours of virtual time: short under
@@ -33,10 +35,10 @@ STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
 GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
 
-.PHONY: help run build test e2e race sim coverage fuzz bench lint format generate clean
+.PHONY: help run build test e2e race sim coverage fuzz bench lint format generate release vulnerabilities clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: build ## start three regions of three daemons, with a network between them and traffic
 	@exec bin/rld demo
@@ -46,6 +48,7 @@ build: ## build bin/rld
 
 test: lint ## all checks, then all tests, those of concurrent code under the race detector
 	go -C $(TOOLS) test -count=1 ./... # reads what go test does not know of
+	go -C $(RELEASE) test -count=1 ./... # the licences of all modules
 	go test -vet=off $(LONG:%=./%) $(READ:%=./%) # lint has vetted all
 	@echo "Under the race detector: the packages that take long are short."
 	$(TOOLS)/race -vet=off -timeout=20m -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
@@ -110,6 +113,7 @@ lint: ## check format, vet, staticcheck, our own rules, generated code and go.mo
 	if [[ -n "$$files" ]]; then echo "not formatted; run make format for:" >&2; echo "$$files" >&2; exit 1; fi
 	go vet -tags e2e ./...
 	go -C $(TOOLS) vet ./...
+	go -C $(RELEASE) vet ./...
 	$(STATICCHECK) -tags e2e ./...
 	go run -C $(TOOLS) ./protogen -check
 	go mod tidy -diff
@@ -123,6 +127,12 @@ generate: ## generate the Go code of proto/ and the tables of docs/
 	go generate ./proto/...
 	go test ./internal/docs -run 'Settings|Limits|Metrics|API|Architecture' -rewrite
 
+release: ## static binaries, their modules (CycloneDX), licences and checksums, in dist
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; go build -C $(RELEASE) -o "$$tmp/release" . && "$$tmp/release" -out dist
+
+vulnerabilities: build ## look the modules of bin/rld up in the Go vulnerability database (needs vuln.go.dev)
+	go tool -modfile=$(RELEASE)/go.mod govulncheck -mode binary bin/rld
+
 clean: ## remove the files that the targets above create
-	rm -rf bin coverage.out coverage.html coverage.txt
+	rm -rf bin dist coverage.out coverage.html coverage.txt
 	find . -name '*.test' -type f -delete
