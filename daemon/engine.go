@@ -31,7 +31,7 @@ type EngineConfig struct {
 	MaxKeys int
 	// Secret is the key of the hash of descriptors.
 	Secret [rules.SecretBytes]byte
-	// Seed is the seed of the incarnation of all shards.
+	// Seed is the seed of the random numbers of all shards, which they share.
 	Seed [2]uint64
 	// Wall reads the wall clock. Nil uses the clock of the system.
 	Wall func() time.Time

@@ -20,6 +20,7 @@ import (
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
@@ -225,6 +226,10 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 	var seed [16]byte
 	rand.Read(seed[:]) // never fails
 	ec.Seed = [2]uint64{binary.LittleEndian.Uint64(seed[:8]), binary.LittleEndian.Uint64(seed[8:])}
+	if c := &d.Config; c.Region != "" {
+		rand.Read(seed[:4])
+		ec.Node.Incarnation = gossip.DaemonIncarnation(c.Region, c.Name, binary.LittleEndian.Uint32(seed[:4]))
+	}
 	if d.Secret == nil {
 		rand.Read(ec.Secret[:])
 		return ec, nil

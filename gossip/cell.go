@@ -123,6 +123,23 @@ func (c Cell) String() string {
 	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Window, c.Kind, c.Incarnation, c.Value)
 }
 
+// nameBits is the part of an incarnation that its daemon's name determines.
+const nameBits = 32
+
+// DaemonIncarnation returns the incarnation of a start of a daemon: one half is
+// the hash of its region and name, so that no daemon of another name can count
+// under it, the other half is random.
+func DaemonIncarnation(region, name string, random uint32) crdt.Incarnation {
+	h := rendezvous.Hash("daemon", region, name)
+	return crdt.Incarnation(h>>nameBits<<nameBits | uint64(random))
+}
+
+// IncarnationOf reports whether an incarnation is one of a daemon, see
+// DaemonIncarnation.
+func IncarnationOf(id crdt.Incarnation, region, name string) bool {
+	return id == DaemonIncarnation(region, name, uint32(id))
+}
+
 // RegionIncarnation returns the incarnation of the sums of a region.
 func RegionIncarnation(region string) crdt.Incarnation {
 	return crdt.Incarnation(rendezvous.Hash("region", region))

@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/quota/keytable"
@@ -31,6 +32,9 @@ type Config struct {
 	Region string
 	// Name is the daemon's name: the same across restarts, and unique.
 	Name string
+	// Incarnation is that of the node, 0 for a random one. See
+	// gossip.DaemonIncarnation.
+	Incarnation crdt.Incarnation
 	// Gossip configures the replication of counts.
 	Gossip gossip.Config
 	// Allotments returns the daemon's rights to the windows of rules; nil

@@ -47,7 +47,8 @@ type Node struct {
 	used        usedReceipts
 }
 
-// New returns a node without rules or keys. It draws its incarnation from rng.
+// New returns a node without rules or keys. It draws its incarnation from rng,
+// unless the configuration has one.
 func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("node: %w", err)
@@ -66,6 +67,9 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		gate:  rightsGate{source: cfg.Allotments},
 		stats: outcomes{tallies: make([]quota.Tally, 1), near: cfg.NearLimit},
 		used:  usedReceipts{max: max(1, maxRefunds/cfg.Shards)},
+	}
+	if cfg.Incarnation != 0 {
+		n.incarnation = cfg.Incarnation
 	}
 	if cfg.Region != "" {
 		n.cfg.Gossip.HashSeed = rng.Uint64()

@@ -190,6 +190,35 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// A certificate with names must have that of its daemon, and later ones too.
+func TestSelf(t *testing.T) {
+	ca, dir := newAuthority(t, time.Now().Add(time.Hour)), t.TempDir()
+	named := func(uris ...string) func(*x509.Certificate) {
+		return func(c *x509.Certificate) {
+			for _, s := range uris {
+				c.URIs = append(c.URIs, uri(t, s))
+			}
+		}
+	}
+	f := ca.issue(t, dir, named("spiffe://rld/eu/eu-0"))
+	f.Self = Name{"us", "us-0"}
+	want := f.Cert + ": the certificate is of eu/eu-0, want one of us/us-0 (spiffe://rld/us/us-0): use that"
+	if _, err := Load(f, slog.Default()); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %s", err, want)
+	}
+	ca.issue(t, dir, named("spiffe://rld/eu/eu-0", "spiffe://rld/us/us-0"))
+	s, err := Load(f, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, later := range []func(*x509.Certificate){named(), named("spiffe://rld/eu/eu-0")} {
+		ca.issue(t, dir, later)
+		if got := List(s.Reload().Names); got != "eu/eu-0, us/us-0" || s.Fault() == nil {
+			t.Errorf("names %s, fault %v", got, s.Fault())
+		}
+	}
+}
+
 // The set ends with the first certificate of its chain that expires.
 func TestNotAfter(t *testing.T) {
 	early, late := time.Now().Add(time.Minute).Truncate(time.Second), time.Now().Add(time.Hour).Truncate(time.Second)

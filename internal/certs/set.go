@@ -26,6 +26,10 @@ type Files struct {
 	// Own are the uses for which CA must have signed Cert, too; none where CA
 	// signs those of others only.
 	Own []x509.ExtKeyUsage
+	// Self is the daemon that Cert must name if it names any; zero for any. A
+	// certificate without names does not follow one with names: its daemon would
+	// trust peers without names from then on.
+	Self Name
 	// What names the certificates in the log: "certificates of peers".
 	What string
 }
@@ -84,6 +88,12 @@ func (f *Files) parse(read content, now time.Time) (*Set, error) {
 	s := &Set{Cert: cert, NotAfter: cert.Leaf.NotAfter}
 	if s.Names, err = NamesOf(cert.Leaf); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Cert, err)
+	}
+	if len(s.Names) > 0 && f.Self != (Name{}) {
+		if err := Require(s.Names, f.Self); err != nil {
+			return nil, fmt.Errorf("%s: %w (%s): use that, or correct the region and the name of this daemon",
+				f.Cert, err, f.Self.URI())
+		}
 	}
 	if f.CA == "" {
 		return s, nil

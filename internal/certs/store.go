@@ -2,6 +2,7 @@ package certs
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -86,6 +87,10 @@ func (s *Store) reloadLocked() bool {
 	}
 	s.tried = read
 	set, err := s.files.parse(read, time.Now())
+	if err == nil && s.good != nil && len(set.Names) == 0 && len(s.good.Names) > 0 {
+		err = fmt.Errorf("%s: the former certificate was of %s, and this one names no daemon: want %s; "+
+			"a restart goes on without names", s.files.Cert, List(s.good.Names), s.good.Names[0].URI())
+	}
 	s.err = err
 	if err == nil {
 		s.good = set
