@@ -41,7 +41,7 @@ func (l *loader) files(now time.Time) {
 		l.inFile(warnings, err)
 	}
 	if !known["peer.tls.cert"] && !known["peer.tls.key"] && !known["peer.tls.ca"] {
-		l.inFile(c.Peer.TLS.Check(now))
+		l.inFile(c.Peer.TLS.Check(c.certName(), now))
 	}
 	if !known["state.dir"] {
 		l.inFile(c.CheckState())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/certs"
 )
 
 // Cluster holds the settings that all daemons of a cluster share.
@@ -112,6 +113,16 @@ func (c *Config) DaemonName() (string, error) {
 		return "", fmt.Errorf("name: not given, and the host name is not valid: %w: give --name", err)
 	}
 	return host, nil
+}
+
+// certName returns the name that the daemon's certificate must have, zero if it
+// is not known.
+func (c *Config) certName() certs.Name {
+	name, err := c.DaemonName()
+	if err != nil || c.Region == "" {
+		return certs.Name{}
+	}
+	return certs.Name{Region: c.Region, Daemon: name}
 }
 
 // maxName is the length of the longest name of a region or a daemon.

@@ -7,16 +7,19 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/georld/rld/internal/certs"
 )
 
 // maxPEMBytes bounds a file of certificates or a key.
 const maxPEMBytes = 1 << 20
 
 // Check reads the files as a daemon does at start, and returns their faults as
-// a joined error. Warnings are about certificates that other daemons would
-// refuse at the time now, such as expired ones, and about a key that others can
-// read. It returns nothing where t is not on.
-func (t TLS) Check(now time.Time) (warnings []string, err error) {
+// a joined error. If the certificate names daemons, self must be among them; a
+// zero self is any. Warnings are about certificates that other daemons would
+// refuse at the time now, such as expired ones, about one without names, and
+// about a key that others can read. It returns nothing where t is not on.
+func (t TLS) Check(self certs.Name, now time.Time) (warnings []string, err error) {
 	if !t.On() {
 		return nil, nil
 	}
@@ -36,6 +39,18 @@ func (t TLS) Check(now time.Time) (warnings []string, err error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		return warnings, fmt.Errorf("peer.tls.key: %s is not the key of %s: %w", t.Key, t.Cert, err)
+	}
+	names, err := certs.NamesOf(pair.Leaf)
+	switch {
+	case err != nil:
+		return warnings, fmt.Errorf("peer.tls.cert: %s: %w", t.Cert, err)
+	case len(names) == 0:
+		warnings = append(warnings, fmt.Sprintf("peer.tls.cert: %s names no daemon: whoever has a certificate of %s may claim "+
+			"to be any daemon; want one with %s, as rld cert issue makes", t.Cert, t.CA, certs.Forms))
+	case self != (certs.Name{}):
+		if err := certs.Require(names, self); err != nil {
+			return warnings, fmt.Errorf("peer.tls.cert: %s: %w (%s): use that, or correct region and name", t.Cert, err, self.URI())
+		}
 	}
 	return append(warnings, t.untrusted(pair, pool, now)...), nil
 }

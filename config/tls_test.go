@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/internal/certs"
 )
 
 // authority signs certificates for tests.
@@ -39,12 +41,18 @@ func newAuthority(t *testing.T) *authority {
 	return a
 }
 
-// files signs a certificate of a year for uses and returns its files.
+// files signs a certificate of us/us-0 for a year and for uses, and returns its
+// files.
 func (a *authority) files(t *testing.T, uses ...x509.ExtKeyUsage) TLS {
+	return a.filesOf(t, []string{"us-0.us.rld"}, uses...)
+}
+
+// filesOf signs a certificate with DNS names.
+func (a *authority) filesOf(t *testing.T, names []string, uses ...x509.ExtKeyUsage) TLS {
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "daemon"}, NotBefore: validFrom,
-		NotAfter: validFrom.AddDate(1, 0, 0), ExtKeyUsage: uses,
+		NotAfter: validFrom.AddDate(1, 0, 0), ExtKeyUsage: uses, DNSNames: names,
 	}, a.cert, &key.PublicKey, a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -122,10 +130,22 @@ func TestCheckTLS(t *testing.T) {
 			validFrom,
 			"", "incompatible key usage",
 		},
+		{
+			"no name", func(t *testing.T, f *TLS) { *f = ca.filesOf(t, nil) }, nil, validFrom,
+			"", "names no daemon: whoever has a certificate of ",
+		},
+		{
+			"another name", func(t *testing.T, f *TLS) { *f = ca.filesOf(t, []string{"us-1.us.rld"}) }, nil, validFrom,
+			"the certificate is of us/us-1, want one of us/us-0 (spiffe://rld/us/us-0): use that, or correct region and name", "",
+		},
+		{
+			"no name at all", func(t *testing.T, f *TLS) { *f = ca.filesOf(t, []string{"*.us.rld"}) }, nil, validFrom,
+			"/cert: DNS name \"*.us.rld\"", "",
+		},
 	} {
 		files := ca.files(t, tc.uses...)
 		tc.change(t, &files)
-		warnings, err := files.Check(tc.at.Add(time.Hour))
+		warnings, err := files.Check(certs.Name{Region: "us", Daemon: "us-0"}, tc.at.Add(time.Hour))
 		text := ""
 		if err != nil {
 			text = err.Error()

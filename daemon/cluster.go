@@ -82,6 +82,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	cc.streams.Self, cc.streams.Handler, cc.streams.Log = c.hello, c, cc.log
 	if c.control != nil {
 		cc.streams.Identity = func() control.Identity { return *c.control.identity.Load() }
+		cc.streams.RegionOf = c.control.regionOf
 	}
 	c.host = link.New(cc.streams)
 

@@ -360,4 +360,26 @@ func (c *controlLoop) regions() []string {
 	return names
 }
 
+// regionOf returns the region of a voter or a founder of the record by its id,
+// "" for others.
+func (c *controlLoop) regionOf(id control.ID) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.node == nil || c.node.Record() == nil {
+		return ""
+	}
+	r := c.node.Record()
+	for i := range r.Voters {
+		if v := &r.Voters[i]; v.Daemon == id && !v.Former {
+			return v.Region
+		}
+	}
+	for i := range r.Regions {
+		if slices.Contains(r.Regions[i].Founders, id) {
+			return r.Regions[i].Name
+		}
+	}
+	return ""
+}
+
 var _ report.Control = (*controlLoop)(nil)

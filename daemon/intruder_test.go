@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
 	"encoding/pem"
@@ -29,6 +28,7 @@ import (
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/certs"
 	"github.com/georld/rld/node"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/rules"
@@ -302,12 +302,12 @@ func (w *world) double() {
 // certify gives all daemons certificates of one authority.
 func (w *world) certify() {
 	w.t.Helper()
-	server, client := w.certificate()
-	w.mend = func(_ *resident, cc *clusterConfig) { cc.streams.Server, cc.streams.Client = server, client }
+	c := w.certificate()
+	w.mend = func(_ *resident, cc *clusterConfig) { cc.streams.Certificates = c }
 }
 
-// certificate returns both ends of TLS with a certificate of a new authority.
-func (w *world) certificate() (server, client *tls.Config) {
+// certificate returns a certificate without names of a new authority.
+func (w *world) certificate() *link.Certificates {
 	w.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -336,9 +336,9 @@ func (w *world) certificate() (server, client *tls.Config) {
 			w.t.Fatal(err)
 		}
 	}
-	c, err := link.LoadCertificates(certPath, keyPath, certPath, slog.Default())
+	c, err := link.LoadCertificates(certs.Files{Cert: certPath, Key: keyPath, CA: certPath}, slog.Default())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return c.Server(), c.Client()
+	return c
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/internal/certs"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky/lease"
 )
@@ -90,16 +91,19 @@ func (d *daemon) joinCluster(e *edges) error {
 	copy(cc.streams.Fingerprint[:], sum[:])
 	cc.streams.Dial = d.Net.Dial
 	if t := c.Peer.TLS; t.On() {
-		warnings, err := t.Check(time.Now())
+		self := certs.Name{Region: c.Region, Daemon: c.Name}
+		warnings, err := t.Check(self, time.Now())
 		if err != nil {
 			return err
 		}
 		d.warn(warnings)
-		certs, err := link.LoadCertificates(t.Cert, t.Key, t.CA, d.Log)
+		cc.streams.Certificates, err = link.LoadCertificates(certs.Files{Cert: t.Cert, Key: t.Key, CA: t.CA, Self: self}, d.Log)
 		if err != nil {
-			return fmt.Errorf("peer TLS: %w", err)
+			return fmt.Errorf("peer.tls: %w", err)
 		}
-		cc.streams.Server, cc.streams.Client = certs.Server(), certs.Client()
+		if names := cc.streams.Certificates.Names(); len(names) > 0 {
+			d.Log.Info("peers must have a certificate with their name, as this daemon has", "names", certs.List(names))
+		}
 	}
 	d.cluster, err = startCluster(cc)
 	return err

@@ -78,7 +78,8 @@ var violations = []violation{
 		prepare: func(w *world) { w.certify() },
 		attack: func(w *world, _ *resident) {
 			w.intrude("mars", func(c *link.Config, _ *swim.Config) {
-				c.Server, c.Client = w.certificate()
+				c.Certificates = w.certificate()
+				c.Client = c.Certificates.Client()
 				c.Client.VerifyConnection = nil // accepts every certificate
 			})
 		},
@@ -90,7 +91,7 @@ var violations = []violation{
 		prepare: func(w *world) {
 			w.certify()
 			w.residents[0].contacts = map[string][]string{"eu": {"10.2.0.1:7947", "10.9.0.9:7947"}}
-			m := w.intrude("mars", func(c *link.Config, _ *swim.Config) { c.Server, c.Client = w.certificate() })
+			m := w.intrude("mars", func(c *link.Config, _ *swim.Config) { c.Certificates = w.certificate() })
 			m.host.Targets(nil)
 		},
 		attack: func(*world, *resident) { time.Sleep(5 * time.Second) },

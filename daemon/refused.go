@@ -11,7 +11,7 @@ import (
 
 // refusedByAll returns an error if no peer can use the counts of this daemon:
 // no stream is up, and each peer differs in the secret, the shards or the
-// version of the protocol.
+// version of the protocol, or one side does not take the other's certificate.
 func refusedByAll(streams []link.Stream) error {
 	var latest *link.Refused
 	for i := range streams {
@@ -19,7 +19,9 @@ func refusedByAll(streams []link.Stream) error {
 		if s := &streams[i]; s.State == link.StateUp || !errors.As(s.Err, &r) {
 			return nil
 		}
-		if r.Reason != link.ReasonSecret && r.Reason != link.ReasonShards && r.Reason != link.ReasonVersion {
+		switch r.Reason {
+		case link.ReasonSecret, link.ReasonShards, link.ReasonVersion, link.ReasonIdentity, link.ReasonRevoked:
+		default:
 			return nil
 		}
 		latest = r

@@ -33,6 +33,7 @@ type accepted struct {
 	host       *Host
 	stream     grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]
 	remote     string
+	proof      proof
 	ctx        context.Context // done when the stream has ended
 	end        context.CancelCauseFunc
 	newMembers chan struct{} // holds a value when there may be a new list
@@ -50,7 +51,7 @@ func (s *acceptor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv
 	h := s.host
 	a := &accepted{host: h, stream: stream, newMembers: make(chan struct{}, 1)}
 	if p, ok := peer.FromContext(stream.Context()); ok {
-		a.remote = p.Addr.String()
+		a.remote, a.proof = p.Addr.String(), proofOf(p.AuthInfo)
 	}
 	// Not a child of the stream's context: gRPC ends that one before receiving
 	// returns the reason.
@@ -83,9 +84,9 @@ func (h *Host) enter() bool {
 }
 
 // admit makes a stream that of a peer with a hello. It ends other streams of
-// the same address that belong to a former incarnation, and the oldest stream
-// of an incarnation that has too many. It returns false when the stream has
-// ended meanwhile.
+// the same daemon and address that belong to a former incarnation, and the
+// oldest stream of an incarnation that has too many. It returns false when the
+// stream has ended meanwhile.
 func (h *Host) admit(a *accepted, hello Hello) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,6 +98,7 @@ func (h *Host) admit(a *accepted, hello Hello) bool {
 	same := 0
 	for other := range h.accepted {
 		switch {
+		case !other.sameDaemon(a): // whatever it claims, it ends no stream of another
 		case other.hello.Member.ID == a.hello.Member.ID:
 			same++
 			if oldest == nil || other.since.Before(oldest.since) {
@@ -112,6 +114,15 @@ func (h *Host) admit(a *accepted, hello Hello) bool {
 	h.waiting--
 	h.accepted[a] = struct{}{}
 	return true
+}
+
+// sameDaemon reports whether two streams are of one daemon, as far as that is
+// proven: by the names in their certificates or else by their keys.
+func (a *accepted) sameDaemon(b *accepted) bool {
+	if len(a.proof.names) > 0 && len(b.proof.names) > 0 {
+		return a.hello.Member.Region == b.hello.Member.Region && a.hello.Member.Name == b.hello.Member.Name
+	}
+	return len(a.proof.names) == len(b.proof.names) && a.hello.Daemon == b.hello.Daemon
 }
 
 // leave frees the room of a stream that has ended. It reports whether the
@@ -165,7 +176,10 @@ func (a *accepted) welcome() error {
 	if no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
 		return no
 	}
-	if left := h.penalties.remaining(penaltyKeys(a.remote, theirs.hello), time.Now()); left > 0 {
+	if no := h.identify(own.Hello, theirs.hello, &a.proof); no != nil {
+		return no
+	}
+	if left := h.penalties.remaining(culprit(&a.proof, a.remote, theirs.hello), time.Now()); left > 0 {
 		return &Refused{
 			Reason: ReasonPenalty, peer: theirs.hello.String(),
 			Text: fmt.Sprintf("%s refuses %s: it made a protocol error and has to wait another %v",
@@ -312,23 +326,21 @@ func (a *accepted) farewell(err error, admitted bool) error {
 	if admitted {
 		who = a.hello.String()
 	}
+	source := a.proof.source(a.remote, who)
 	var refused *Refused
 	var bad *ProtocolError
 	switch {
 	case errors.As(err, &refused):
-		h.countRefused(refused, a.remote)
+		h.countRefused(refused, a.remote, &a.proof)
 	case errors.As(err, &bad):
-		var wait time.Duration
-		if admitted {
-			wait = h.penalties.add(penaltyKeys(a.remote, a.hello), time.Now())
-		}
+		wait := h.penalties.add(a.culprit(admitted), time.Now())
 		h.counts.protocolErrors.add(bad.Reason)
-		h.warn("peer dropped for a protocol error", who, bad.Reason,
+		h.warn("peer dropped for a protocol error", source, bad.Reason,
 			"peer", who, "remote", a.remote, "reason", bad.Reason, "error", bad.Err, "wait", wait)
 	case errors.Is(err, errReplaced):
-		h.warn("stream of a peer ended", who, reasonReplaced, "peer", who, "remote", a.remote, "error", err)
+		h.warn("stream of a peer ended", source, reasonReplaced, "peer", who, "remote", a.remote, "error", err)
 	case errors.Is(err, ErrStuck):
-		h.warn("stream of a peer ended", who, "stuck", "peer", who, "remote", a.remote, "error", err)
+		h.warn("stream of a peer ended", source, "stuck", "peer", who, "remote", a.remote, "error", err)
 	case errors.Is(err, io.EOF):
 		return nil
 	}
@@ -337,12 +349,20 @@ func (a *accepted) farewell(err error, admitted bool) error {
 	return st
 }
 
+// culprit returns who is excluded for a protocol error of the stream.
+func (a *accepted) culprit(admitted bool) []string {
+	if admitted {
+		return culprit(&a.proof, a.remote, a.hello)
+	}
+	return culprit(&a.proof, a.remote, Hello{})
+}
+
 // countRefused counts and logs the refusal of an incoming connection or stream.
-func (h *Host) countRefused(r *Refused, remote string) {
+func (h *Host) countRefused(r *Refused, remote string, p *proof) {
 	who := r.peer
 	if who == "" {
 		who = hostOf(remote)
 	}
 	h.counts.refused.add(r.Reason)
-	h.warn("peer refused", who, r.Reason, "peer", who, "remote", remote, "reason", r.Reason, "error", r)
+	h.warn("peer refused", p.source(remote, who), r.Reason, "peer", who, "remote", remote, "reason", r.Reason, "error", r)
 }

@@ -33,7 +33,7 @@ type peerCredentials struct {
 func serverCredentials(h *Host) credentials.TransportCredentials {
 	d := newCredentials(h.config.Server, func(conn net.Conn, r *Refused) {
 		r.Text = fmt.Sprintf("%s refuses %s: %s", h.config.Self(), conn.RemoteAddr(), r.Text)
-		h.countRefused(r, conn.RemoteAddr().String())
+		h.countRefused(r, conn.RemoteAddr().String(), &proof{})
 	})
 	d.host = h
 	return d

@@ -43,7 +43,7 @@ func (t *target) attempt() (up time.Duration, err error) {
 	defer conn.Close()
 	defer line.hangUp()
 
-	stream, hello, err := t.handshake(ctx, conn)
+	stream, hello, proven, err := t.handshake(ctx, conn)
 	if err != nil {
 		return 0, t.handshakeError(ctx, line, err)
 	}
@@ -51,7 +51,7 @@ func (t *target) attempt() (up time.Duration, err error) {
 		return 0, errHandshake
 	}
 	start := time.Now()
-	out := newOutbox(t, hello)
+	out := newOutbox(t, hello, proven)
 	t.connected(out)
 	t.host.wg.Go(func() { t.keepPriority(ctx, out) })
 	err = t.hold(ctx, cancel, stream, out)
@@ -81,43 +81,54 @@ func (t *target) connect(line *line) (*grpc.ClientConn, error) {
 }
 
 // handshake opens the stream, and exchanges hellos and proofs.
-func (t *target) handshake(ctx context.Context, conn *grpc.ClientConn) (peerStream, Hello, error) {
+func (t *target) handshake(ctx context.Context, conn *grpc.ClientConn) (peerStream, Hello, proof, error) {
 	stream, err := rldv1.NewPeersClient(conn).Exchange(ctx)
 	if err != nil {
-		return nil, Hello{}, err
+		return nil, Hello{}, proof{}, err
 	}
+	hello, proven, err := t.greet(stream)
+	return stream, hello, proven, err
+}
+
+// greet exchanges hellos and proofs on a stream.
+func (t *target) greet(stream peerStream) (Hello, proof, error) {
 	own, err := t.host.greet()
 	if err != nil {
-		return nil, Hello{}, err
+		return Hello{}, proof{}, err
 	}
 	// An error of sending only means that the stream has ended; receiving
 	// returns the reason.
 	_ = stream.SendMsg(&item{kind: kindHello, body: own.body})
 	var it item
 	if err := stream.RecvMsg(&it); err != nil {
-		return nil, Hello{}, t.ended(stream, err)
+		return Hello{}, proof{}, t.ended(stream, err)
 	}
 	defer it.free()
 	theirs, err := greetingOf(&it)
 	if no := refuse(own.Hello, t.host.config.Fingerprint, &theirs, err, t.Addr, t.Region); no != nil {
-		return nil, Hello{}, no
+		return Hello{}, proof{}, no
 	}
 	s := handshake{dialer: own.body, acceptor: bytes.Clone(it.body)}
+	var proven proof
 	if p, ok := peer.FromContext(stream.Context()); ok {
 		if err := s.bindAuth(p.AuthInfo); err != nil {
-			return nil, Hello{}, err
+			return Hello{}, proof{}, err
 		}
+		proven = proofOf(p.AuthInfo)
 	}
-	var proof item
-	if err := stream.RecvMsg(&proof); err != nil {
-		return nil, Hello{}, t.ended(stream, err)
+	if no := t.host.identify(own.Hello, theirs.hello, &proven); no != nil {
+		return Hello{}, proof{}, no
 	}
-	defer proof.free()
-	if err := s.checkItem(&theirs, accepting, &proof); err != nil {
-		return nil, Hello{}, err
+	var signed item
+	if err := stream.RecvMsg(&signed); err != nil {
+		return Hello{}, proof{}, t.ended(stream, err)
+	}
+	defer signed.free()
+	if err := s.checkItem(&theirs, accepting, &signed); err != nil {
+		return Hello{}, proof{}, err
 	}
 	_ = stream.SendMsg(&item{kind: kindProof, body: s.prove(own.key, dialing)}) // as above
-	return stream, theirs.hello, nil
+	return theirs.hello, proven, nil
 }
 
 // greetingOf reads the first item of a stream.

@@ -20,6 +20,7 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/certs"
 	"github.com/georld/rld/internal/loglimit"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
@@ -76,10 +77,18 @@ type Config struct {
 	Identity func() control.Identity
 	// Fingerprint identifies the cluster secret without revealing it.
 	Fingerprint [fingerprintSize]byte
-	// Server and Client configure TLS for accepted and dialed streams; nil for
-	// plain ones. The caller decides whether plain streams are allowed. See
-	// TLS.
+	// Certificates configures TLS; nil for plain streams. The caller decides
+	// whether these are allowed. Server and Client replace its configuration of
+	// accepted and dialed streams.
+	Certificates   *Certificates
 	Server, Client *tls.Config
+	// RegionOf returns the region of the daemon with an id, "" if it is not
+	// known; nil for none. A peer of another region that proves the id is
+	// refused. Revoked reports whether the certificates of a daemon are not to
+	// be trusted any more; nil for none. Call Recheck when it changes. Both are
+	// called by several goroutines and must not wait.
+	RegionOf func(id control.ID) string
+	Revoked  func(name certs.Name) bool
 	// Dial connects to an address; nil for TCP. It must honor ctx.
 	Dial    func(ctx context.Context, addr string) (net.Conn, error)
 	Handler Handler
@@ -147,6 +156,10 @@ func New(c Config) *Host {
 	if c.Identity == nil {
 		c.Identity = inMemory()
 	}
+	if c.Certificates != nil {
+		c.Server = cmp.Or(c.Server, c.Certificates.Server())
+		c.Client = cmp.Or(c.Client, c.Certificates.Client())
+	}
 	h := &Host{
 		config:      c,
 		usePriority: priorities,
@@ -174,6 +187,9 @@ func New(c Config) *Host {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: keepaliveAfter / 2}),
 	)
 	rldv1.RegisterPeersServer(h.server, &acceptor{host: h})
+	if c.Certificates != nil {
+		h.wg.Go(h.recheck)
+	}
 	return h
 }
 

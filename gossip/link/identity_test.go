@@ -259,7 +259,7 @@ func TestRelay(t *testing.T) {
 	ca := newAuthority(t, "the cluster")
 	certs := func(name string) *Certificates {
 		f := ca.issue(t, t.TempDir(), name, nil)
-		c, err := LoadCertificates(f.cert, f.key, f.ca, slog.Default())
+		c, err := LoadCertificates(f.files(), slog.Default())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,7 +268,7 @@ func TestRelay(t *testing.T) {
 	relay := certs("relay")
 	bubble(t, func(t *testing.T, n *network) {
 		secure := func(name string) func(*Config) {
-			return func(c *Config) { c.Server, c.Client = certs(name).Server(), certs(name).Client() }
+			return func(c *Config) { c.Certificates = certs(name) }
 		}
 		a := n.start(t, helloOf(1, "eu", "a"), secure("a"))
 		b := n.start(t, helloOf(2, "us", "b"), secure("b"))

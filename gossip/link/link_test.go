@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/wire"
 )
@@ -116,15 +117,17 @@ func TestRestartOfAPeer(t *testing.T) {
 	})
 }
 
-// TestSameAddress has two incarnations of one address: the newer one wins, as
-// the older one's end may not have been noticed.
+// TestSameAddress has two incarnations of one daemon at one address: the newer
+// one wins, as the older one's end may not have been noticed.
 func TestSameAddress(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
 		old := n.start(t, helloOf(2, "eu", "b"), nil)
 		old.Targets([]Target{to(a)})
 		synctest.Wait()
-		young := n.start(t, helloOf(3, "eu", "b"), nil)
+		young := n.start(t, helloOf(3, "eu", "b"), func(c *Config) {
+			c.Identity = func() control.Identity { return identityOf(2) }
+		})
 		young.Targets([]Target{to(a)})
 		synctest.Wait()
 		streams := a.Streams()

@@ -30,7 +30,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		l.host.countRefused(&Refused{
 			Reason: ReasonConnections,
 			Text:   l.host.config.Self().String() + " has no room for another connection",
-		}, remote)
+		}, remote, &proof{})
 	}
 }
 

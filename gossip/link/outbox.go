@@ -17,14 +17,15 @@ const (
 type outbox struct {
 	target   *target
 	hello    Hello    // of the other end
+	proof    proof    // likewise
 	priority priority // beside the stream
 
 	frames chan []byte
 	bytes  atomic.Int64 // of frames
 }
 
-func newOutbox(t *target, h Hello) *outbox {
-	return &outbox{target: t, hello: h, frames: make(chan []byte, queueFrames)}
+func newOutbox(t *target, h Hello, p proof) *outbox {
+	return &outbox{target: t, hello: h, proof: p, frames: make(chan []byte, queueFrames)}
 }
 
 // send queues a frame like put, and counts it when there is no room.

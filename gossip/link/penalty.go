@@ -2,6 +2,7 @@ package link
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -15,23 +16,43 @@ const (
 	maxPenalties  = 1_024
 )
 
-// penalties holds the peers with a penalty: by remote host together with the
-// address, and by remote host together with the incarnation, that the peer
-// announced. So a peer cannot exclude a peer on another host.
+// A machine whose peers prove no names is excluded after machineErrors protocol
+// errors, of which one is forgotten each machineForgets: more than one daemon
+// with its own penalty makes, since several may share the machine.
+const (
+	machineErrors  = 16
+	machineForgets = 20 * time.Second
+)
+
+// penalties holds the peers with a penalty, by their culprits. So a peer can
+// neither escape by another claim nor exclude a peer on another host.
 type penalties struct {
 	mu sync.Mutex
 	of map[string]penalty
 }
 
 type penalty struct {
-	wait  time.Duration
-	until time.Time
+	wait   time.Duration
+	until  time.Time
+	errors int // of a machine
 }
 
-// penaltyKeys returns the keys of a peer in penalties.
-func penaltyKeys(remote string, h Hello) [2]string {
+// machine begins the culprit that stands for all peers of a machine.
+const machine = "machine "
+
+// culprit returns who is excluded for a protocol error: the name in the peer's
+// certificate, wherever it is used. Of a peer without one it is the host
+// together with the address, and with the incarnation, that the peer announced,
+// and its machine. The hello is zero before it is known.
+func culprit(p *proof, remote string, h Hello) []string {
+	if len(p.names) > 0 {
+		return []string{"name " + p.names[0].String()}
+	}
 	host := hostOf(remote)
-	return [2]string{host + " " + h.Member.Addr, host + " " + h.Member.ID.String()}
+	if h.Member.ID == 0 {
+		return []string{machine + host}
+	}
+	return []string{host + " " + h.Member.Addr, host + " " + h.Member.ID.String(), machine + host}
 }
 
 // hostOf returns remote without its port, which differs for each connection.
@@ -42,28 +63,55 @@ func hostOf(remote string) string {
 	return remote
 }
 
-// add starts the next penalty of a peer and returns its length.
-func (p *penalties) add(keys [2]string, now time.Time) time.Duration {
+// add starts the next penalty of a peer and returns its length, 0 for none.
+func (p *penalties) add(keys []string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	wait := minPenalty
-	for _, k := range keys {
-		if old, ok := p.of[k]; ok && now.Before(old.until.Add(penaltyMemory)) {
-			wait = max(wait, min(maxPenalty, 2*old.wait))
-		}
-	}
 	if p.of == nil {
 		p.of = make(map[string]penalty)
 	}
+	var wait time.Duration
 	for _, k := range keys {
+		if !strings.HasPrefix(k, machine) {
+			wait = max(wait, p.next(k, now))
+		}
+	}
+	for _, k := range keys {
+		next := penalty{wait: wait}
+		if strings.HasPrefix(k, machine) {
+			if next = p.nextOfMachine(k, now); next.wait > 0 {
+				wait = max(wait, next.wait)
+			}
+		}
 		p.makeRoomLocked(now)
-		p.of[k] = penalty{wait: wait, until: now.Add(wait)}
+		next.until = now.Add(next.wait)
+		p.of[k] = next
 	}
 	return wait
 }
 
+// next returns the length of the next penalty of one culprit.
+func (p *penalties) next(k string, now time.Time) time.Duration {
+	if old, ok := p.of[k]; ok && old.wait > 0 && now.Before(old.until.Add(penaltyMemory)) {
+		return min(maxPenalty, 2*old.wait)
+	}
+	return minPenalty
+}
+
+// nextOfMachine returns the next penalty of a machine, whose wait is 0 as long
+// as its peers have made few protocol errors.
+func (p *penalties) nextOfMachine(k string, now time.Time) penalty {
+	old := p.of[k]
+	forgotten := now.Sub(old.until) / machineForgets
+	next := penalty{errors: max(0, old.errors-int(min(machineErrors, forgotten))) + 1}
+	if next.errors > machineErrors {
+		next.errors, next.wait = machineErrors, p.next(k, now)
+	}
+	return next
+}
+
 // remaining returns the rest of a peer's penalty, 0 for none.
-func (p *penalties) remaining(keys [2]string, now time.Time) time.Duration {
+func (p *penalties) remaining(keys []string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var left time.Duration

@@ -154,10 +154,12 @@ func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net
 		return nil, err
 	}
 	s := handshake{dialer: own.body}
+	var proven proof
 	if secure, ok := conn.(*tls.Conn); ok {
 		if err := s.bind(secure.ConnectionState()); err != nil {
 			return nil, err
 		}
+		proven = proofOfTLS(secure.ConnectionState())
 	}
 	if s.acceptor, err = readPriorityFrame(conn, nil, maxHello); err != nil {
 		return nil, err
@@ -166,11 +168,14 @@ func (t *target) greetPriority(ctx context.Context, raw net.Conn, to Hello) (net
 	if err != nil {
 		return nil, err
 	}
-	proof, err := readPriorityFrame(conn, nil, maxHello)
+	if no := t.host.identify(own.Hello, theirs.hello, &proven); no != nil {
+		return nil, no
+	}
+	signed, err := readPriorityFrame(conn, nil, maxHello)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.check(&theirs, acceptingPriority, proof); err != nil {
+	if err := s.check(&theirs, acceptingPriority, signed); err != nil {
 		return nil, err
 	}
 	if theirs.hello.Member.ID != to.Member.ID {
@@ -223,11 +228,16 @@ func (h *Host) servePriority(conn net.Conn, info credentials.AuthInfo) error {
 	if failed != nil {
 		return failed
 	}
-	if no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), ""); no != nil {
-		h.countRefused(no, conn.RemoteAddr().String())
+	proven := proofOf(info)
+	no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), "")
+	if no == nil {
+		no = h.identify(own.Hello, theirs.hello, &proven)
+	}
+	if no != nil {
+		h.countRefused(no, conn.RemoteAddr().String(), &proven)
 		return no
 	}
-	a := h.streamOf(theirs.hello.Member.ID)
+	a := h.streamOf(theirs.hello)
 	if a == nil {
 		return errors.New("a priority stream without a bulk stream")
 	}
@@ -257,11 +267,11 @@ func (s *handshake) priority(conn net.Conn, key *control.Key, theirs *greeting, 
 	if _, err := conn.Write(appendPriorityFrame(appendPriorityFrame(nil, s.acceptor), s.prove(key, acceptingPriority))); err != nil {
 		return err
 	}
-	proof, err := readPriorityFrame(conn, nil, maxHello)
+	signed, err := readPriorityFrame(conn, nil, maxHello)
 	if err != nil {
 		return err
 	}
-	if err := s.check(theirs, dialingPriority, proof); err != nil {
+	if err := s.check(theirs, dialingPriority, signed); err != nil {
 		return err
 	}
 	return same(bulk, theirs.hello)
@@ -288,16 +298,17 @@ func (a *accepted) receivePriority(conn net.Conn) error {
 	}
 }
 
-// streamOf returns an accepted stream of an incarnation, nil for none.
-func (h *Host) streamOf(id crdt.Incarnation) *accepted {
+// streamOf returns an accepted stream of an incarnation, nil for none: that of
+// the same id if another daemon claims the incarnation, too.
+func (h *Host) streamOf(of Hello) (found *accepted) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for a := range h.accepted {
-		if a.hello.Member.ID == id {
-			return a
+		if a.hello.Member.ID == of.Member.ID && (found == nil || a.hello.Daemon == of.Daemon) {
+			found = a
 		}
 	}
-	return nil
+	return found
 }
 
 // readPriorityFrame reads a frame into buf if it fits, else into new memory.

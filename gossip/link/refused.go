@@ -23,6 +23,7 @@ const (
 	ReasonFull        = "full"        // no room for another stream
 	ReasonTLS         = "tls"         // no TLS, or a certificate that is not trusted
 	ReasonConnections = "connections" // no room for another connection
+	ReasonRevoked     = "revoked"     // its certificate is not to be trusted any more
 )
 
 // The reasons of protocol errors. A Handler has reasons of its own, too.
@@ -34,7 +35,8 @@ const (
 	ReasonMembers = "members" // a list of members that is not valid
 	ReasonPanic   = "panic"   // the handler panicked
 	// ReasonIdentity is a peer that does not prove its id, or that sends under
-	// another one.
+	// another one. A stream is refused for it too: the peer is not the daemon
+	// that its certificate names.
 	ReasonIdentity = "identity"
 )
 
@@ -160,7 +162,7 @@ func peerError(err error, trailer metadata.MD) error {
 		}
 		reason = ReasonSize
 	case ReasonVersion, ReasonSecret, ReasonRegion, ReasonShards, ReasonSelf, ReasonHello, ReasonPenalty,
-		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, reasonReplaced:
+		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, ReasonTLS, ReasonRevoked, reasonReplaced:
 	default:
 		reason = reasonOther
 	}

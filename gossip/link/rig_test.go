@@ -141,8 +141,8 @@ func (n *network) start(t *testing.T, hello Hello, adjust func(*Config)) *daemon
 		frames: make(map[crdt.Incarnation][]string), lists: make(map[crdt.Incarnation][]gossip.Member),
 	}
 	c := Config{
-		Self: func() Hello { return d.hello }, Dial: n.dial, Handler: d,
-		Identity: func() control.Identity { return identityOf(d.hello.Member.ID) },
+		Self: d.says, Dial: n.dial, Handler: d,
+		Identity: func() control.Identity { return identityOf(d.says().Member.ID) },
 		Log:      slog.New(slog.NewTextHandler(d.log, nil)),
 	}
 	if adjust != nil {
@@ -159,6 +159,13 @@ func (n *network) start(t *testing.T, hello Hello, adjust func(*Config)) *daemon
 		}
 	})
 	return d
+}
+
+// says returns the hello of the daemon, which a test may change.
+func (d *daemon) says() Hello {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.hello
 }
 
 func (d *daemon) Frame(from Hello, frame []byte) error {

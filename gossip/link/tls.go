@@ -16,23 +16,21 @@ import (
 // It is safe for concurrent use.
 type Certificates struct{ store *certs.Store }
 
-// PeerFiles returns the files of peers: they use a certificate at both ends.
-func PeerFiles(cert, key, ca string) certs.Files {
-	return certs.Files{
-		Cert: cert, Key: key, CA: ca, What: "certificates of peers",
-		Own: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-}
-
-// LoadCertificates reads the files. The error names the invalid file. The
-// logger receives later faults and changes.
-func LoadCertificates(cert, key, ca string, log *slog.Logger) (*Certificates, error) {
-	store, err := certs.Load(PeerFiles(cert, key, ca), log)
+// LoadCertificates reads the files, whose Own and What it sets: peers use a
+// certificate at both ends. The error names the invalid file. The logger
+// receives later faults and changes.
+func LoadCertificates(f certs.Files, log *slog.Logger) (*Certificates, error) {
+	f.What, f.Own = "certificates of peers", []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	store, err := certs.Load(f, log)
 	if err != nil {
 		return nil, err
 	}
 	return &Certificates{store: store}, nil
 }
+
+// Names returns the daemons that the certificate names. With any, all peers
+// need a certificate with their name.
+func (c *Certificates) Names() []certs.Name { return c.store.Current().Names }
 
 // Server returns the configuration of the accepting end.
 func (c *Certificates) Server() *tls.Config {

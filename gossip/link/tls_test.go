@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/await"
+	"github.com/georld/rld/internal/certs"
 )
 
 // authority signs certificates in tests.
@@ -69,6 +70,8 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 // issued is the files of a daemon.
 type issued struct{ cert, key, ca string }
 
+func (f issued) files() certs.Files { return certs.Files{Cert: f.cert, Key: f.key, CA: f.ca} }
+
 // issue writes the files of a daemon into dir and overwrites existing ones.
 func (a *authority) issue(t *testing.T, dir, name string, mend func(*x509.Certificate)) issued {
 	t.Helper()
@@ -106,11 +109,11 @@ func write(t *testing.T, name, kind string, der []byte) {
 // secured has a daemon use files.
 func secured(t *testing.T, f issued) func(*Config) {
 	t.Helper()
-	certs, err := LoadCertificates(f.cert, f.key, f.ca, slog.Default())
+	c, err := LoadCertificates(f.files(), slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func(c *Config) { c.Server, c.Client = certs.Server(), certs.Client() }
+	return func(config *Config) { config.Certificates = c }
 }
 
 func TestTLS(t *testing.T) {
@@ -261,7 +264,7 @@ func TestReload(t *testing.T) {
 	dir := t.TempDir()
 	f := ca.issue(t, dir, "first", nil)
 	var log bytes.Buffer
-	c, err := LoadCertificates(f.cert, f.key, f.ca, slog.New(slog.NewTextHandler(&log, nil)))
+	c, err := LoadCertificates(f.files(), slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +368,7 @@ func TestBadCertificates(t *testing.T) {
 		if c.swap != nil {
 			c.swap(&f)
 		}
-		if _, err := LoadCertificates(f.cert, f.key, f.ca, slog.Default()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := LoadCertificates(f.files(), slog.Default()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", name, err, c.want)
 		}
 	}
