@@ -93,6 +93,12 @@ func writeStreams(w *writer, s *ClusterStats) {
 	w.reasons("refused_frames_total", refused)
 	w.reasons("refused_handshakes_total", l.Refused)
 	w.reasons("rejected_peers_total", l.RejectedPeers)
+	if c := &l.Certified; c.On {
+		put(w, "certificate_expiry_timestamp_seconds", c.NotAfter.Unix(), "own")
+		if c.Peer != "" {
+			put(w, "certificate_expiry_timestamp_seconds", c.PeerNotAfter.Unix(), "peers")
+		}
+	}
 }
 
 // writeRegions writes the series of each region.

@@ -102,6 +102,7 @@ func fullStats() ClusterStats {
 			Accepted: 5, Sent: link.Traffic{Frames: 10, Bytes: 1000}, Received: link.Traffic{Frames: 20, Bytes: 2000}, Dropped: 7,
 			ProtocolErrors: map[string]uint64{"checksum": 3, "too_large": 0}, Faulty: 1,
 			Refused: map[string]uint64{"secret": 2}, RejectedPeers: map[string]uint64{"version": 12},
+			Certified: link.Certified{On: true, NotAfter: time.Unix(1_800_000_000, 0), Peer: "eu-west/3", PeerNotAfter: time.Unix(1_700_000_000, 0)},
 		},
 		Membership: swim.Stats{Rejoins: 14, RejoinFailures: 8, Refused: map[string]uint64{
 			"wrong_key": 1, "wrong_region": 4, "name_taken": 0, "bad_metadata": 0, "full": 0,

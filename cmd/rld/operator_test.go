@@ -145,6 +145,10 @@ func troubledStatus() api.StatusAnswer {
 			DaemonRef: us0, Version: "v1.2.3", UptimeSeconds: 12.3, WhyNot: "draining", Shadow: true,
 			LiveKeys: 1_000, MaxKeys: 1_000, OverflowKeys: 2, ClockOffsetSeconds: 0.004, RuleCount: 1,
 			LimitsFault: "limits.yaml:3: \x1b[31mno",
+			Certificate: &api.CertificateState{
+				Names: []string{}, NotAfter: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Soon: true, Fault: "tls.crt: \x1b[31mno",
+				Peer: "eu/\x1b", PeerNotAfter: new(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+			},
 		},
 		Regions: []api.RegionState{
 			{Region: "ap-south", Partitioned: true, PartitionedSince: earlier(90 * time.Second)},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,8 +84,35 @@ func daemonLines(d *api.DaemonState) string {
 	if d.LimitsFault != "" {
 		fmt.Fprintf(&b, "! the limits on disk are invalid, and the previous ones stay in force: %s\n", shortened(printable(d.LimitsFault)))
 	}
+	if d.Certificate != nil {
+		b.WriteString(certificateLines(d.Certificate))
+	}
 	if d.Shadow {
 		b.WriteString("! it is in shadow mode and denies nothing\n")
+	}
+	return b.String()
+}
+
+// certificateLines formats the state of the certificate for peers.
+func certificateLines(c *api.CertificateState) string {
+	var b strings.Builder
+	of := "of no name"
+	if len(c.Names) > 0 {
+		of = "of " + printable(strings.Join(c.Names, ", "))
+	}
+	fmt.Fprintf(&b, "certificate %s until %s", of, c.NotAfter.UTC().Format(time.RFC3339))
+	if c.PeerNotAfter != nil {
+		fmt.Fprintf(&b, "; the first one of a peer, %s, until %s", printable(c.Peer), c.PeerNotAfter.UTC().Format(time.RFC3339))
+	}
+	b.WriteString("\n")
+	if c.Soon {
+		b.WriteString("! renew the certificate: peers end its streams when it expires\n")
+	}
+	if len(c.Names) == 0 {
+		b.WriteString("! any peer with a certificate of the same authorities may claim to be any daemon: give each daemon a certificate with its name\n")
+	}
+	if c.Fault != "" {
+		fmt.Fprintf(&b, "! the files of the certificate are invalid, and the former ones stay in force: %s\n", shortened(printable(c.Fault)))
 	}
 	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -18,6 +19,8 @@ func (r *Report) Status() api.StatusAnswer {
 	if r.Cluster == nil {
 		return out
 	}
+	streams, _ := r.Cluster.Stats()
+	out.Daemon.Certificate = certificateState(&streams.Certified)
 	links, live := r.Engine.Links(r.Engine.Now()), r.Cluster.Members()
 	for _, name := range r.newExplainer().regions {
 		out.Regions = append(out.Regions, r.region(name, live, links))
@@ -54,6 +57,21 @@ func (r *Report) daemonState() api.DaemonState {
 	err := r.Ready()
 	if out.Ready = err == nil; err != nil {
 		out.WhyNot = err.Error()
+	}
+	return out
+}
+
+// certificateState describes the certificate for peers, nil for plain streams.
+func certificateState(c *link.Certified) *api.CertificateState {
+	if !c.On {
+		return nil
+	}
+	out := &api.CertificateState{Names: []string{}, NotAfter: c.NotAfter.UTC(), Soon: c.Soon, Fault: c.Fault, Peer: c.Peer}
+	for _, n := range c.Names {
+		out.Names = append(out.Names, n.String())
+	}
+	if c.Peer != "" {
+		out.PeerNotAfter = new(c.PeerNotAfter.UTC())
 	}
 	return out
 }

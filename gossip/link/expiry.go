@@ -7,8 +7,8 @@ import (
 	"github.com/georld/rld/internal/certs"
 )
 
-// warnWithin is the time before the end of a certificate in which it is logged:
-// so much, or a third of its life if that is shorter.
+// warnWithin is how long before the end of a certificate it is logged, at most
+// a third of the time for which it is valid.
 const warnWithin = 14 * 24 * time.Hour
 
 // noticeDaily is the time between two warnings of one certificate.
@@ -33,8 +33,7 @@ type Certified struct {
 	Fault string
 }
 
-// Certified returns the state of the certificates.
-func (h *Host) Certified() Certified {
+func (h *Host) certified() Certified {
 	if h.config.Certificates == nil {
 		return Certified{}
 	}

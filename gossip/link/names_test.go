@@ -214,13 +214,13 @@ func kick(t *testing.T, n *network, claim func(h *Hello, victim Hello), ca *auth
 	}
 }
 
-// rubbish has a daemon end the streams of all peers that send a frame.
-func rubbish(Hello, []byte) error {
-	return &ProtocolError{Reason: "invalid", Err: errors.New("rubbish")}
+// reject has a daemon end the streams of all peers that send a frame.
+func reject(Hello, []byte) error {
+	return &ProtocolError{Reason: "invalid", Err: errors.New("not a frame")}
 }
 
-// TestFreshNames has a peer send rubbish under another incarnation and address
-// each time. By its certificate, or else by its machine, it is excluded.
+// TestFreshNames has a peer send invalid frames under another incarnation and
+// address each time. It is excluded by its certificate or else by its machine.
 func TestFreshNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		secure bool
@@ -234,7 +234,7 @@ func TestFreshNames(t *testing.T) {
 					start = func(name certs.Name) *daemon { return n.join(t, ca, name, nil) }
 				}
 				a, m := start(us0), start(eu0)
-				a.judge = rubbish
+				a.judge = reject
 				begin := time.Now()
 				for i := uint32(0); time.Since(begin) < 45*time.Second; i++ {
 					m.mu.Lock()
@@ -243,13 +243,13 @@ func TestFreshNames(t *testing.T) {
 					m.mu.Unlock()
 					m.Targets([]Target{to(a)})
 					time.Sleep(20 * time.Millisecond)
-					m.Send(a.hello.Member.ID, []byte("rubbish"))
+					m.Send(a.hello.Member.ID, []byte("invalid"))
 					time.Sleep(80 * time.Millisecond)
 					m.Targets(nil)
 					synctest.Wait()
 				}
 				if got := a.Stats().ProtocolErrors["invalid"]; got > c.most || got == 0 {
-					t.Errorf("%d streams with rubbish, want at most %d", got, c.most)
+					t.Errorf("%d protocol errors, want at most %d", got, c.most)
 				}
 				if got := a.lines(""); got > 3*sourcesEach {
 					t.Errorf("%d lines of the log", got)
@@ -369,8 +369,8 @@ func TestNotTrustedAnyMore(t *testing.T) {
 	}
 }
 
-// TestExpiresSoon warns of the own certificate and of a peer's in the last third
-// of their lives, once.
+// TestExpiresSoon warns once of the own certificate, and of a peer's, in the
+// last third of its time.
 func TestExpiresSoon(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		ca := newAuthority(t, "the cluster")
@@ -384,7 +384,7 @@ func TestExpiresSoon(t *testing.T) {
 		a, b := until(us0, 90), until(eu0, 60)
 		a.Targets([]Target{to(b)})
 		time.Sleep(39 * time.Minute)
-		if got := a.Certified(); got.Soon || a.lines("expires soon") != 0 || !got.On || got.Peer != "eu/eu-0" ||
+		if got := a.Stats().Certified; got.Soon || a.lines("expires soon") != 0 || !got.On || got.Peer != "eu/eu-0" ||
 			!got.PeerNotAfter.Before(got.NotAfter) || len(got.Names) != 1 {
 			t.Errorf("early: %+v, log %s", got, a.log)
 		}
@@ -393,7 +393,7 @@ func TestExpiresSoon(t *testing.T) {
 			t.Errorf("16 minutes before the peer's end: %s", a.log)
 		}
 		time.Sleep(18 * time.Minute)
-		if got := a.Certified(); !got.Soon || a.lines("the certificate of this daemon expires soon") != 1 || got.Peer != "" {
+		if got := a.Stats().Certified; !got.Soon || a.lines("the certificate of this daemon expires soon") != 1 || got.Peer != "" {
 			t.Errorf("28 minutes before the own end: %+v, log %s", got, a.log)
 		}
 	})

@@ -73,6 +73,8 @@ type Stats struct {
 	// Faulty counts frames that the handler rejected without dropping the
 	// stream.
 	Faulty uint64
+	// Certified is the state of the certificates.
+	Certified Certified
 }
 
 // Streams describes all targets, sorted by address, and then all accepted
@@ -124,7 +126,8 @@ func (h *Host) Stats() Stats {
 		Outgoing: int(c.outgoing.Load()), Accepted: accepted,
 		Sent: c.sent.read(), Received: c.received.read(),
 		Dropped: c.dropped.Load(), Faulty: c.faulty.Load(),
-		Refused: c.refused.read(), RejectedPeers: c.rejectedPeers.read(), ProtocolErrors: c.protocolErrors.read(),
+		Certified: h.certified(),
+		Refused:   c.refused.read(), RejectedPeers: c.rejectedPeers.read(), ProtocolErrors: c.protocolErrors.read(),
 	}
 }
 

@@ -53,6 +53,25 @@ type DaemonState struct {
 	Rules       string `json:"rules"`
 	RuleCount   int    `json:"rule_count"`
 	LimitsFault string `json:"limits_fault"`
+	// Certificate is that for streams to peers, null for plain streams.
+	Certificate *CertificateState `json:"certificate"`
+}
+
+// CertificateState is the state of a daemon's certificate for peers.
+type CertificateState struct {
+	// Names are the daemons that it names, as region/name. Without any, peers
+	// need no names in theirs.
+	Names []string `json:"names"`
+	// NotAfter is when it stops being valid. Soon reports that it should have
+	// been renewed.
+	NotAfter time.Time `json:"not_after"`
+	Soon     bool      `json:"soon"`
+	// Fault is why changed files are not in force, "" if they are.
+	Fault string `json:"fault"`
+	// Peer is the connected peer whose certificate expires first, and
+	// PeerNotAfter when; "" and null without any.
+	Peer         string     `json:"peer"`
+	PeerNotAfter *time.Time `json:"peer_not_after"`
 }
 
 // RegionState is the state of a region.
