@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/cmd/rld/cert"
 )
 
 // Exit codes. `rld check` and `rld limits check` answer with theirs: 0 is yes
@@ -122,7 +124,7 @@ func newRoot(p process) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p),
-		newCluster(p), newRegion(p), newDaemon(p), newDemo(p), newSim(p), newVersion(p))
+		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newDemo(p), newSim(p), newVersion(p))
 	return root
 }
 
@@ -157,6 +159,10 @@ func one(things, want, empty string) cobra.PositionalArgs {
 }
 
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+func newCert(p process) *cobra.Command {
+	return cert.New(p.out, func(err error) error { return exitWith(exitNo, err) })
+}
 
 func newVersion(p process) *cobra.Command {
 	return &cobra.Command{

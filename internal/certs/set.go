@@ -27,8 +27,8 @@ type Files struct {
 	// signs those of others only.
 	Own []x509.ExtKeyUsage
 	// Self is the daemon that Cert must name if it names any; zero for any. A
-	// certificate without names does not follow one with names: its daemon would
-	// trust peers without names from then on.
+	// certificate without names does not follow one with names: its daemon
+	// would trust peers without names from then on.
 	Self Name
 	// What names the certificates in the log: "certificates of peers".
 	What string
