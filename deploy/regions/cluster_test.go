@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,10 +36,11 @@ descriptors:
 
 // cluster is daemons on loopback, made from the files.
 type cluster struct {
-	t       *testing.T
-	flags   map[string]string       // for all daemons
-	peers   map[string]net.Listener // of the first daemon of each region
-	daemons []*running
+	t        *testing.T
+	material materials
+	flags    map[string]string       // for all daemons
+	peers    map[string]net.Listener // of the first daemon of each region
+	daemons  []*running
 }
 
 // running is a daemon under test.
@@ -83,7 +85,7 @@ func TestCluster(t *testing.T) {
 }
 
 func newCluster(t *testing.T, paths map[string]string) *cluster {
-	c := &cluster{t: t, flags: material(t), peers: make(map[string]net.Listener)}
+	c := &cluster{t: t, material: material(t), flags: make(map[string]string), peers: make(map[string]net.Listener)}
 	for _, f := range []string{"grpc-addr", "http-addr", "admin-addr", "peer-addr", "swim-addr"} {
 		c.flags[f] = "127.0.0.1:0"
 	}
@@ -114,8 +116,8 @@ func listen(t *testing.T) net.Listener {
 // flag can take an address back that the file gives, nor give regions.
 func (c *cluster) settings(path, name string, seeds []string) config.Config {
 	c.t.Helper()
-	flags := maps.Clone(c.flags)
-	flags["name"] = name
+	flags := c.material.flags(strings.TrimSuffix(filepath.Base(path), ".yaml"), name)
+	maps.Copy(flags, c.flags)
 	flags["state-dir"] = c.t.TempDir()
 	l, err := config.Load(config.Sources{File: path, Flags: flags})
 	if err != nil {
@@ -125,9 +127,6 @@ func (c *cluster) settings(path, name string, seeds []string) config.Config {
 	s.Peer.Advertise, s.Swim.Advertise, s.Swim.Seeds = "", "", seeds
 	for i := range s.Regions {
 		s.Regions[i].Peers = []string{c.peers[s.Regions[i].Name].Addr().String()}
-	}
-	if flags["peer-tls-cert"] == "" {
-		s.Peer.TLS = config.TLS{}
 	}
 	if err := s.Validate(); err != nil {
 		c.t.Fatal(err)

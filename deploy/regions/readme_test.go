@@ -11,10 +11,12 @@ import (
 	"github.com/georld/rld/config"
 )
 
+// materials are the files of the README, in the folder where its commands ran.
+type materials struct{ dir string }
+
 // material runs the commands of the README that make secret, keys and
-// certificates, and returns the flags that name the files. Without openssl
-// there are no certificates, and streams are plain.
-func material(t *testing.T) map[string]string {
+// certificates.
+func material(t *testing.T) materials {
 	t.Helper()
 	data, err := os.ReadFile("README.md")
 	if err != nil {
@@ -25,24 +27,32 @@ func material(t *testing.T) map[string]string {
 	if !ok {
 		t.Fatal("README.md holds no commands")
 	}
-	_, lacking := exec.LookPath("openssl")
-	if lacking != nil {
-		t.Log("there is no openssl here: the certificates are left out")
-		script, _, _ = strings.Cut(script, "openssl ")
+	program := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/rld").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
-	dir := t.TempDir()
+	m := materials{dir: t.TempDir()}
 	cmd := exec.Command("sh", "-euc", script)
-	cmd.Dir = dir
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "PATH="+program+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the commands of README.md: %v\n%s", err, out)
 	}
-	flags := map[string]string{"cluster-secret-file": "secret", "swim-keys-file": "swim-keys"}
-	if lacking == nil {
-		flags["peer-tls-cert"], flags["peer-tls-key"], flags["peer-tls-ca"] = "tls.crt", "tls.key", "ca.crt"
+	return m
+}
+
+// flags returns the flags that name a daemon and its files.
+func (m materials) flags(region, name string) map[string]string {
+	flags := map[string]string{
+		"cluster-secret-file": "secret", "swim-keys-file": "swim-keys",
+		"peer-tls-cert": "certs/" + region + "/" + name + "/tls.crt",
+		"peer-tls-key":  "certs/" + region + "/" + name + "/tls.key",
+		"peer-tls-ca":   "certs/" + region + "/" + name + "/ca.crt",
 	}
-	for flag, name := range flags {
-		flags[flag] = filepath.Join(dir, name)
+	for flag, path := range flags {
+		flags[flag] = filepath.Join(m.dir, path)
 	}
+	flags["name"] = name
 	return flags
 }
 
@@ -53,12 +63,10 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	flags := material(t)
-	if flags["peer-tls-cert"] == "" {
-		t.Skip("there is no openssl here")
-	}
-	flags["name"], flags["state-dir"] = "daemon-0", t.TempDir()
+	m := material(t)
 	for region, path := range paths {
+		flags := m.flags(region, region+"-0")
+		flags["state-dir"] = t.TempDir()
 		c, err := config.Check(config.Sources{File: path, Flags: flags}, time.Now())
 		if err != nil {
 			t.Fatal(err)

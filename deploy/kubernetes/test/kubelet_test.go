@@ -51,14 +51,14 @@ var (
 	fromFile     = regexp.MustCompile(`--from-file=(\S+)`)
 )
 
-// makeSecrets runs the commands of deploy/regions that make keys and
-// certificates, and returns the Secrets that README.md makes of them.
+// makeSecrets runs the commands of README.md that make keys and certificates,
+// and returns the Secrets that it makes of them.
 func makeSecrets(t testing.TB) map[string]map[string][]byte {
 	t.Helper()
 	needOpenSSL(t)
-	script := scriptBlock.FindStringSubmatch(readFile(t, "../../regions/README.md"))
+	script := scriptBlock.FindStringSubmatch(readFile(t, "../README.md"))
 	if script == nil {
-		t.Fatal("deploy/regions/README.md has no commands that make keys")
+		t.Fatal("README.md has no commands that make keys")
 	}
 	folder := t.TempDir()
 	cmd := exec.Command("sh", "-euc", script[1])
