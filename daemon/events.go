@@ -39,27 +39,29 @@ var eventTexts = map[gossip.EventKind]struct {
 	level slog.Level
 	text  string
 }{
-	gossip.PeerJoined:     {slog.LevelDebug, "a peer joined"},
-	gossip.PeerLeft:       {slog.LevelDebug, "a peer left"},
-	gossip.PeerSilent:     {slog.LevelWarn, "a peer is silent: its counts are unknown"},
-	gossip.PeerResponding: {slog.LevelInfo, "a silent peer responds again"},
-	gossip.DriftRejected:  {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
-	gossip.ClockOutlier:   {slog.LevelError, "the clock of this daemon differs from most other clocks: correct it"},
-	gossip.ClockAgrees:    {slog.LevelInfo, "the clock of this daemon agrees with the others again"},
-	gossip.JumpHeld:       {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
-	gossip.JumpAdopted:    {slog.LevelInfo, "the jump of the wall clock is followed"},
-	gossip.CellRefused:    {slog.LevelWarn, "counts of a peer are rejected"},
-	gossip.CellForged:     {slog.LevelWarn, "a peer sends counts that it cannot know: they are ignored"},
-	gossip.RulesDiverged:  {slog.LevelWarn, "a peer has other rules"},
-	gossip.RulesAgree:     {slog.LevelInfo, "a peer has the same rules again"},
-	gossip.CountsRestored: {slog.LevelInfo, "counts were restored from other regions"},
+	gossip.PeerJoined:       {slog.LevelDebug, "a peer joined"},
+	gossip.PeerLeft:         {slog.LevelDebug, "a peer left"},
+	gossip.PeerSilent:       {slog.LevelWarn, "a peer is silent: its counts are unknown"},
+	gossip.PeerResponding:   {slog.LevelInfo, "a silent peer responds again"},
+	gossip.DriftRejected:    {slog.LevelWarn, "a peer's clock is too far ahead and is not followed"},
+	gossip.ClockOutlier:     {slog.LevelError, "the clock of this daemon differs from most other clocks: correct it"},
+	gossip.ClockAgrees:      {slog.LevelInfo, "the clock of this daemon agrees with the others again"},
+	gossip.JumpHeld:         {slog.LevelWarn, "the wall clock jumped ahead and is not followed until others do"},
+	gossip.JumpAdopted:      {slog.LevelInfo, "the jump of the wall clock is followed"},
+	gossip.CellRefused:      {slog.LevelWarn, "counts of a peer are rejected"},
+	gossip.CellForged:       {slog.LevelWarn, "a peer sends counts that it cannot know: they are ignored"},
+	gossip.TransferRejected: {slog.LevelWarn, "a peer claims to have transferred more rights than it can hold: they are rejected"},
+	gossip.SumExceeded:      {slog.LevelWarn, "other regions claim to have admitted more than all rights: they count what they can hold"},
+	gossip.RulesDiverged:    {slog.LevelWarn, "a peer has other rules"},
+	gossip.RulesAgree:       {slog.LevelInfo, "a peer has the same rules again"},
+	gossip.CountsRestored:   {slog.LevelInfo, "counts were restored from other regions"},
 }
 
 // ofShard reports whether a kind concerns the cells of one shard. All shards
 // report the other kinds, which concern the daemon.
 func ofShard(k gossip.EventKind) bool {
 	switch k {
-	case gossip.CellRefused, gossip.CellStale, gossip.CellForged, gossip.RefusalReceived,
+	case gossip.CellRefused, gossip.CellStale, gossip.CellForged, gossip.TransferRejected, gossip.SumExceeded, gossip.RefusalReceived,
 		gossip.RuleUnknown, gossip.Resent, gossip.BucketRepaired, gossip.CountsRestored:
 		return true
 	}

@@ -43,6 +43,10 @@ type Config struct {
 	// HashSeed is a secret of this process, so that no peer can choose cells
 	// with colliding hashes.
 	HashSeed uint64
+	// Plausible reports whether a peer may have made a transfer. One that it
+	// may not have made is refused: its donor sends it again later. Nil for
+	// any.
+	Plausible func(t *ClaimedTransfer) bool
 }
 
 // The defaults of Config.

@@ -48,6 +48,12 @@ const (
 	// CellForged: a cell that the peer may not send was ignored: one of our own
 	// incarnation, or one with more refunds than hits.
 	CellForged
+	// TransferRejected: a peer claims to have transferred more rights than it
+	// can hold.
+	// SumExceeded: the sums of other regions for a key are greater than all
+	// rights to it. They count no more than these regions can hold.
+	TransferRejected
+	SumExceeded
 	// RefusalReceived: a peer refused a cell of ours; it is sent again later.
 	RefusalReceived
 	// RuleUnknown: cells of a rule that is not in force here were kept.
@@ -75,7 +81,7 @@ const (
 var eventNames = []string{
 	"peer_joined", "peer_left", "peer_silent", "peer_responding", "sender_unknown", "message_misplaced",
 	"drift_rejected", "clock_outlier", "clock_agrees", "jump_held", "jump_adopted",
-	"cell_refused", "cell_stale", "cell_forged", "refusal_received", "rule_unknown", "rules_diverged", "rules_agree",
+	"cell_refused", "cell_stale", "cell_forged", "transfer_rejected", "sum_exceeded", "refusal_received", "rule_unknown", "rules_diverged", "rules_agree",
 	"resync_started", "resync_done", "resent", "bucket_repaired", "counts_restored", "became_ready",
 }
 

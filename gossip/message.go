@@ -114,6 +114,11 @@ const (
 	TooFarAhead Reason = iota + 1
 	// NoRoom: the bound on cells is reached.
 	NoRoom
+	// Implausible: the sender cannot hold the rights that it transfers.
+	Implausible
+
+	// MaxReason is the greatest reason.
+	MaxReason = Implausible
 )
 
 // String returns the reason for logs and events.
@@ -123,6 +128,8 @@ func (r Reason) String() string {
 		return "too far ahead"
 	case NoRoom:
 		return "no room"
+	case Implausible:
+		return "more rights than the peer can hold"
 	}
 	return "unknown reason"
 }

@@ -180,6 +180,10 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 		e.event(now, CellStale, l.peer.ID, 0, 1)
 		return true
 	}
+	if implausible(e, l, in) {
+		e.event(now, TransferRejected, l.peer.ID, Implausible, 1)
+		return l.refuse(in.CellID, Implausible)
+	}
 	id, f := in.CellID, e.found[at]
 	if in.Kind == Given {
 		id.Kind, id.Incarnation, f.at = Received, l.peer.ID, none

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // Give transfers n rights to a key in a window to another daemon of any region:
@@ -75,6 +76,68 @@ func (e *Engine) Rights(k crdt.Key, window int64) Rights {
 		}
 	})
 	return sum
+}
+
+// RegionRights returns the rights to a key in a window that the daemons of this
+// region gave and received, to and from each other too, as far as it is known.
+func RegionRights(e *Engine, k crdt.Key, window int64) Rights {
+	var sum Rights
+	e.state.of(k, func(_ int32, c *cell) {
+		if c.Window == window && c.Kind == Transferred {
+			sum.Given = crdt.AddSat(sum.Given, c.Value.N)
+			sum.Received = crdt.AddSat(sum.Received, c.Value.P-min(c.Value.P, c.Value.N))
+		}
+	})
+	return sum
+}
+
+// ClaimedTransfer is the claim of a peer to have transferred rights to a key in
+// a window to this daemon, and the transfers that it can be checked against.
+type ClaimedTransfer struct {
+	// From is the donor.
+	From   Peer
+	Key    crdt.Key
+	Window int64
+	Rule   uint64 // CellMeta.Rule
+	// Received is what this daemon would have received of all daemons, and
+	// OfRegion of those of the donor's region, with these.
+	Received, OfRegion uint64
+	// Given is what this daemon gave to others. RegionGave is what the daemons
+	// of its region gave, to each other too.
+	Given, RegionGave uint64
+}
+
+// claim returns the claim in a cell of a peer, and how many of the rights are
+// known.
+func claim(e *Engine, l *link, in *Cell) (g ClaimedTransfer, known uint64) {
+	g = ClaimedTransfer{From: l.peer, Key: in.Key, Window: in.Window, Rule: in.Rule, Received: in.Value.P, OfRegion: in.Value.P}
+	e.state.of(in.Key, func(_ int32, c *cell) {
+		switch {
+		case c.Window != in.Window:
+		case c.Kind == Given:
+			g.Given = sat.Add(g.Given, c.Value.P)
+		case c.Kind == Transferred:
+			g.RegionGave = sat.Add(g.RegionGave, c.Value.N)
+		case c.Kind == Received && c.Incarnation == l.peer.ID:
+			known = c.Value.P
+		case c.Kind == Received:
+			g.Received = sat.Add(g.Received, c.Value.P)
+			if d := e.links.find(c.Incarnation); d != nil && d.region == l.region {
+				g.OfRegion = sat.Add(g.OfRegion, c.Value.P)
+			}
+		}
+	})
+	return g, known
+}
+
+// implausible reports whether a cell is a transfer that the donor cannot have
+// made.
+func implausible(e *Engine, l *link, in *Cell) bool {
+	if in.Kind != Given || e.cfg.Plausible == nil {
+		return false
+	}
+	g, known := claim(e, l, in)
+	return in.Value.P > known && !e.cfg.Plausible(&g)
 }
 
 // RegionalPeer is the known state of another daemon for a key and window.

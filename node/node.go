@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
@@ -73,6 +74,9 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	}
 	if cfg.Region != "" {
 		n.cfg.Gossip.HashSeed = rng.Uint64()
+		if cfg.Allotments != nil {
+			n.cfg.Gossip.Plausible = func(c *gossip.ClaimedTransfer) bool { return plausible(n, c) }
+		}
 		n.replica = newReplica(n.cfg, n.incarnation)
 		n.clock.HoldJumps(true)
 		n.leases = newLeases(&n.cfg, n.replica, &n.keys, n.rules.set, n.incarnation)
@@ -143,7 +147,11 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	if taken > f.Capacity() && !(st.probed.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
-	if st.probed.bounded && !n.allow(h, st, used, now) {
+	allowed := !st.probed.bounded || n.allow(h, st, used, now)
+	if allowed && st.Gate == EstimateGate && covered(n, h, st, now) {
+		st.Gate = NoGate
+	}
+	if !allowed {
 		st.Gate |= RightsGate
 		if a, why := n.gate.explained(&n.rules, h.Rule, now); st.Degraded == NotDegraded && h.Limit.Total() > 0 && a.Amount == 0 {
 			if st.Degraded = NoRights; why == epoch.ReasonNoCluster {
@@ -255,6 +263,9 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 		st.probed.rights = st.probed.account.Left(h.Limit, base, now)
 	} else if st.decided.charge {
 		st.probed.rights -= min(st.probed.rights, h.N)
+	}
+	if least := sat.Sub(st.probed.rights, surplus(h.Limit)); st.Remaining < least && rightsCount(n, h.Rule, now) {
+		st.Remaining = least // what others claim lowers it no further
 	}
 	st.Remaining = min(st.Remaining, st.probed.rights)
 	if st.Gate&RightsGate == 0 || st.Never {

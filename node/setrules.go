@@ -19,6 +19,9 @@ type ruleset struct {
 	// former is the limits that were in force before, by the shared names of
 	// their rules, for as long as entries of them may matter.
 	former map[uint64]*formerLimit
+	// lowered is when each rule had a greater limit last, in Unix milliseconds,
+	// 0 for never: hits of windows that began before may exceed its rights.
+	lowered []int64
 }
 
 // formerLimit is a limit that is not in force any more.
@@ -141,7 +144,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	}
 	reindex(&n.keys.live, n.rules.set, set, now, former)
 	reindex(&n.keys.overflow, n.rules.set, set, now, nil)
-	n.rules, n.gate.cached = ruleset{set: set, former: former}, make([]cached, len(set.Rules()))
+	n.rules, n.gate.cached = ruleset{set: set, former: former, lowered: n.rules.lowerings(set, now)}, make([]cached, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)
 	}

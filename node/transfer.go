@@ -94,7 +94,7 @@ func (n *Node) offer(h *Hit, a *account, now int64, estimate uint64) {
 		return
 	}
 	c := n.transferCall(h, a, now)
-	c.in.Estimate = estimate
+	c.in.Estimate = believable(n, &c, estimate)
 	n.transfer(&c, a.transfers.Check(&c.in), 0, now)
 }
 
@@ -110,7 +110,7 @@ func review(n *Node, e *keytable.Entry, rule *rules.Rule, now int64) {
 		return
 	}
 	c := n.transferCall(&h, a, now)
-	c.in.Estimate = estimate(n, &h, e, now)
+	c.in.Estimate = believable(n, &c, estimate(n, &h, e, now))
 	n.transfer(&c, a.transfers.Review(&c.in), 0, now)
 }
 
@@ -130,7 +130,7 @@ func (n *Node) stepRights(from crdt.Incarnation, messages []gossip.RightsMessage
 			continue
 		}
 		if m.Kind == gossip.NeedReport {
-			c.in.Estimate = estimate(n, &c.hit, e, now)
+			c.in.Estimate = believable(n, &c, estimate(n, &c.hit, e, now))
 		}
 		n.transfer(&c, c.account.transfers.Step(&c.in, sender, m), from, now)
 	}

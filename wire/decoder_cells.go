@@ -151,7 +151,7 @@ func (d *Decoder) readRefused(r reader, m *gossip.Message) {
 		id = next
 		reason := reasons.next()
 		if reason > math.MaxUint8-1 || !knownReason(gossip.Reason(reason+1)) {
-			r.fail("refusal for reason %d, want %d or %d", reason+1, gossip.TooFarAhead, gossip.NoRoom)
+			r.fail("refusal for reason %d, want %d to %d", reason+1, gossip.TooFarAhead, gossip.MaxReason)
 			return
 		}
 		m.Refused = append(m.Refused, gossip.Refusal{CellID: next, Reason: gossip.Reason(reason + 1)})

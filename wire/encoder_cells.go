@@ -147,8 +147,8 @@ func (e *Encoder) allRefused(m *gossip.Message) error {
 		case !knownKind(r.Kind):
 			return malformed("shard %d: refusal of kind %d, want at most %d", m.Shard, r.Kind, gossip.MaxKind)
 		case !knownReason(r.Reason):
-			return malformed("shard %d: refusal for reason %d, want %d or %d",
-				m.Shard, r.Reason, gossip.TooFarAhead, gossip.NoRoom)
+			return malformed("shard %d: refusal for reason %d, want %d to %d",
+				m.Shard, r.Reason, gossip.TooFarAhead, gossip.MaxReason)
 		}
 	}
 	for len(refused) > 0 {

@@ -104,7 +104,7 @@ func TestEncodeErrors(t *testing.T) {
 		},
 		{
 			"reason", one(func(m *gossip.Message) { m.Refused[0].Reason = 0 }),
-			"wire: shard 0: refusal for reason 0, want 1 or 2",
+			"wire: shard 0: refusal for reason 0, want 1 to 3",
 		},
 		{
 			"rights with a rate", one(func(m *gossip.Message) { m.Cells[3].Kind, m.Cells[3].Rate = gossip.Given, 1 }),
@@ -320,8 +320,8 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: field 9 is all 0, want it left out",
 		},
 		{
-			"reason", func(f *frame) { refused(f).Reasons[1] = 2 },
-			"wire: part 0 of the frame: refusal for reason 3, want 1 or 2",
+			"reason", func(f *frame) { refused(f).Reasons[1] = 3 },
+			"wire: part 0 of the frame: refusal for reason 4, want 1 to 3",
 		},
 		{
 			"refusals", func(f *frame) { refused(f).Keys[15] = 9 },

@@ -41,7 +41,7 @@ func cellFault(c *gossip.Cell) string {
 
 func knownKind(k gossip.Kind) bool { return k <= gossip.MaxKind }
 
-func knownReason(r gossip.Reason) bool { return r == gossip.TooFarAhead || r == gossip.NoRoom }
+func knownReason(r gossip.Reason) bool { return r >= gossip.TooFarAhead && r <= gossip.MaxReason }
 
 // zigzag maps numbers near 0, of either sign, to small ones.
 func zigzag(v int64) uint64 { return uint64(v)<<1 ^ uint64(v>>63) }

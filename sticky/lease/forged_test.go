@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -67,6 +68,29 @@ func TestGrantOfAnotherRegion(t *testing.T) {
 	}}})
 	if rejected != 1 {
 		t.Errorf("%d items rejected, want 1", rejected)
+	}
+	for range 40 {
+		w.ask(x, descriptor("user", "bob", 1))
+		w.pass(20 * time.Millisecond)
+	}
+	w.tenOfADay()
+}
+
+// TestGrantOfMoreThanTheLimit has the owner of a key grant more rights than
+// the limit has.
+func TestGrantOfMoreThanTheLimit(t *testing.T) {
+	w := newWorld(t, 1, dayRules, 3, 3)
+	x, owner, h := w.roles(descriptor("user", "bob", 1))
+	w.ask(x, descriptor("user", "bob", 1))
+	w.pass(time.Second)
+	window := w.wall() - w.wall()%h.Rule.Limit.Window()
+	for _, total := range []uint64{11, 3_000, 1 << 40, math.MaxUint64} {
+		rejected := w.forge(owner, x, sticky.Message{Grants: []sticky.LeaseGrant{{
+			Owner: owner.id, Key: h.Key, Rule: h.Rule.Shared(), Window: window, Until: window + h.Rule.Limit.Window(), Total: total,
+		}}})
+		if rejected != 1 {
+			t.Errorf("%d rights: %d items rejected, want 1", total, rejected)
+		}
 	}
 	for range 40 {
 		w.ask(x, descriptor("user", "bob", 1))

@@ -3,6 +3,7 @@ package lease
 import (
 	"math"
 
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
@@ -146,6 +147,17 @@ func leaseEnd(l *rules.Limit, now, within int64) int64 {
 	}
 	at := now + max(within, leastUsable)
 	return at - at%step + step
+}
+
+// mostGranted returns the most rights that owners can have granted a daemon of
+// one window, of a bucket or log for some milliseconds from now on: the limit
+// with its budget, and what a bucket refills meanwhile.
+func mostGranted(l *rules.Limit, within int64) uint64 {
+	most := max(l.Total(), l.TotalBurst())
+	if quota.Of(l).Drains() {
+		most = sat.Add(most, sat.MulDivUp(l.Total(), uint64(max(within, 0)), uint64(l.Window())))
+	}
+	return most
 }
 
 // endsLate reports whether grants that end at until end later than any that an

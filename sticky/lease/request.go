@@ -232,7 +232,7 @@ func (x *lease) settle(mono time.Duration, id uint64) {
 }
 
 // merge adds a grant to the lease. It returns false for a grant of a window
-// that is over or not near.
+// that is over or not near, and for one of more than the limit.
 func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
 	x, end := &e.lease, g.Until
 	if quota.Of(l).Windowed() {
@@ -255,9 +255,16 @@ func (t *Table) merge(e *entry, l *rules.Limit, g *sticky.LeaseGrant) bool {
 	if g.Window < x.window || g.Window <= x.former {
 		return true // its waiters request again
 	}
+	s, total := x.source(g.Owner), g.Total
+	if s != nil && total > s.total && sat.Add(x.granted(), total-s.total) > mostGranted(l, g.Until-t.at.Millis) {
+		if !g.Denied { // else the limit was greater when these rights were granted
+			return false
+		}
+		total = s.total
+	}
 	x.until = max(x.until, g.Until)
-	if s := x.source(g.Owner); s != nil {
-		s.total, s.round = max(s.total, g.Total), max(s.round, g.Round)
+	if s != nil {
+		s.total, s.round = max(s.total, total), max(s.round, g.Round)
 	}
 	x.answered, x.keep = max(t.at.Mono, 1), g.Keep
 	x.report = quota.Report{Remaining: g.Remaining, Reset: max(g.Reset, 0), Retry: max(g.Retry, 0), Never: g.Never}
