@@ -69,6 +69,20 @@ func splitDial(addr string) (host, port string, err error) {
 	return host, port, nil
 }
 
+// network parses a network of addresses. The error names a correct form.
+func network(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("%s is no network such as 10.0.0.0/16 or fd00:1::/32", excerpt(text))
+	case p != p.Masked():
+		return p, fmt.Errorf("%s has bits beyond its length: give %s", excerpt(text), p.Masked())
+	case p.Addr().Is4In6():
+		return p, fmt.Errorf("%s is a network of IPv4 in IPv6: give it as IPv4", excerpt(text))
+	}
+	return p, nil
+}
+
 // excerpt quotes a text, cut after 100 bytes.
 func excerpt(s string) string {
 	const most = 100

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
@@ -46,10 +47,25 @@ func (l *loader) files(now time.Time) {
 	if !known["state.dir"] {
 		l.inFile(c.CheckState())
 	}
+	l.warnings = append(l.warnings, c.openRegions()...)
 	if c.Region != "" && !known["name"] {
 		_, err := c.DaemonName()
 		l.inFile(nil, err)
 	}
+}
+
+// openRegions returns a warning for the regions without networks.
+func (c *Config) openRegions() []string {
+	var open []string
+	for _, r := range c.Regions {
+		if len(r.CIDRs) == 0 {
+			open = append(open, r.Name)
+		}
+	}
+	if len(open) == 0 || !c.Peer.TLS.On() { // else whoever is in the network can do more
+		return nil
+	}
+	return []string{fmt.Sprintf("regions %s: no cidrs: their daemons can make this one dial any address", strings.Join(open, ", "))}
 }
 
 // inFile adds the result of checking a file, where each error is "SETTING:

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -70,6 +71,23 @@ type Region struct {
 	// these report the others. Those of the own region are not dialed, so that
 	// all daemons may have the same list.
 	Peers []string
+	// CIDRs are the networks where daemons of the region may be, at most 64;
+	// none for any. Addresses that peers report elsewhere are not dialed.
+	CIDRs []string
+}
+
+// Networks returns the networks where daemons of regions may be, by region.
+// Those that are not valid are left out.
+func (c *Config) Networks() map[string][]netip.Prefix {
+	all := make(map[string][]netip.Prefix, len(c.Regions))
+	for _, r := range c.Regions {
+		for _, text := range r.CIDRs {
+			if p, err := network(text); err == nil {
+				all[r.Name] = append(all[r.Name], p)
+			}
+		}
+	}
+	return all
 }
 
 // Gossip configures the replication of counts. See gossip.Config.

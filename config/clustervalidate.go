@@ -10,9 +10,10 @@ import (
 
 // Bounds of a cluster.
 const (
-	maxSeeds   = 256
-	maxRegions = 64
-	maxPeers   = 64 // of a region, as configured
+	maxSeeds    = 256
+	maxRegions  = 64
+	maxNetworks = 64 // of a region
+	maxPeers    = 64 // of a region, as configured
 )
 
 // newSecret is a command that generates a secret.
@@ -157,6 +158,22 @@ func (v *validator) regions(c *Config) {
 		}
 		names[r.Name] = true
 		v.peers(c, r, taken)
+		v.networks(r)
+	}
+}
+
+// networks checks the networks of one region's daemons, and that its peers are
+// in them.
+func (v *validator) networks(r *Region) {
+	field := "regions." + r.Name + ".cidrs"
+	if len(r.CIDRs) > maxNetworks {
+		v.fault(field, "%d networks: at most %d", len(r.CIDRs), maxNetworks)
+		return
+	}
+	for i, text := range r.CIDRs {
+		if _, err := network(text); err != nil {
+			v.fault(fmt.Sprintf("%s[%d]", field, i), "%s", err)
+		}
 	}
 }
 

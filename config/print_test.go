@@ -169,7 +169,7 @@ func (d drawer) cluster(c *Config) {
 	if !alphanumeric(other[0]) || other == c.Region {
 		return
 	}
-	c.Regions = []Region{{other, d.addrs("peers", 8000)}, {c.Region, d.addrs("own", 9000)}}
+	c.Regions = []Region{{other, d.addrs("peers", 8000), []string{"10.2.0.0/16", "fd00:2::/32"}}, {c.Region, d.addrs("own", 9000), nil}}
 }
 
 func (d drawer) rights(c *Config) {

@@ -25,6 +25,7 @@ func readRegions(c *yamlpos.Collector, out *[]Region) yamlpos.Reader {
 			}
 			ok := p.Value.IsNull() || c.Fields(p.Value, "region "+key,
 				yamlpos.Field{Name: "peers", Read: texts(c, &r.Peers, "[10.0.0.1:7070, 10.0.0.2:7070]")},
+				yamlpos.Field{Name: "cidrs", Read: texts(c, &r.CIDRs, "[10.0.0.0/16, fd00:1::/32]")},
 				yamlpos.Field{Name: "weight", Read: gone(c, "regions begin with equal weights, and rld region weight changes them")},
 				yamlpos.Field{Name: "added", Read: gone(c, "rld region add gives a new region its share")})
 			regions = append(regions, r)
@@ -51,10 +52,11 @@ func regionsText(regions []Region) string {
 	}
 	type body struct {
 		Peers []string `json:"peers,omitempty"`
+		CIDRs []string `json:"cidrs,omitempty"`
 	}
 	out := make([]string, len(regions))
 	for i, r := range regions {
-		text, err := json.Marshal(body{Peers: r.Peers})
+		text, err := json.Marshal(body{Peers: r.Peers, CIDRs: r.CIDRs})
 		if err != nil {
 			return err.Error()
 		}

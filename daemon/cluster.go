@@ -14,6 +14,7 @@ import (
 
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/regions"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
@@ -36,14 +37,15 @@ type cluster struct {
 	open  bool                           // the engine gets its peers
 	since map[crdt.Incarnation]time.Time // when live daemons were first seen
 
+	known *regions.Table
 	news  chan struct{} // holds a token when dir or open changed
 	peers []gossip.Peer // of the engine; belongs to settle
 	alone bool          // likewise, see noteAlone
 
-	regions []string // all configured ones
-	ready   atomic.Bool
-	leaving atomic.Bool
-	events  eventLog
+	configured []string // all regions of the settings
+	ready      atomic.Bool
+	leaving    atomic.Bool
+	events     eventLog
 
 	stop       context.CancelFunc
 	background sync.WaitGroup
@@ -62,7 +64,8 @@ type clusterConfig struct {
 	self     gossip.Member
 	lis      net.Listener // for streams; the cluster closes it
 	contacts map[string][]string
-	wait     time.Duration // longest wait for the region at start
+	networks regions.Networks // where daemons of regions may be
+	wait     time.Duration    // longest wait for the region at start
 	// startCluster sets Self, Log, and Changed or Handler of these.
 	membership swim.Config
 	streams    link.Config
@@ -75,10 +78,11 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 		since: map[crdt.Incarnation]time.Time{},
 	}
 	c.events = eventLog{log: cc.log, name: c.name, leaving: c.leaving.Load}
-	c.regions = slices.Sorted(maps.Keys(cc.contacts))
-	if !slices.Contains(c.regions, c.self.Region) {
-		c.regions = append(c.regions, c.self.Region)
+	c.configured = slices.Sorted(maps.Keys(cc.contacts))
+	if !slices.Contains(c.configured, c.self.Region) {
+		c.configured = append(c.configured, c.self.Region)
 	}
+	c.meetRegions(&cc.streams)
 	cc.streams.Self, cc.streams.Handler, cc.streams.Log = c.hello, c, cc.log
 	if c.control != nil {
 		cc.streams.Identity = func() control.Identity { return *c.control.identity.Load() }
@@ -246,7 +250,9 @@ func (c *cluster) settle(ctx context.Context) {
 		if c.leaving.Load() && c.peers != nil { // peers forget this daemon one by one
 			continue
 		}
+		c.known.Update()
 		c.mu.Lock()
+		c.dir.tidy(time.Now())
 		targets, members, open := c.dir.targets(), c.dir.members(), c.open
 		reached := c.dir.reached(members)
 		c.noteSince(members)
@@ -255,7 +261,7 @@ func (c *cluster) settle(ctx context.Context) {
 		c.setControlPeers(reached, open)
 		c.noteAlone()
 		if open {
-			c.setPeers(c.deciding(c.willing(members)))
+			c.setPeers(c.deciding(c.willing(c.dir.deciding(members))))
 		}
 	}
 }
@@ -346,10 +352,13 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message about rights as participant %016x: want that of its id, %016x",
 			in.Rights.Member, from.Daemon.Member())}
 	}
-	if err = in.Deliver(c); err != nil {
-		c.introduce(from, err)
+	if c.known.Vouched(from.Member.Region) {
+		if err = in.Deliver(c); err != nil {
+			c.introduce(from, err)
+		}
+		return err
 	}
-	return err
+	return c.candidateFrame(from, &in)
 }
 
 // StepCounts is part of replica.Receiver. A witness keeps no counts.
@@ -383,22 +392,6 @@ func (c *cluster) Strict() replica.Parts {
 		return nil
 	}
 	return c.strict
-}
-
-// introduce adds the sender of a rejected frame to the directory if it is an
-// unknown daemon of another region. So regions connect when only one of them
-// has the address of the other.
-func (c *cluster) introduce(from link.Hello, err error) {
-	_, unknown := errors.AsType[*gossip.UnknownSenderError](err)
-	if !unknown || from.Member.Region == c.self.Region {
-		return
-	}
-	c.mu.Lock()
-	news := c.dir.introduce(from.Member)
-	c.mu.Unlock()
-	if news {
-		c.update(func(*directory) {})
-	}
 }
 
 // all returns the live daemons of all regions, by ID.
@@ -484,7 +477,8 @@ func (s clusterState) Since(id crdt.Incarnation) time.Time {
 	return s.c.since[id]
 }
 
-func (s clusterState) Regions() []string               { return s.c.regions }
+func (s clusterState) Regions() []string               { return s.c.configured }
+func (s clusterState) Claims() map[string]uint64       { return s.c.known.Refused() }
 func (s clusterState) Ready() bool                     { return s.c.unready() == nil }
 func (s clusterState) Streams() []link.Stream          { return s.c.host.Streams() }
 func (s clusterState) Stats() (link.Stats, swim.Stats) { return s.c.host.Stats(), s.c.swim.Stats() }

@@ -345,6 +345,20 @@ func (c *controlLoop) State() report.ControlState {
 	return s
 }
 
+// vouched returns the regions of the record, and those of its voters: witnesses
+// are of a region that the record does not have. It is nil without a record.
+func (c *controlLoop) vouched() []string {
+	names := c.regions()
+	c.peek(func(n *control.Node) {
+		if r := n.Record(); r != nil {
+			for _, v := range r.Voters {
+				names = append(names, v.Region)
+			}
+		}
+	})
+	return names
+}
+
 // regions returns the regions of the record by name, nil without a record.
 func (c *controlLoop) regions() []string {
 	c.mu.Lock()

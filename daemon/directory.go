@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/regions"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 )
@@ -24,6 +26,10 @@ type directory struct {
 	// ready is the readiness of connected daemons of the region, which is more
 	// recent than that of membership.
 	ready map[crdt.Incarnation]bool
+	// vouched reports whether the settings or the record have a region, and
+	// dialable whether an address that peers told may be dialed.
+	vouched  func(region string) bool
+	dialable func(region, addr string) bool
 }
 
 // remote is another region.
@@ -32,11 +38,14 @@ type remote struct {
 	last  []gossip.Member                      // the last daemons while any was connected
 	// introduced are addresses of unknown daemons that connected to this one.
 	introduced []string
+	// lost is when nobody vouched for the region and no daemon of it was
+	// connected any more, zero otherwise.
+	lost time.Time
 }
 
 // Bounds of the directory.
 const (
-	maxRegions    = 64
+	maxRegions    = 64 // that nobody vouches for
 	maxIntroduced = 64
 	maxRemote     = 1_000 // daemons of another region
 )
@@ -45,20 +54,53 @@ func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
 	return &directory{
 		self: self, own: []gossip.Member{self}, contacts: contacts,
 		met: map[string]link.Hello{}, regions: map[string]*remote{}, ready: map[crdt.Incarnation]bool{},
+		vouched: func(string) bool { return true }, dialable: func(string, string) bool { return true },
 	}
 }
 
-// region returns another region, nil for the own one or if there are too many.
+// region returns another region, nil for the own one, or if nobody vouches for
+// it and there are too many such.
 func (d *directory) region(name string) *remote {
 	if name == d.self.Region {
 		return nil
 	}
 	r := d.regions[name]
-	if r == nil && len(d.regions) < maxRegions {
+	if r == nil && (d.vouched(name) || d.unvouched() < maxRegions) {
 		r = &remote{lists: map[crdt.Incarnation][]gossip.Member{}}
 		d.regions[name] = r
 	}
 	return r
+}
+
+// unvouched counts the regions that nobody vouches for.
+func (d *directory) unvouched() (n int) {
+	for name := range d.regions {
+		if !d.vouched(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// tidy forgets the regions that nobody vouches for and no daemon of which has
+// been connected for some time.
+func (d *directory) tidy(now time.Time) {
+	for name, r := range d.regions {
+		switch {
+		case len(r.lists) > 0 || d.vouched(name):
+			r.lost = time.Time{}
+		case r.lost.IsZero():
+			r.lost = now
+		case now.Sub(r.lost) >= regions.ForgetAfter:
+			delete(d.regions, name)
+		}
+	}
+}
+
+// deciding removes the members of regions that nobody vouches for: only the
+// control log is exchanged with them.
+func (d *directory) deciding(members []gossip.Member) []gossip.Member {
+	return slices.DeleteFunc(members, func(m gossip.Member) bool { return !d.vouched(m.Region) })
 }
 
 // reached returns the members that this daemon has had a stream to, itself
@@ -143,13 +185,17 @@ func (d *directory) setMembers(from link.Hello, members []gossip.Member) {
 	if r == nil || r.lists[from.Member.ID] == nil {
 		return // not connected to it
 	}
+	most := gossip.MaxPeers
+	if !d.vouched(from.Member.Region) {
+		most = 1 // others of it introduce themselves
+	}
 	list := []gossip.Member{from.Member}
 	for _, m := range members {
 		switch {
 		case m.Region != from.Member.Region:
 		case m.ID == from.Member.ID:
 			list[0].Ready = m.Ready // newer than the handshake
-		case len(list) < gossip.MaxPeers:
+		case len(list) < most && d.dialable(m.Region, m.Addr):
 			list = append(list, m)
 		}
 	}
@@ -164,15 +210,26 @@ func (d *directory) introduce(m gossip.Member) bool {
 		return false
 	}
 	r := d.region(m.Region)
-	if r == nil || slices.Contains(r.introduced, m.Addr) {
+	if r == nil || slices.Contains(r.introduced, m.Addr) || !d.dialable(m.Region, m.Addr) || d.crowded(m) {
 		return false
 	}
 	d.forget(m.Addr, m.Region)
-	if len(r.introduced) == maxIntroduced {
+	most := maxIntroduced
+	if !d.vouched(m.Region) {
+		most = regions.MaxOfCandidate
+	}
+	if len(r.introduced) >= most {
 		r.introduced = r.introduced[1:]
 	}
 	r.introduced = append(r.introduced, m.Addr)
 	return true
+}
+
+// crowded reports whether a member is one too many of a region that nobody
+// vouches for.
+func (d *directory) crowded(m gossip.Member) bool {
+	r := d.regions[m.Region]
+	return r != nil && !d.vouched(m.Region) && len(r.lists) >= regions.MaxOfCandidate && r.lists[m.ID] == nil
 }
 
 // settle sets the live daemons of a region from the lists, if there are any. Of
@@ -211,6 +268,22 @@ func btoi(b bool) int {
 	return 0
 }
 
+// learned returns the region of an address that only peers told, false for one
+// of the settings.
+func (d *directory) learned(addr string) (region string, ok bool) {
+	for _, addrs := range d.contacts {
+		if slices.Contains(addrs, addr) {
+			return "", false
+		}
+	}
+	for _, t := range d.targets() {
+		if t.Addr == addr {
+			return t.Region, true
+		}
+	}
+	return d.self.Region, true
+}
+
 func byIdentity(a, b gossip.Member) int { return cmp.Compare(a.ID, b.ID) }
 
 // members returns the live daemons of all regions, by ID.
@@ -237,13 +310,18 @@ func (d *directory) targets() []link.Target {
 			byAddr[addr] = link.Target{Addr: addr, Region: region, WAN: region != d.self.Region}
 		}
 	}
+	learned := func(addr, region string) {
+		if d.dialable(region, addr) {
+			add(addr, region)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.regions)) { // the same each time
 		r := d.regions[name]
 		for _, addr := range r.introduced {
-			add(addr, name)
+			learned(addr, name)
 		}
 		for _, m := range r.last {
-			add(m.Addr, name)
+			learned(m.Addr, name)
 		}
 	}
 	for addr, h := range d.met { // its handshake names its region
@@ -251,13 +329,13 @@ func (d *directory) targets() []link.Target {
 			add(addr, h.Member.Region)
 		}
 	}
+	for _, m := range d.own {
+		learned(m.Addr, m.Region)
+	}
 	for name, addrs := range d.contacts {
 		for _, addr := range addrs {
 			add(addr, name)
 		}
-	}
-	for _, m := range d.own {
-		add(m.Addr, m.Region)
 	}
 	return slices.SortedFunc(maps.Values(byAddr), func(a, b link.Target) int { return cmp.Compare(a.Addr, b.Addr) })
 }

@@ -76,7 +76,7 @@ func (d *daemon) joinCluster(e *edges) error {
 			Addr:  cmp.Or(c.Peer.Advertise, e.peerLis.Addr().String()),
 			Build: d.Version,
 		},
-		contacts: map[string][]string{},
+		contacts: map[string][]string{}, networks: c.Networks(),
 		membership: swim.Config{
 			Bind: c.Swim.Addr, Advertise: c.Swim.Advertise, Keys: keys, Seeds: c.Swim.Seeds,
 			Interval: c.Gossip.Interval, Rejoin: c.Swim.Rejoin, Transport: d.Net.Swim,

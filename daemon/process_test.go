@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/daemon/regions"
 	"github.com/georld/rld/disk"
 	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/gossip"
@@ -161,6 +162,9 @@ func (p *localProcess) start() {
 		engine: e, agent: loop, strict: s, log: log,
 		self: gossip.Member{Peer: gossip.Peer{ID: e.Incarnation(), Name: "us-0", Region: "us"}},
 	}}
+	p.cluster.known = regions.New(regions.Config{
+		Own: "us", Settings: []string{"us", "eu", "ap"}, Record: func() []string { return nil }, Log: log,
+	})
 	send := p.frames
 	s.send.Store(&send)
 	p.turn()

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -221,7 +222,8 @@ var violations = []violation{
 		counts: framesRefused("format"),
 	},
 	{
-		name: "negative counts of a region",
+		name:    "negative counts of a region",
+		prepare: knowMars,
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("mars", victim)
 			cell := w.residents[1].cellOf("x")
@@ -254,7 +256,8 @@ var violations = []violation{
 		counts: events(gossip.CellForged),
 	},
 	{
-		name: "the incarnation of a daemon of another region",
+		name:    "the incarnation of a daemon of another region",
+		prepare: knowMars,
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("mars", victim)
 			cell := w.residents[2].cellOf("x")
@@ -265,7 +268,8 @@ var violations = []violation{
 		counts: events(gossip.CellForged),
 	},
 	{
-		name: "the sum of another region",
+		name:    "the sum of another region",
+		prepare: knowMars,
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("mars", victim)
 			cell := w.residents[2].cellOf("x")
@@ -286,6 +290,14 @@ var violations = []violation{
 		logs:   []string{"peer dropped for a protocol error", "us/mallory", "want its own, 0000000000000bad"},
 		counts: framesRefused("foreign_sender"),
 	},
+}
+
+// knowMars puts the region of the intruder into the settings of all daemons.
+func knowMars(w *world) {
+	for _, r := range w.residents {
+		r.contacts = maps.Clone(r.contacts)
+		r.contacts["mars"] = nil
+	}
 }
 
 // year3000 is in Unix milliseconds.

@@ -3,10 +3,13 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
+	"github.com/georld/rld/daemon/regions"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/replica"
 )
 
 // refusedByAll returns an error if no peer can use the counts of this daemon:
@@ -30,6 +33,73 @@ func refusedByAll(streams []link.Stream) error {
 		return nil
 	}
 	return fmt.Errorf("all peers refuse this daemon, so it would count alone: %w", latest)
+}
+
+// meetRegions makes the table of regions, and sets how streams use it.
+func (c *cluster) meetRegions(streams *link.Config) {
+	record := func() []string { return nil }
+	if c.control != nil {
+		record = c.control.vouched
+	}
+	c.known = regions.New(regions.Config{
+		Own: c.self.Region, Addr: c.self.Addr, Settings: c.configured, Record: record, Networks: c.networks, Log: c.log,
+	})
+	c.dir.vouched, c.dir.dialable = c.known.Vouched, c.known.Dialable
+	streams.Admit, streams.MayDial = c.known.Admit, c.mayDial
+}
+
+// mayDial returns why an IP address that an address resolved to is not dialed.
+// Those of the settings always are.
+func (c *cluster) mayDial(addr string, ip netip.Addr) error {
+	c.mu.Lock()
+	region, learned := c.dir.learned(addr)
+	c.mu.Unlock()
+	if !learned {
+		return nil
+	}
+	return c.known.MayDial(region, addr, ip)
+}
+
+// candidateFrame handles a frame of a daemon whose region nobody vouches for:
+// its part in the control log.
+func (c *cluster) candidateFrame(from link.Hello, in *replica.Inbound) error {
+	if !c.known.Seen(from.Member.Region) {
+		return nil // its place is another's by now
+	}
+	c.mu.Lock()
+	crowded := c.dir.crowded(from.Member)
+	c.mu.Unlock()
+	if crowded {
+		c.known.DropDaemon(from.Member.Region, from.String())
+		return nil
+	}
+	c.introduceMember(from.Member)
+	if in.Control == nil {
+		c.known.DropFrame(from.Member.Region, from.String())
+		return nil
+	}
+	return (&replica.Inbound{Control: in.Control}).Deliver(c)
+}
+
+// introduce adds the sender of a rejected frame to the directory if it is an
+// unknown daemon of another region. So regions connect when only one of them
+// has the address of the other.
+func (c *cluster) introduce(from link.Hello, err error) {
+	_, unknown := errors.AsType[*gossip.UnknownSenderError](err)
+	if !unknown || from.Member.Region == c.self.Region {
+		return
+	}
+	c.introduceMember(from.Member)
+}
+
+// introduceMember adds a daemon of another region to the directory.
+func (c *cluster) introduceMember(m gossip.Member) {
+	c.mu.Lock()
+	news := c.dir.introduce(m)
+	c.mu.Unlock()
+	if news {
+		c.update(func(*directory) {})
+	}
 }
 
 // noteAlone marks the answers of a daemon that all peers refuse.

@@ -359,6 +359,11 @@ func (f *rightsLoop) RegionPart(region string, rule, total uint64, x, carry int6
 	return read(f, func(a *agent.Agent) uint64 { return a.RegionPart(region, rule, total, x, carry) })
 }
 
+// RegionMost is part of node.Allotments.
+func (f *rightsLoop) RegionMost(region string, rule, total uint64, x, carry int64) uint64 {
+	return read(f, func(a *agent.Agent) uint64 { return a.RegionMost(region, rule, total, x, carry) })
+}
+
 var (
 	_ node.Allotments = (*rightsLoop)(nil)
 	_ replica.Rights  = (*rightsLoop)(nil)

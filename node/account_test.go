@@ -71,6 +71,8 @@ func (e *epochsOf) PartOf(string, uint64, uint64, int64, int64, bool) uint64 { r
 
 func (e *epochsOf) RegionPart(string, uint64, uint64, int64, int64) uint64 { return 0 }
 
+func (e *epochsOf) RegionMost(string, uint64, uint64, int64, int64) uint64 { return 0 }
+
 // TestAllotmentFollowsEpochs: a cached allotment ends with its epochs, and with
 // its window.
 func TestAllotmentFollowsEpochs(t *testing.T) {

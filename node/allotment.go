@@ -26,6 +26,8 @@ type Allotments interface {
 	// the region, by its name, or of a whole region.
 	PartOf(peer string, rule, total uint64, x, carry int64, regional bool) uint64
 	RegionPart(region string, rule, total uint64, x, carry int64) uint64
+	// RegionMost returns the most that a region may hold.
+	RegionMost(region string, rule, total uint64, x, carry int64) uint64
 	// RegionAllotment returns the allotment of this daemon's region and the
 	// reason for it, for a rule with an owner in each region.
 	RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason)

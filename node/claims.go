@@ -62,7 +62,7 @@ func plausible(n *Node, c *gossip.ClaimedTransfer) bool {
 	if c.From.Region == n.cfg.Region {
 		return true
 	}
-	share := n.cfg.Allotments.RegionPart(c.From.Region, rule.Shared(), l.Total(), c.Window, carry)
+	share := n.cfg.Allotments.RegionMost(c.From.Region, rule.Shared(), l.Total(), c.Window, carry)
 	return c.OfRegion <= sat.Add(share, c.RegionGave)
 }
 

@@ -61,6 +61,10 @@ func (s *shares) RegionPart(_ string, _, total uint64, _, _ int64) uint64 {
 	return total / uint64(len(regions))
 }
 
+func (s *shares) RegionMost(region string, rule, total uint64, x, carry int64) uint64 {
+	return s.RegionPart(region, rule, total, x, carry)
+}
+
 func (s *shares) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epoch.Reason) {
 	return s.RegionPart("", rule, total, x, carry), epoch.ReasonEpoch
 }

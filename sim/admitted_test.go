@@ -49,3 +49,5 @@ func (plenty) Allotment(_, total uint64, _, _ int64, _ bool) (uint64, epochs.Rea
 func (plenty) PartOf(_ string, _, total uint64, _, _ int64, _ bool) uint64 { return total }
 
 func (plenty) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }
+
+func (plenty) RegionMost(_ string, _, total uint64, _, _ int64) uint64 { return total }

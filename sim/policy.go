@@ -151,6 +151,14 @@ func (r *recordAllotments) RegionPart(region string, rule, total uint64, x, carr
 	return r.d.agent.Agent.RegionPart(region, rule, total, x, carry)
 }
 
+// RegionMost is part of node.Allotments.
+func (r *recordAllotments) RegionMost(region string, rule, total uint64, x, carry int64) uint64 {
+	if r.d.agent == nil {
+		return 0
+	}
+	return r.d.agent.Agent.RegionMost(region, rule, total, x, carry)
+}
+
 // RegionAllotment implements node.Allotments.
 func (r *recordAllotments) RegionAllotment(rule, total uint64, x, carry int64) (uint64, epochs.Reason) {
 	if r.d.agent == nil {
@@ -202,6 +210,11 @@ func (t *tappedAllotments) PartOf(peer string, rule, total uint64, x, carry int6
 // RegionPart implements node.Allotments.
 func (t *tappedAllotments) RegionPart(region string, rule, total uint64, x, carry int64) uint64 {
 	return t.Allotments.RegionPart(region, rule, t.world.portion(rule, total), x, carry)
+}
+
+// RegionMost is part of node.Allotments.
+func (t *tappedAllotments) RegionMost(region string, rule, total uint64, x, carry int64) uint64 {
+	return t.Allotments.RegionMost(region, rule, t.world.portion(rule, total), x, carry)
 }
 
 // RegionAllotment implements node.Allotments.

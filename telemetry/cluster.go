@@ -42,6 +42,9 @@ type ClusterStats struct {
 	// Events counts the events of replication, by the String of
 	// gossip.EventKind. Other names are ignored.
 	Events map[string]uint64
+	// Claims counts claims of peers about regions and addresses that were not
+	// believed, by kind.
+	Claims map[string]uint64
 	// Rules is the hash of the rules in force.
 	Rules uint64
 }
@@ -93,6 +96,7 @@ func writeStreams(w *writer, s *ClusterStats) {
 	w.reasons("refused_frames_total", refused)
 	w.reasons("refused_handshakes_total", l.Refused)
 	w.reasons("rejected_peers_total", l.RejectedPeers)
+	w.reasons("refused_claims_total", s.Claims)
 	if c := &l.Certified; c.On {
 		put(w, "certificate_expiry_timestamp_seconds", c.NotAfter.Unix(), "own")
 		if c.Peer != "" {

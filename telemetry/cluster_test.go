@@ -109,6 +109,7 @@ func fullStats() ClusterStats {
 		}},
 		Node:   node.Stats{Merged: 9_000, Cells: 512},
 		Events: map[string]uint64{gossip.Resent.String(): 11, gossip.PeerJoined.String(): 3, "made up": 1},
+		Claims: map[string]uint64{"address": 3, "candidate_frame": 0},
 		Rules:  0x5eed,
 	}
 }

@@ -59,6 +59,7 @@ var clusterFamilies = []Family{
 	{"rld_peer_clock_offset_seconds", Gauge, []string{"region"}, "Greatest distance, in either direction, to the clock of a peer of the region, in seconds."},
 	{"rld_refused_frames_total", Counter, []string{"reason"}, "Frames of peers that this daemon rejected, by reason."},
 	{"rld_refused_handshakes_total", Counter, []string{"reason"}, "Handshakes of streams that this daemon refused, by reason."},
+	{"rld_refused_claims_total", Counter, []string{"kind"}, "Claims of peers about regions and addresses that were not believed, by kind."},
 	{"rld_certificate_expiry_timestamp_seconds", Gauge, []string{"of"}, "When the certificate of this daemon (own), or the first one of a connected peer (peers), " +
 		"stops being valid, in Unix seconds. Plain streams have none."},
 	{"rld_refused_members_total", Counter, []string{"reason"}, "Daemons and packets that the membership of the region refused, by reason."},

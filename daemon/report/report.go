@@ -64,6 +64,9 @@ type Cluster interface {
 	Since(id crdt.Incarnation) time.Time
 	// Regions are the configured regions.
 	Regions() []string
+	// Claims counts the claims of peers about regions and addresses that were
+	// not believed, by kind.
+	Claims() map[string]uint64
 	// Ready reports whether the daemon does its share of the work, and nothing
 	// keeps it from being ready.
 	Ready() bool

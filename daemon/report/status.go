@@ -84,7 +84,12 @@ func (r *Report) region(name string, live []gossip.Member, links []node.Link) ap
 	latest := time.Duration(-1) // the youngest view
 	if r.Control != nil {
 		s := r.Control.State()
-		there = s.Record == nil || s.Record.Region(name) != nil
+		switch {
+		case s.Record != nil:
+			there = s.Record.Region(name) != nil
+		case r.Cluster != nil:
+			there = slices.Contains(r.Cluster.Regions(), name)
+		}
 		if r.Witness { // it has no counts of others
 			reached, latest = s.reaches(name)
 		}

@@ -179,6 +179,9 @@ func (a *accepted) welcome() error {
 	if no := h.identify(own.Hello, theirs.hello, &a.proof); no != nil {
 		return no
 	}
+	if no := h.admitRegion(own.Hello, theirs.hello); no != nil {
+		return no
+	}
 	if left := h.penalties.remaining(culprit(&a.proof, a.remote, theirs.hello), time.Now()); left > 0 {
 		return &Refused{
 			Reason: ReasonPenalty, peer: theirs.hello.String(),

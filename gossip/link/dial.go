@@ -119,6 +119,9 @@ func (t *target) greet(stream peerStream) (Hello, proof, error) {
 	if no := t.host.identify(own.Hello, theirs.hello, &proven); no != nil {
 		return Hello{}, proof{}, no
 	}
+	if no := t.host.admitRegion(own.Hello, theirs.hello); no != nil {
+		return Hello{}, proof{}, no
+	}
 	var signed item
 	if err := stream.RecvMsg(&signed); err != nil {
 		return Hello{}, proof{}, t.ended(stream, err)

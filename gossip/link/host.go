@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -89,6 +91,13 @@ type Config struct {
 	// called by several goroutines and must not wait.
 	RegionOf func(id control.ID) string
 	Revoked  func(name certs.Name) bool
+	// Admit returns why daemons of a region get no streams, nil for those that
+	// do. It is called at each handshake, by several goroutines; nil admits
+	// all regions.
+	Admit func(region string) error
+	// MayDial returns why the IP address that an address resolved to is not
+	// dialed; nil, or a nil MayDial, if it is. Dial does not call it.
+	MayDial func(addr string, ip netip.Addr) error
 	// Dial connects to an address; nil for TCP. It must honor ctx.
 	Dial    func(ctx context.Context, addr string) (net.Conn, error)
 	Handler Handler
@@ -144,14 +153,28 @@ type Host struct {
 	route  map[crdt.Incarnation][]*outbox // the streams that are up; the first one is used
 }
 
+// dialTCP returns a function that connects to an address by TCP.
+func dialTCP(may func(addr string, ip netip.Addr) error) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, addr string) (net.Conn, error) {
+		dialer := net.Dialer{Timeout: handshakeWithin}
+		if may != nil {
+			dialer.Control = func(_, resolved string, _ syscall.RawConn) error {
+				at, err := netip.ParseAddrPort(resolved)
+				if err != nil {
+					return err
+				}
+				return may(addr, at.Addr())
+			}
+		}
+		return dialer.DialContext(ctx, "tcp", addr)
+	}
+}
+
 // New returns a Host that neither listens nor dials yet.
 func New(c Config) *Host {
 	priorities := c.Dial == nil
 	if priorities {
-		dialer := &net.Dialer{Timeout: handshakeWithin}
-		c.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
-			return dialer.DialContext(ctx, "tcp", addr)
-		}
+		c.Dial = dialTCP(c.MayDial)
 	}
 	if c.Identity == nil {
 		c.Identity = inMemory()

@@ -15,7 +15,7 @@ import (
 const (
 	ReasonVersion     = "version"     // another version of the protocol
 	ReasonSecret      = "secret"      // another cluster secret
-	ReasonRegion      = "region"      // another region than was dialed
+	ReasonRegion      = "region"      // another region than was dialed, or one that is not known
 	ReasonShards      = "shards"      // another number of shards
 	ReasonSelf        = "self"        // this daemon itself
 	ReasonHello       = "hello"       // a hello that is malformed, or none
@@ -117,6 +117,18 @@ func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed
 	case want != "" && theirs.Region != want:
 		return no(ReasonRegion, "it is in region %q, and its address is one of region %q: correct the peers of %q",
 			theirs.Region, want, want)
+	}
+	return nil
+}
+
+// admitRegion returns the refusal of a peer whose region gets no streams, nil
+// for one that does.
+func (h *Host) admitRegion(own, theirs Hello) *Refused {
+	if h.config.Admit == nil {
+		return nil
+	}
+	if err := h.config.Admit(theirs.Member.Region); err != nil {
+		return &Refused{Reason: ReasonRegion, peer: theirs.String(), Text: fmt.Sprintf("%s refuses %s: %v", own, theirs, err)}
 	}
 	return nil
 }

@@ -31,6 +31,9 @@ func (allRights) Former(_, total uint64, _, _ int64, _ bool) (uint64, epoch.Reas
 
 func (allRights) RegionPart(_ string, _, total uint64, _, _ int64) uint64 { return total }
 
+// RegionMost is part of node.Allotments.
+func (allRights) RegionMost(_ string, _, total uint64, _, _ int64) uint64 { return total }
+
 // measureRights measures the cost of the rights gate in a decision on a key
 // that is near its limit, so that its rights are counted. Both sides replicate.
 func measureRights(ctx context.Context, b *bench) outcome {

@@ -213,13 +213,13 @@ func (a *Agent) takeExtension(l *link, m *Message) {
 // catchUp makes the daemon ready if it has learned all items of a regional peer
 // that is ready.
 func (a *Agent) catchUp(l *link) {
-	if l.local && l.ready && !a.ready && a.caughtUp(l, regionTable) && a.caughtUp(l, daemonTable) {
+	if l.local && l.ready && !a.ready && caughtUp(a, l, regionTable) && caughtUp(a, l, daemonTable) {
 		a.becomeReady()
 	}
 }
 
 // caughtUp reports whether the daemon has all items of a peer's table.
-func (a *Agent) caughtUp(l *link, table int) bool {
+func caughtUp(a *Agent, l *link, table int) bool {
 	if settledID(a.table(table)).Before(l.tables[table].settled) {
 		return false
 	}

@@ -145,6 +145,16 @@ func (a *Agent) RegionPart(region string, rule, total uint64, x, carry int64) ui
 	return a.region.Believed(rule, a.regions.all[i].ID, total, x, carry)
 }
 
+// RegionMost returns the most that a region may hold of a rule's total, this
+// one or another.
+func (a *Agent) RegionMost(region string, rule, total uint64, x, carry int64) uint64 {
+	i := a.regions.index(region)
+	if i < 0 {
+		return 0
+	}
+	return a.region.Most(rule, a.regions.all[i].ID, total, x, carry)
+}
+
 // unblock notes that allotments of 0 may have changed.
 func unblock(a *Agent) {
 	if a.blocked {

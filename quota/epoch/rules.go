@@ -100,6 +100,20 @@ func (t *Table) Believed(rule, id, total uint64, x, carry int64) uint64 {
 	return sat.MulDiv(total, least, Whole)
 }
 
+// Most returns the most that a participant may hold of total, as far as this
+// table knows, where Believed returns the least. Use it to reject claims, not
+// to use rights.
+func (t *Table) Most(rule, id, total uint64, x, carry int64) uint64 {
+	lo, most := t.settledBy(earlier(x, carry)), uint64(0)
+	if lo < 0 {
+		return total // an epoch that was pruned counts
+	}
+	for i := lo; i < len(t.entries); i++ {
+		most = max(most, t.entries[i].AmountOf(rule, id))
+	}
+	return sat.MulDivUp(total, most, Whole)
+}
+
 // BelievedPart is Believed for a table with weights: see Part.
 func (t *Table) BelievedPart(id, amount uint64, x, carry int64) uint64 {
 	least := amount

@@ -85,6 +85,11 @@ func (s *shares) RegionPart(region string, _, total uint64, _, _ int64) uint64 {
 	return part(total, s.regions, uint64(region[0]-'a'))
 }
 
+// RegionMost is part of node.Allotments.
+func (s *shares) RegionMost(region string, rule, total uint64, x, carry int64) uint64 {
+	return s.RegionPart(region, rule, total, x, carry)
+}
+
 // checkRow checks that a process used and gave no more than it holds and was
 // given.
 func (e *explorer) checkRow(h *history) error {
