@@ -191,3 +191,15 @@ func TestRemainingWithLies(t *testing.T) {
 		t.Errorf("%s", fmt.Sprint("over ", st.Over, ", ", st.Remaining, " remain: want 49"))
 	}
 }
+
+// TestTrueSumsCount: daemons that know of each other's hits admit the limit and
+// nothing of the budget, though their rights have it.
+func TestTrueSumsCount(t *testing.T) {
+	c := rightsCluster(t, "unit: minute, unit_multiplier: 10, requests_per_unit: 100, overage_budget: 20%", "a1", "b1")
+	a1, b1 := c.daemons[0], c.daemons[1]
+	before := c.grant(t, b1, "k=v", 55)
+	c.pass(5 * time.Second) // the hits are known, and nothing is extrapolated
+	if after := c.grant(t, a1, "k=v", 100); before+after != 100 {
+		t.Errorf("%d and %d admitted, want 100", before, after)
+	}
+}
