@@ -63,7 +63,7 @@ func TestUnknownRegion(t *testing.T) {
 		if got := us.lines("a region that nothing vouches for sends counts", "nowhere"); len(got) != 1 {
 			t.Errorf("logged: %v", got)
 		}
-		for l := range us.engine.shards[0].node.Links(us.engine.Now()) {
+		for _, l := range us.engine.Links(us.engine.Now()) {
 			if l.Peer.Region == "nowhere" {
 				t.Error("it is a peer of the engine")
 			}
