@@ -213,7 +213,7 @@ func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
 	nc := node.Default()
-	nc.NearLimit = d.Config.Limits.NearRatio
+	nc.NearLimit, nc.KeyReserve = d.Config.Limits.NearRatio, d.Config.KeyReserve
 	nc.Clock = hlc.Config{MaxOffset: d.Config.Clock.MaxOffset}
 	ec := EngineConfig{Node: nc, Shards: d.Config.Shards, MaxKeys: d.Config.MaxKeys, Wall: d.Wall}
 	if err := d.readSecret(); err != nil {
