@@ -121,6 +121,11 @@ func (d *daemon) build() error {
 			return err
 		}
 	}
+	warnings, err := d.Config.CheckStateFiles()
+	if err != nil {
+		return err
+	}
+	d.warn(warnings)
 	ec, err := d.engineConfig()
 	if err != nil {
 		return err
