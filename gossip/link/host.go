@@ -74,7 +74,8 @@ type Config struct {
 	// Identity returns the key and the run of this daemon, as Self; nil for a
 	// key in memory. Call Renew when it changes.
 	Identity func() control.Identity
-	// Fingerprint identifies the cluster secret without revealing it.
+	// Fingerprint is derived from the cluster secret. It is not sent: see
+	// SecretProof.
 	Fingerprint [fingerprintSize]byte
 	// Server and Client configure TLS for accepted and dialed streams; nil for
 	// plain ones. The caller decides whether plain streams are allowed. See
