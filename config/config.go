@@ -30,6 +30,10 @@ type Config struct {
 	// denied falsely, and no tracked key is forgotten. A key costs about 75
 	// bytes.
 	MaxKeys int
+	// KeyReserve is the part of MaxKeys that is reserved, in equal parts, for
+	// rules that have fewer keys, 0 to 1. So a flood of keys of one rule leaves
+	// room for the others.
+	KeyReserve rules.PPM
 	// Shards is the number of parts of the keys, each with its own lock: a
 	// power of two up to 64; 0 derives it from MaxKeys.
 	Shards int
@@ -188,7 +192,7 @@ func Default() Config {
 		HTTP:    HTTP{Addr: "127.0.0.1:8080", Headers: HeadersStandard, RateLimitAPI: web.DefaultMapping()},
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
 		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent},
-		MaxKeys: 1_000_000,
+		MaxKeys: 1_000_000, KeyReserve: 50 * rules.Percent,
 		Peer:    defaultPeer(),
 		Swim:    defaultSwim(),
 		Gossip:  defaultGossip(),

@@ -119,6 +119,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"limits.poll", func(c *Config) { c.Limits.Poll = 0 }},
 		{"limits.near_limit_ratio", func(c *Config) { c.Limits.NearRatio = 0 }},
 		{"max_keys", func(c *Config) { c.MaxKeys = 0 }},
+		{"key_reserve", func(c *Config) { c.KeyReserve = 1_000_001 }},
 		{"shards", func(c *Config) { c.Shards = 128 }},
 		{"clock.max_offset", func(c *Config) { c.Clock.MaxOffset = time.Minute }},
 		{"rls.limit_header", func(c *Config) { c.RLS.LimitHeader = "a b" }},

@@ -237,6 +237,8 @@ func processFields(c *Config) []field {
 	return []field{
 		set("max_keys", number(&c.MaxKeys, 1, 100_000_000),
 			"live keys that are tracked, 1 to 100000000; further ones share overflow counters"),
+		set("key_reserve", portion(&c.KeyReserve),
+			"part of max_keys that is kept, in equal parts, for rules with few keys, 0 to 1; a rule with more has no room for new ones first"),
 		set("shards", whole(&c.Shards),
 			"parts of the keys, each with its own lock, a power of two up to 64; 0 derives it from max_keys"),
 		set("clock.max_offset", between(&c.Clock.MaxOffset, time.Millisecond, 10*time.Second),

@@ -25,10 +25,26 @@ func (l *loader) file(path string) error {
 }
 
 func (l *loader) document(path string, data []byte) {
-	if root := l.yaml.Parse(path, data, yamlpos.Options{MaxBytes: maxSettingsBytes}); !root.IsNull() {
+	if root := l.yaml.Parse(path, data, yamlpos.Options{MaxBytes: maxSettingsBytes, Kind: l.kind()}); !root.IsNull() {
 		l.section("", "the file", root)
 	}
 	l.collect("", l.yaml.List())
+}
+
+// kind returns how a file of settings begins.
+func (l *loader) kind() yamlpos.FileKind {
+	var tops []string
+	for i := range l.table {
+		top, _, _ := strings.Cut(l.table[i].Name, ".")
+		tops = append(tops, top, l.table[i].Name)
+	}
+	for name := range goneSettings {
+		top, _, _ := strings.Cut(name, ".")
+		tops = append(tops, top)
+	}
+	return yamlpos.FileKind{
+		Name: "settings", Want: "a file of settings has names such as http: and limits: at its top; rld config print shows all", Keys: tops, Any: true,
+	}
 }
 
 // collect turns diagnostics of the file into faults of a setting, "" for none.

@@ -15,7 +15,8 @@ const (
 // ReadSecret reads a cluster secret: the bytes of the file without one line end
 // at its end. It must have 16 to 4096 bytes that are not all equal. A file that
 // others can write is rejected, since with a chosen secret they could collide
-// with the counters of others. A file that others can read gives a warning.
+// with the counters of others. A file that others can read and a secret that is
+// easy to guess give a warning.
 func ReadSecret(path string) (secret []byte, warnings []string, err error) {
 	const setting = "cluster.secret_file"
 	data, warnings, err := readPrivate(setting, path, maxSecretBytes+2)
@@ -30,6 +31,10 @@ func ReadSecret(path string) (secret []byte, warnings []string, err error) {
 	case bytes.Count(data, data[:1]) == len(data):
 		return nil, nil, fmt.Errorf("%s: %s: the secret is one byte repeated: "+
 			"make one with head -c 32 /dev/urandom | base64", setting, path)
+	}
+	if why := guessable(data); why != "" {
+		warnings = append(warnings, fmt.Sprintf("%s: %s: the secret is easy to guess: %s. Whoever guesses it can "+
+			"tell the keys of people from counters: make one with head -c 32 /dev/urandom | base64", setting, path, why))
 	}
 	return data, warnings, nil
 }

@@ -1,6 +1,9 @@
 package config
 
 import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,7 +11,7 @@ import (
 )
 
 func TestReadSecret(t *testing.T) {
-	const good = "0123456789abcdef"
+	const good = "9c1fQx7RkT0vLmZe"
 	for _, tc := range []struct {
 		name, data string
 		mode       os.FileMode
@@ -27,7 +30,7 @@ func TestReadSecret(t *testing.T) {
 		{"writable by all", good, 0o666, "", "", "writable by others (mode 0666): chmod 0600"},
 		{"short", good[1:] + "\n", 0o600, "", "", "the secret is 15 bytes long: 16 to 4096"},
 		{"empty", "", 0o600, "", "", "the secret is 0 bytes long: 16 to 4096"},
-		{"longest", good + strings.Repeat("x", 4080) + "\r\n", 0o600, good + strings.Repeat("x", 4080), "", ""},
+		{"longest", good + strings.Repeat("x", 4080) + "\r\n", 0o600, good + strings.Repeat("x", 4080), "easy to guess", ""},
 		{"long", good + strings.Repeat("x", 4081), 0o600, "", "", "the secret is 4097 bytes long"},
 		{"longer than is read", strings.Repeat("x", 5000), 0o600, "", "", "larger than"},
 		{"one byte", strings.Repeat("x", 32), 0o600, "", "", "one byte repeated"},
@@ -51,6 +54,44 @@ func TestReadSecret(t *testing.T) {
 		if !strings.Contains(all, tc.warning) || (tc.warning == "") != (all == "") {
 			t.Errorf("%s: warnings %q, want one with %q", tc.name, all, tc.warning)
 		}
+	}
+}
+
+// TestGuessableSecrets: the warning names what is wrong, and good secrets of
+// common generators have none.
+func TestGuessableSecrets(t *testing.T) {
+	for secret, want := range map[string]string{
+		"passwordpassword":                 "common word",
+		"My-SecretKey-2025":                "common word",
+		"kT9vkT9vkT9vkT9vkT":               "repeated",
+		"aabbbaaabababbba":                 "few different characters",
+		"0246801357acegikmoqsuwy":          "",
+		"23456789lmnopqrstuvw":             "follow each other",
+		"correct horse battery staple":     "small letters only",
+		"9c1fQx7RkT0vLmZe":                 "",
+		"3f8a90c1d27be465a1b0c9d8e7f60512": "",
+	} {
+		if got := guessable([]byte(secret)); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("%q: %q, want %q in it", secret, got, want)
+		}
+	}
+	for range 200 { // a false alarm is possible, and too rare to be seen
+		raw := make([]byte, 32)
+		rand.Read(raw)
+		for _, secret := range []string{string(raw), base64.StdEncoding.EncodeToString(raw), hex.EncodeToString(raw)} {
+			if got := guessable([]byte(secret)); got != "" {
+				t.Errorf("the random secret %q: %s", secret, got)
+			}
+		}
+	}
+	path := filepath.Join(t.TempDir(), "secret")
+	write(t, path, "passwordpassword\n")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, warnings, err := ReadSecret(path)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "head -c 32 /dev/urandom") || strings.Contains(warnings[0], "passwordp") {
+		t.Errorf("%q, %v: want a warning with the command that makes a good secret, and without the secret", warnings, err)
 	}
 }
 

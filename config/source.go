@@ -41,8 +41,10 @@ const (
 
 // Files reads the limits at path: the file itself, with any name, or the files
 // of a folder and the folders in it, in the order of their names. Symbolic
-// links to files are followed, those to folders are not. One warning names the
-// files of a folder that do not count.
+// links to files are followed inside the folder, those to folders are not, and
+// one that leaves the folder is an error: otherwise whoever may add a file of
+// limits could have any other file read. One warning names the files of a
+// folder that do not count.
 //
 // It returns an error if there is nothing to read or if a file cannot be read,
 // is no regular file, or exceeds the bounds above. Each file's Name is path, or
@@ -59,7 +61,12 @@ func Files(path string, names Names) (files []limits.File, warnings []string, er
 		}
 		return r.files, nil, nil
 	}
-	if err := r.folder(path); err != nil {
+	if r.root, err = os.OpenRoot(path); err != nil {
+		return nil, nil, pathProblem(path, err)
+	}
+	defer r.root.Close() // opened for reading: an error of closing has no effect
+	r.path = path
+	if err := r.folder("."); err != nil {
 		return nil, nil, err
 	}
 	warnings = r.warnings()
@@ -72,6 +79,8 @@ func Files(path string, names Names) (files []limits.File, warnings []string, er
 // reader gathers the files of one reading.
 type reader struct {
 	names   Names
+	path    string   // of the folder
+	root    *os.Root // nil for a single file
 	files   []limits.File
 	total   int
 	visited int
@@ -79,15 +88,16 @@ type reader struct {
 	links   []string // links to folders
 }
 
+// folder reads the files of a folder, by its path in the root.
 func (r *reader) folder(dir string) error {
-	entries, err := os.ReadDir(dir)
+	entries, err := fs.ReadDir(r.root.FS(), dir)
 	if err != nil {
-		return fmt.Errorf("read the folder of limits: %w", err)
+		return fmt.Errorf("read the folder of limits: %s: %w", filepath.Join(r.path, dir), reason(err))
 	}
 	for _, e := range entries {
 		if r.visited++; r.visited > maxVisited {
 			return fmt.Errorf("%s: more than %d names below the folder of limits; "+
-				"give a folder that holds only limits", dir, maxVisited)
+				"give a folder that holds only limits", filepath.Join(r.path, dir), maxVisited)
 		}
 		if err := r.entry(filepath.Join(dir, e.Name()), e); err != nil {
 			return err
@@ -96,13 +106,14 @@ func (r *reader) folder(dir string) error {
 	return nil
 }
 
-func (r *reader) entry(path string, e fs.DirEntry) error {
-	name := e.Name()
+func (r *reader) entry(name string, e fs.DirEntry) error {
+	path := filepath.Join(r.path, name)
+	name, inRoot := e.Name(), name
 	if strings.HasPrefix(name, "..") || r.names != NamesAll && strings.HasPrefix(name, ".") {
 		return nil
 	}
 	if e.IsDir() {
-		return r.folder(path)
+		return r.folder(inRoot)
 	}
 	if e.Type()&fs.ModeSymlink != 0 {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
@@ -114,15 +125,20 @@ func (r *reader) entry(path string, e fs.DirEntry) error {
 		r.skipped = append(r.skipped, path)
 		return nil
 	}
-	return r.read(path)
+	return r.read(inRoot)
 }
 
-// read adds one file.
-func (r *reader) read(path string) error {
+// read adds one file, by its path in the root, or by its path without one.
+func (r *reader) read(name string) error {
+	path := filepath.Join(r.path, name)
 	if len(r.files) == MaxFiles {
 		return fmt.Errorf("%s: more than %d files of limits; join some", path, MaxFiles)
 	}
-	data, err := readRegular(path, limits.MaxFileBytes)
+	open := os.OpenFile
+	if r.root != nil {
+		open = r.root.OpenFile
+	}
+	data, err := readOpened(open, name, path, limits.MaxFileBytes)
 	if errors.Is(err, errTooLarge) {
 		return fmt.Errorf("%w: split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files", err)
 	}
@@ -147,14 +163,31 @@ func (r *reader) warnings() []string {
 	return out
 }
 
+// errLeaves is the error of a link that leaves the folder of limits.
+var errLeaves = errors.New("is a link that leaves the folder of limits, and is not read")
+
+// escapes reports whether an error of os.Root is about a path that leaves it.
+func escapes(err error) bool {
+	var p *fs.PathError
+	return errors.As(err, &p) && p.Err.Error() == "path escapes from parent"
+}
+
 // errTooLarge is the error of a file with more bytes than are read.
 var errTooLarge = errors.New("read at most")
 
 // readRegular reads a regular file of at most limit bytes. It opens without
 // blocking, since opening a pipe waits for its writer.
 func readRegular(path string, limit int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return readOpened(os.OpenFile, path, path, limit)
+}
+
+// readOpened is readRegular of a file that open opens by its name.
+func readOpened(open func(string, int, fs.FileMode) (*os.File, error), name, path string, limit int64) ([]byte, error) {
+	f, err := open(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
+		if escapes(err) {
+			return nil, fmt.Errorf("%s: %w: put the file itself into the folder, or a relative link to another file of it", path, errLeaves)
+		}
 		return nil, pathProblem(path, err)
 	}
 	defer f.Close() // opened for reading: an error of closing has no effect

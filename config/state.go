@@ -3,8 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -78,9 +80,10 @@ func (v *validator) state(c *Config) {
 	}
 }
 
-// CheckState returns an error if the folder of the durable state is not usable:
-// "state.dir: PROBLEM". The warning of a missing one that a daemon makes has
-// the same form.
+// CheckState returns an error if the folder of the durable state is not usable,
+// or if others can change what is in it: "state.dir: PROBLEM". Warnings have
+// the same form. A daemon that starts makes a missing folder, and has no
+// warning for it.
 func (c *Config) CheckState() (warnings []string, err error) {
 	dir := c.State.Dir
 	if dir == "" {
@@ -97,7 +100,82 @@ func (c *Config) CheckState() (warnings []string, err error) {
 	case !info.IsDir():
 		return nil, fmt.Errorf("state.dir: %s: is a %s, not a folder", dir, kindOf(info.Mode()))
 	}
-	return nil, nil
+	return c.CheckStateFiles()
+}
+
+// maxStateFiles bounds the files of a folder that are looked at. A daemon has
+// some ten.
+const maxStateFiles = 1_000
+
+// CheckStateFiles returns an error if everybody can change the folder of the
+// state or its files, and for a link among them: through it the daemon would
+// read a file elsewhere. A group that can write gives a warning, since volumes
+// of Kubernetes have one (fsGroup), and so does another owner. A folder that is
+// not there has no faults.
+func (c *Config) CheckStateFiles() (warnings []string, err error) {
+	dir := c.State.Dir
+	if dir == "" {
+		return nil, nil
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("state.dir: %w", pathProblem(dir, err))
+	}
+	warning, err := checkMode(dir, "0700", info)
+	if err != nil {
+		return nil, err
+	}
+	warnings = append(warnings, warning...)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("state.dir: %w", pathProblem(dir, err))
+	}
+	for _, e := range entries[:min(len(entries), maxStateFiles)] {
+		if !stateFile(e.Name()) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		info, err := e.Info()
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || err == nil && info.IsDir():
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("state.dir: %w", pathProblem(path, err))
+		case info.Mode()&fs.ModeSymlink != 0:
+			return nil, fmt.Errorf("state.dir: %s: is a link, and files of state are not: move the file itself here", path)
+		case !info.Mode().IsRegular():
+			continue
+		}
+		if warning, err = checkMode(path, "0600", info); err != nil {
+			return nil, err
+		}
+		warnings = append(warnings, warning...)
+	}
+	return warnings, nil
+}
+
+// stateFile reports whether a name is that of a file of state, or of the next
+// or former content of one.
+func stateFile(name string) bool { return name == "lock" || strings.Contains(name, ".rld") }
+
+// checkMode checks who can write a file or folder of the state.
+func checkMode(path, want string, info fs.FileInfo) (warnings []string, err error) {
+	mode := info.Mode().Perm()
+	switch {
+	case mode&0o002 != 0:
+		return nil, fmt.Errorf("state.dir: %s: is writable by everybody (mode %04o): chmod %s it", path, mode, want)
+	case mode&0o020 != 0:
+		warnings = append(warnings, fmt.Sprintf("state.dir: %s: is writable by its group (mode %04o): chmod %s it, "+
+			"unless the group is that of this daemon alone", path, mode, want))
+	}
+	if is, ok := info.Sys().(*syscall.Stat_t); ok && is.Uid != 0 && int(is.Uid) != os.Geteuid() {
+		warnings = append(warnings, fmt.Sprintf("state.dir: %s: belongs to user %d, who can change it, and this daemon runs as user %d: chown it",
+			path, is.Uid, os.Geteuid()))
+	}
+	return warnings, nil
 }
 
 // canMake reports whether this user can make a missing folder: the lowest

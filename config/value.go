@@ -236,6 +236,18 @@ func ratio(p *rules.PPM) value {
 	return v
 }
 
+// portion is a ratio that may be 0.
+func portion(p *rules.PPM) value {
+	v := ratio(p)
+	v.check = func() string {
+		if *p > rules.Whole {
+			return shortRatio(*p) + " is out of range: 0 to 1"
+		}
+		return ""
+	}
+	return v
+}
+
 func parseRatio(s string) (rules.PPM, error) {
 	number, percent := strings.CutSuffix(s, "%")
 	f, err := strconv.ParseFloat(number, 64)

@@ -58,8 +58,9 @@ func TestDegradationIsLogged(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		synctest.Wait()
-		want := "level=WARN msg=\"1 of 1 keys are tracked: new keys share overflow counters " +
-			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys\" reason=keys_full\n" +
+		want := "level=WARN msg=\"no room for more keys of \\\"user\\\" of domain \\\"edge\\\" (1 tracked): " +
+			"new keys of these rules share overflow counters and may be denied falsely, and on_failure decides new strict keys; " +
+			"1 of 1 keys are tracked: look for a flood of random values, or raise --max-keys\" reason=keys_full\n" +
 			"level=INFO msg=\"decisions are exact again\" reason=keys_full degraded=40\n"
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("log (-want +got):\n%s", diff)

@@ -271,9 +271,10 @@ func (w *world) announce(to *resident, size uint32) {
 // helloOf returns a correct handshake of a daemon of this world.
 func (w *world) helloOf(region, name string) *rldv1.PeerHello {
 	return &rldv1.PeerHello{
-		Protocol: link.Version, SecretFingerprint: make([]byte, 16), Shards: worldShards, Rules: w.rules.Hash(),
-		Member:    &rldv1.PeerMember{Id: 0xbad, Name: name, Region: region, Addr: w.ipIn(region) + ":7947", Build: "test"},
-		PublicKey: make([]byte, 32), Run: make([]byte, 16), Nonce: make([]byte, 32),
+		Protocol: link.Version, Shards: worldShards, Rules: w.rules.Hash(),
+		SecretFingerprint: link.SecretProof(make([]byte, 16), make([]byte, 32), make([]byte, 32), make([]byte, 16)),
+		Member:            &rldv1.PeerMember{Id: 0xbad, Name: name, Region: region, Addr: w.ipIn(region) + ":7947", Build: "test"},
+		PublicKey:         make([]byte, 32), Run: make([]byte, 16), Nonce: make([]byte, 32),
 	}
 }
 

@@ -148,7 +148,7 @@ func TestLimitsRefuses(t *testing.T) {
 			want    string
 		}{
 			{"id", api.UnsetOverride, api.LimitsRequest{ID: "7", Rule: "user"}, "want 16 hexadecimal digits"},
-			{"fault", api.ApplyRules, api.LimitsRequest{Files: []api.LimitsFile{{Name: "a.yaml", Text: "domain: 7\nx: y"}}}, "a.yaml:2:1: "},
+			{"fault", api.ApplyRules, api.LimitsRequest{Files: []api.LimitsFile{{Name: "a.yaml", Text: "domain: 7\ndescriptors: []\nx: y"}}}, "a.yaml:3:1: "},
 			{"size", api.ApplyRules, api.LimitsRequest{Files: []api.LimitsFile{{Name: "a.yaml", Text: large}}}, "want at most 1000 with 4194304"},
 			{"other version", api.ApplyRules, api.LimitsRequest{Files: one, IfVersion: "77"}, "use --if-version 3"},
 			{"version that never was", api.RollBackRules, api.LimitsRequest{Version: "99"}, "version 99 is none of the rules"},

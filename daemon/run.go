@@ -122,6 +122,11 @@ func (d *daemon) build() error {
 			return err
 		}
 	}
+	warnings, err := d.Config.CheckStateFiles()
+	if err != nil {
+		return err
+	}
+	d.warn(warnings)
 	ec, err := d.engineConfig()
 	if err != nil {
 		return err
@@ -214,7 +219,7 @@ func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 
 func (d *daemon) engineConfig() (EngineConfig, error) {
 	nc := node.Default()
-	nc.NearLimit = d.Config.Limits.NearRatio
+	nc.NearLimit, nc.KeyReserve = d.Config.Limits.NearRatio, d.Config.KeyReserve
 	nc.Clock = hlc.Config{MaxOffset: d.Config.Clock.MaxOffset}
 	ec := EngineConfig{Node: nc, Shards: d.Config.Shards, MaxKeys: d.Config.MaxKeys, Wall: d.Wall}
 	if err := d.readSecret(); err != nil {

@@ -3,6 +3,9 @@ package limits
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/georld/rld/internal/yamlpos"
 )
@@ -178,11 +181,23 @@ func (l *loader) text(s setting, name string) (text string, ok bool) {
 		return "", true
 	}
 	ok = l.Text(&text)(s.Value, name)
+	if at := strings.IndexFunc(text, disguises); ok && at >= 0 {
+		r, _ := utf8.DecodeRuneInString(text[at:])
+		return "", l.Errorf(s.Value.Pos, "write it with printable characters: metrics, logs and terminals show it",
+			"%s has a control character, %U", name, r)
+	}
 	if ok && len(text) > MaxTextBytes {
 		l.Errorf(s.Value.Pos, "at most "+strconv.Itoa(MaxTextBytes), "%s is %d bytes long", name, len(text))
 		return "", false
 	}
 	return text, ok
+}
+
+// disguises reports whether a character is a control character, or one that
+// makes a text look like another one: those that change its direction, and
+// ends of lines.
+func disguises(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // boolean reads a field that is true or false; false when it is not set.

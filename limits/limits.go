@@ -37,6 +37,12 @@ const (
 	shortWindowMillis = 20 * 250
 )
 
+// fileKind is how a file of limits begins.
+var fileKind = yamlpos.FileKind{
+	Name: "limits", Want: "a file of limits has domain: NAME and descriptors: at its top",
+	Keys: []string{"domain", "descriptors", "defaults"}, Sure: []string{"descriptors"},
+}
+
 // File is one file of limits: its name, for messages, and its content, either
 // as Data or as the Root of a document that was parsed before. Parse keeps
 // nothing of it after it has returned.
@@ -147,6 +153,7 @@ func (l *loader) file(f File) {
 		root = l.Parse(f.Name, f.Data, yamlpos.Options{
 			MaxBytes: MaxFileBytes,
 			TooLong:  "split it; with MERGE_DOMAIN_CONFIG=true a domain may be in several files",
+			Kind:     fileKind,
 		})
 	}
 	if root == nil {

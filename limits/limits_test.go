@@ -307,7 +307,7 @@ func TestNotText(t *testing.T) {
 }
 
 func TestErr(t *testing.T) {
-	_, faults := parseOne("domain: d\ndomain: e\nfoo: bar\n")
+	_, faults := parseOne("domain: d\ndomain: e\nfoo: bar\ndescriptors: []\n")
 	want := `f.yaml:3:1: unknown field "foo"; the fields at the top of the file are ` +
 		"domain, descriptors and defaults\n  | foo: bar\n  | ^"
 	if err := faults.Err(); err == nil || err.Error() != want {

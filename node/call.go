@@ -145,8 +145,10 @@ type Degraded uint8
 // The reasons.
 const (
 	NotDegraded Degraded = iota
-	// KeysFull: max_keys live keys are tracked, and this key is new. It uses
-	// its rule's overflow counter and may be denied falsely.
+	// KeysFull: the rule of this new key has no room for one more key, since
+	// it has more than its part of max_keys, and the rest is in use or kept for
+	// other rules. The key uses its rule's overflow counter and may be denied
+	// falsely.
 	KeysFull
 	// CellsFull: the key's log is full, and hits were counted under a later
 	// time than their own, so they count for longer. Or there is no room to

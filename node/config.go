@@ -22,6 +22,9 @@ type Config struct {
 	// MaxKeys bounds the live keys of this node, at least 1. A key beyond it
 	// uses the overflow counter of its rule.
 	MaxKeys int
+	// KeyReserve is the part of MaxKeys that is reserved for rules with few
+	// keys: see keytable.Shares. Strict keys have the same in their table.
+	KeyReserve rules.PPM
 	// NearLimit is the share of a limit from which hits count as near it.
 	NearLimit rules.PPM
 	// Clock bounds and slews the hybrid logical clock.
@@ -64,6 +67,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("%d shards, want a power of two from 1 to %d", c.Shards, MaxShards)
 	case c.Shard < 0 || c.Shard >= c.Shards:
 		return fmt.Errorf("shard %d of %d", c.Shard, c.Shards)
+	case c.KeyReserve > rules.Whole:
+		return fmt.Errorf("key reserve %s, want at most 100%%", c.KeyReserve)
 	case c.MaxKeys < 1:
 		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
 	case c.MaxKeys > keytable.MaxEntries-keytable.ChunkSize:

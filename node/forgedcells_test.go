@@ -156,7 +156,7 @@ func panics(f func()) (text string) {
 func TestSeveralNewKeysInOneCall(t *testing.T) {
 	c := rightsCluster(t, "unit: minute, requests_per_unit: 2, overage_budget: 0%", "a1", "b1")
 	d := c.daemons[0]
-	d.node.keys.max = 2
+	resize(d.node, 2)
 	var call Call
 	call.Domain = "d"
 	for _, v := range []string{"x", "y"} {

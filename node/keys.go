@@ -7,18 +7,19 @@ import (
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/quota/transfer"
+	"github.com/georld/rld/rules"
 )
 
 // keys holds the counters of one shard: an entry per live key, and overflow
 // counters for the keys beyond the limit.
 type keys struct {
-	live     keytable.Table // at most max entries
+	live     keytable.Table // bounded by shares
 	overflow keytable.Table // one entry per rule and grid
 	filter   keytable.Filter
 	sides    sideTable
-	max      int
-	promised int   // new keys that the latest Probe found room for
-	hand     int32 // next entry of live to sweep
+	shares   keytable.Shares // counts the entries of live, by their Rule
+	promised int             // new keys that the latest Probe found room for
+	hand     int32           // next entry of live to sweep
 	// No entry of live expires before soonest (Unix milliseconds), and none of
 	// those that the present pass has checked or that came since before later.
 	soonest, later int64
@@ -62,10 +63,34 @@ func (s *keys) logOf(e *keytable.Entry, f quota.Fold) *quota.Log {
 	return s.sides.log(e.Extra)
 }
 
-// roomFor reports whether one more key may be tracked, after expired keys have
-// been dropped.
-func (s *keys) roomFor(now int64) bool {
-	return s.live.Len()+s.promised < s.max || s.sweep(now, sweepOnInsert) > 0
+// roomFor reports whether one more key of a rule, by its index, may be tracked,
+// after expired keys have been dropped.
+func (s *keys) roomFor(rule int32, now int64) bool {
+	return s.shares.Fits(rule, s.promised) || s.sweep(now, sweepOnInsert) > 0 && s.shares.Fits(rule, s.promised)
+}
+
+// insert adds an entry of live, without a rule, for a key that has none.
+func (s *keys) insert(k crdt.Key) int32 {
+	s.shares.Add(-1)
+	return s.live.Insert(k)
+}
+
+// assign sets the rule of an entry of live.
+func (s *keys) assign(e *keytable.Entry, rule int32) {
+	if e.Rule != rule {
+		s.shares.Move(e.Rule, rule)
+		e.Rule = rule
+	}
+}
+
+// recount counts the entries of live for other rules.
+func (s *keys) recount(set *rules.Set) {
+	s.shares.SetRules(set.Rules(), func(r *rules.Rule) bool { return r.Limit != nil && !r.Limit.Unlimited })
+	for i := range s.live.Used() {
+		if e := s.live.At(i); e.Rule != keytable.Free {
+			s.shares.Add(e.Rule)
+		}
+	}
 }
 
 // touch prepares an entry for a decision: it is not swept for a new key of the
@@ -118,7 +143,7 @@ func (s *keys) make(h *Hit, at ref, mono int64) ref {
 	case nowhere, heir:
 		i := s.live.Find(h.Key)
 		if i < 0 {
-			i = s.live.Insert(h.Key)
+			i = s.insert(h.Key)
 			if at.where == heir {
 				s.inherit(s.live.At(i), s.overflow.At(at.from), mono)
 			}
@@ -178,7 +203,8 @@ func (s *keys) sweep(now int64, budget int32) int {
 		if now < s.soonest || dropped == maxDrops {
 			break
 		}
-		if s.expire(&s.live, s.hand, now) {
+		if rule := s.live.At(s.hand).Rule; s.expire(&s.live, s.hand, now) {
+			s.shares.Remove(rule)
 			dropped++
 		} else if e := s.live.At(s.hand); e.Rule != keytable.Free {
 			s.later = min(s.later, e.Expires())

@@ -9,18 +9,24 @@ import (
 	"github.com/georld/rld/quota/keytable"
 )
 
+// resize changes the bound on the keys of a node.
+func resize(n *Node, room int) {
+	n.keys.shares = keytable.NewShares(room, 0)
+	n.keys.recount(n.rules.set)
+}
+
 // A sweep that checks nothing, because nothing can have expired, never leaves
 // an entry that has: two passes drop all of them, and nothing else.
 func TestSweepDropsWhatExpired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, now := keys{live: keytable.New(0), max: 1 << 20, shards: 1}, int64(1)
+		s, now := keys{live: keytable.New(0), shares: keytable.NewShares(1<<20, 0), shards: 1}, int64(1)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:
 				k := crdt.Key{Lo: rapid.Uint64Range(0, 200).Draw(t, "key")}
 				i := s.live.Find(k)
 				if i < 0 {
-					i = s.live.Insert(k)
+					i = s.insert(k)
 				}
 				s.keep(s.live.At(i), now+rapid.Int64Range(1, 50).Draw(t, "for"))
 			case 1:
@@ -38,7 +44,7 @@ func TestSweepDropsWhatExpired(t *testing.T) {
 		for range 2 {
 			s.sweep(now, s.live.Used())
 		}
-		if s.live.Len() != left {
+		if s.live.Len() != left || s.shares.Len() != left {
 			t.Fatalf("%d keys are left at %d, %d have not expired", s.live.Len(), now, left)
 		}
 	})

@@ -8,9 +8,9 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// locate finds the counter of hit i. A new key without room, even after expired
-// keys are gone, gets the overflow counter of its rule, and the status is
-// degraded.
+// locate finds the counter of hit i. A new key whose rule has no room, even
+// after expired keys are gone, gets the overflow counter of the rule, and the
+// status is degraded.
 func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	hit, st := &h[i], &out[i]
 	st.Degraded = NotDegraded
@@ -31,7 +31,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		}
 	}
 	switch {
-	case !n.keys.roomFor(now):
+	case !n.keys.roomFor(n.rules.counted(hit.Rule, hit.Limit), now):
 		st.probed.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
 	case n.replica != nil && replicated(hit.Limit) && n.replica.engine.Has(hit.Key):
 		st.probed.ref = n.learn(hit, now)

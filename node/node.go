@@ -62,7 +62,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 		cfg: cfg, incarnation: crdt.Incarnation(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
 		keys: keys{
 			live: keytable.New(cfg.Shard * keytable.ChunkSize / cfg.Shards), overflow: keytable.New(0),
-			max: cfg.MaxKeys, shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
+			shares: keytable.NewShares(cfg.MaxKeys, cfg.KeyReserve), shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
 		},
 		rules: ruleset{set: set},
 		gate:  rightsGate{source: cfg.Allotments},
@@ -223,7 +223,11 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	if st.probed.bounded {
 		e.KeepUntil(now + f.RefillTime())
 	}
-	e.Rule = n.rules.counted(h.Rule, h.Limit)
+	if rule := n.rules.counted(h.Rule, h.Limit); st.probed.ref.where == inLive {
+		n.keys.assign(e, rule)
+	} else {
+		e.Rule = rule
+	}
 	if st.probed.ref.where == inLive && n.replica != nil {
 		n.busiest.charged(n.rules.set, e, h.Limit, now, now)
 	}

@@ -321,7 +321,7 @@ func TestChargeAcrossAReload(t *testing.T) {
 	r.node.Take(r.instant(), c.Hits(), c.Statuses)
 	var got []quota.Tally
 	r.node.Tallies(func(_ *rules.Rule, t quota.Tally) { got = append(got, t) })
-	if diff := cmp.Diff([]quota.Tally{{Allowed: 1, HitsWithin: 1, Offered: 1}, {}}, got); diff != "" {
+	if diff := cmp.Diff([]quota.Tally{{Allowed: 1, HitsWithin: 1, Offered: 1}, {Keys: 1}}, got); diff != "" {
 		t.Fatal(diff)
 	}
 	r.put(t, everyAlgorithm) // and the entry it left does not confuse the next

@@ -64,12 +64,12 @@ func (r *replica) refoldAll(k *keys, set *rules.Set, now int64) {
 // learn makes an entry for a key that other daemons counted, and this one did
 // not, or only in an overflow counter.
 func (n *Node) learn(h *Hit, now int64) ref {
-	i := n.keys.live.Insert(h.Key)
+	i := n.keys.insert(h.Key)
 	e, f := n.keys.live.At(i), quota.Of(h.Limit)
 	if from := n.keys.locateNew(h, 0, now); from.where == heir {
 		n.keys.inherit(e, n.keys.overflow.At(from.from), n.at.Mono.Milliseconds())
 	}
-	e.Rule = n.rules.counted(h.Rule, h.Limit)
+	n.keys.assign(e, n.rules.counted(h.Rule, h.Limit))
 	known := n.replica.known(h.Key)
 	f.Learn(&e.Cell, n.keys.logOf(e, f), now, known)
 	until := max(now+1, f.Expires(&e.Cell))

@@ -173,7 +173,7 @@ func TestNoReceipt(t *testing.T) {
 	c.daemons = append(c.daemons, d)
 	c.start(t, d)
 	c.put(t, "domain: d\ndescriptors:\n  - key: k\n    rate_limit: {unit: hour, requests_per_unit: 1}\n")
-	d.node.keys.max = 1
+	resize(d.node, 1)
 	var call Call
 	if c.charge(t, d, &call, "k=a") == nil {
 		t.Error("no receipt for an admitted hit")

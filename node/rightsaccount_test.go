@@ -130,7 +130,7 @@ func TestBucketRightsInOverflowCounter(t *testing.T) {
 	}
 	for _, d := range c.daemons {
 		c.start(t, d)
-		d.node.keys.max = 1
+		resize(d.node, 1)
 	}
 	c.putRule(t, "unit: minute, requests_per_unit: 600, burst: 60, algorithm: token_bucket, overage_budget: 0%")
 	for _, d := range c.daemons {

@@ -77,6 +77,15 @@ func lasting(h *Hit) quota.Fold {
 	return quota.Of(h.Limit)
 }
 
+// indexShared returns the index of the rule in force with a name that daemons
+// share, -1 for none.
+func (s *ruleset) indexShared(name uint64) int32 {
+	if r := s.shares(name); r != nil {
+		return int32(r.Index)
+	}
+	return -1
+}
+
 // limitOf returns the limit that a change is folded by: that of its rule, or
 // one with the window of an override. inForce is false if the rule is not in
 // force here, or counts on another grid now. Entries still follow the changes
@@ -144,6 +153,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 	}
 	reindex(&n.keys.live, n.rules.set, set, now, former)
 	reindex(&n.keys.overflow, n.rules.set, set, now, nil)
+	n.keys.recount(set)
 	n.rules, n.gate.cached = ruleset{set: set, former: former, lowered: n.rules.lowerings(set, now)}, make([]cached, len(set.Rules()))
 	if n.replica != nil {
 		n.replica.refoldAll(&n.keys, set, now)

@@ -53,7 +53,7 @@ func (s *Stats) Add(o Stats) {
 func (n *Node) Stats() Stats {
 	steps := n.clock.Steps()
 	s := Stats{
-		LiveKeys: n.keys.live.Len(), MaxKeys: n.keys.max, OverflowKeys: n.keys.overflow.Len(),
+		LiveKeys: n.keys.live.Len(), MaxKeys: n.keys.shares.Room(), OverflowKeys: n.keys.overflow.Len(),
 		Degraded: n.stats.degraded, Refusals: n.stats.refusals, TransferStats: n.transfers,
 		ClockOffset:  int64(n.clock.Offset()),
 		ClockForward: uint64(steps.Forward), ClockBackward: uint64(steps.Backward),
@@ -70,9 +70,16 @@ func (n *Node) Stats() Stats {
 func (n *Node) Tallies(yield func(*rules.Rule, quota.Tally)) {
 	all := n.rules.set.Rules()
 	for i, r := range all {
-		yield(r, n.stats.tallies[i])
+		yield(r, tallyOf(n, i, int32(i)))
 	}
-	yield(nil, n.stats.tallies[len(all)])
+	yield(nil, tallyOf(n, len(all), -1))
+}
+
+// tallyOf returns a tally with the keys of its rule.
+func tallyOf(n *Node, i int, rule int32) quota.Tally {
+	t := n.stats.tallies[i]
+	t.Keys = uint64(n.keys.shares.Keys(rule))
+	return t
 }
 
 // Offered calls yield for each rule in force with rights, by its shared name,
@@ -107,15 +114,18 @@ func (o *outcomes) setRules(was, is *rules.Set) {
 
 // count counts a decided hit. rule is the index of its rule, -1 for none.
 func (o *outcomes) count(h *Hit, st *Status, rule int32) {
-	if st.Degraded != NotDegraded {
-		o.degraded[st.Degraded]++
-	}
-	if st.Over {
-		o.refusals[st.Gate]++
-	}
 	t := &o.tallies[len(o.tallies)-1]
 	if rule >= 0 {
 		t = &o.tallies[rule]
+	}
+	if st.Degraded != NotDegraded {
+		o.degraded[st.Degraded]++
+		if st.Degraded == KeysFull {
+			t.KeysFull++
+		}
+	}
+	if st.Over {
+		o.refusals[st.Gate]++
 	}
 	t.Offer(h.N)
 	if st.Gate == RightsGate {

@@ -13,8 +13,9 @@ func newLeases(cfg *Config, r *replica, s *keys, set *rules.Set, self crdt.Incar
 		return nil
 	}
 	return lease.New(cfg.Strict, lease.Env{
-		Self: self, Region: cfg.Region, Shard: cfg.Shard, Shards: cfg.Shards, MaxKeys: cfg.MaxKeys, MaxOffset: r.clocks.MaxOffset(),
-		Owners: cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
+		Self: self, Region: cfg.Region, Shard: cfg.Shard, Shards: cfg.Shards, MaxKeys: cfg.MaxKeys, KeyReserve: cfg.KeyReserve,
+		MaxOffset: r.clocks.MaxOffset(),
+		Owners:    cfg.Owners, Allotments: cfg.Allotments, Live: r.engine.Live, Holds: s.owns,
 	}, set)
 }
 

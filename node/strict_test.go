@@ -44,6 +44,11 @@ func newStrictPair(t *testing.T, yaml string) *strictPair {
 
 // newFullStrictPair is newStrictPair with room for so many keys.
 func newFullStrictPair(t *testing.T, yaml string, ownerKeys, lesseeKeys int) *strictPair {
+	return newReservedStrictPair(t, yaml, ownerKeys, lesseeKeys, 0)
+}
+
+// newReservedStrictPair is newFullStrictPair with a reserve.
+func newReservedStrictPair(t *testing.T, yaml string, ownerKeys, lesseeKeys int, reserve rules.PPM) *strictPair {
 	p := &strictPair{t: t, now: time.Second}
 	set, found := limits.Parse([]limits.File{{Name: "l.yaml", Data: []byte(yaml)}}, limits.Options{
 		Regions: []string{"r"}, Daemons: 2, DaemonsOfRegion: 2,
@@ -54,7 +59,7 @@ func newFullStrictPair(t *testing.T, yaml string, ownerKeys, lesseeKeys int) *st
 	p.matcher = NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{1}), MatcherOptions{})
 	cfg := Default()
 	cfg.Region = "r"
-	cfg.Strict.Headroom = 20
+	cfg.Strict.Headroom, cfg.KeyReserve = 20, reserve
 	var live route.Peers
 	var peers []gossip.Peer
 	for i, name := range []string{"owner", "lessee"} {

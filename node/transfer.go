@@ -162,7 +162,7 @@ func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, 
 		}
 	}
 	if at.index < 0 {
-		if n.keys.promised = 0; !n.keys.roomFor(now) {
+		if n.keys.promised = 0; !n.keys.roomFor(int32(rule.Index), now) {
 			return transferCall{}, nil
 		}
 		at = n.learn(&h, now)

@@ -6,7 +6,7 @@ import (
 )
 
 // Tally counts the outcomes of the descriptors and hits of one rule. All fields
-// only grow.
+// but Keys only grow.
 type Tally struct {
 	// Allowed, Denied and Shadowed count descriptors: those that passed within
 	// the limit or in an allowed call, those that were denied with their call,
@@ -20,6 +20,9 @@ type Tally struct {
 	// that only the rights gate denied, Stranded the part of them that was
 	// denied while less than nine tenths of the limit were in use.
 	Offered, DeniedRights, Stranded uint64
+	// Keys is the number of live keys. KeysFull counts the descriptors that
+	// shared a counter or were not counted, without room for one more key.
+	Keys, KeysFull uint64
 }
 
 // Plus returns the sum of two tallies.
@@ -28,6 +31,7 @@ func (t Tally) Plus(o Tally) Tally {
 		t.Allowed + o.Allowed, t.Denied + o.Denied, t.Shadowed + o.Shadowed,
 		t.HitsWithin + o.HitsWithin, t.HitsNear + o.HitsNear, t.HitsOver + o.HitsOver,
 		t.Offered + o.Offered, t.DeniedRights + o.DeniedRights, t.Stranded + o.Stranded,
+		t.Keys + o.Keys, t.KeysFull + o.KeysFull,
 	}
 }
 

@@ -202,7 +202,7 @@ const maxQueue = 5 * time.Second
 // with a tenth of it as jitter.
 func Default() Config {
 	n := node.Default()
-	n.MaxKeys = 100_000
+	n.MaxKeys, n.KeyReserve = 100_000, 50*rules.Percent // the reserve as the setting
 	return Config{
 		Name: "default", Seed: 1, Duration: time.Minute, Settle: 30 * time.Second,
 		Regions: []Region{{"eu", 3}, {"us", 3}, {"ap", 3}},

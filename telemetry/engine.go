@@ -42,6 +42,8 @@ func newEngineCollector(e Engine) *collector {
 			put(w, "hits_total", t.HitsWithin, r.domain, r.rule, "within")
 			put(w, "hits_total", t.HitsNear, r.domain, r.rule, "near")
 			put(w, "hits_total", t.HitsOver, r.domain, r.rule, "over")
+			put(w, "rule_keys", t.Keys, r.domain, r.rule)
+			put(w, "keys_full_total", t.KeysFull, r.domain, r.rule)
 		}
 		known, unknown := e.Unmatched()
 		put(w, "unmatched_total", known, "known")

@@ -39,6 +39,8 @@ var engineFamilies = []Family{
 	{"rld_degraded_total", Counter, []string{"reason"}, "Descriptors with a degraded decision, by reason."},
 	{"rld_live_keys", Gauge, nil, "Tracked keys."},
 	{"rld_max_keys", Gauge, nil, "Greatest number of tracked keys. Further keys share overflow counters."},
+	{"rld_rule_keys", Gauge, []string{"domain", "rule"}, "Tracked keys of each rule."},
+	{"rld_keys_full_total", Counter, []string{"domain", "rule"}, "Descriptors of each rule without room for one more key of it (keys_full)."},
 	{"rld_overflow_keys", Gauge, nil, "Overflow counters in use. Above 0, new keys may be denied falsely."},
 	{"rld_config_rules", Gauge, nil, "Rules in force, including those without a limit."},
 	{"rld_clock_offset_seconds", Gauge, nil, "Lead of the clock of windows over the wall clock, in seconds."},

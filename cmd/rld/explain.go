@@ -257,6 +257,9 @@ func (l lines) verdict(v *api.Verdict) {
 	}
 	if v.Degraded != "" {
 		text += ", degraded: " + v.Degraded
+		if v.Degraded == "keys_full" {
+			text += " (no room for one more key of this rule)"
+		}
 	}
 	l.add("verdict", "%s", text)
 }

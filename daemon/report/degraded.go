@@ -36,6 +36,9 @@ func (r *Report) sampleDegraded() node.Stats {
 			d.grew = at
 		case !d.since.IsZero() && at-d.grew >= degradedQuiet:
 			d.since = time.Time{}
+			if reason == node.KeysFull {
+				r.keysFull = r.countKeysFull()
+			}
 			r.Log.Info("decisions are exact again", "reason", reason.String(), "degraded", n-d.before)
 		}
 		d.counted = n
@@ -61,6 +64,9 @@ func (r *Report) degradations() []api.DegradedState {
 
 // degradation describes a reason and the remedy, as far as this daemon knows.
 func (r *Report) degradation(reason node.Degraded, s node.Stats) string {
+	if reason == node.KeysFull {
+		return r.keysFullText(s)
+	}
 	if r.Rights == nil || reason != node.NoRights && reason != node.NoCluster {
 		return degradation(reason, s)
 	}
@@ -79,9 +85,6 @@ func (r *Report) degradation(reason node.Degraded, s node.Stats) string {
 // degradation describes a reason and the remedy.
 func degradation(reason node.Degraded, s node.Stats) string {
 	switch reason {
-	case node.KeysFull:
-		return fmt.Sprintf("%d of %d keys are tracked: new keys share overflow counters "+
-			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys", s.LiveKeys, s.MaxKeys)
 	case node.Alone:
 		return "all peers refuse this daemon, so it counts alone and is not ready; /readyz?verbose gives the reason"
 	case node.NoRights:

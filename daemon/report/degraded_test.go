@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/georld/rld/node"
+	"github.com/georld/rld/quota"
 )
 
 // plainLog returns a logger without times.
@@ -35,6 +36,11 @@ type statsEngine struct {
 func (e *statsEngine) Now() node.Instant { return node.Instant{Mono: e.at} }
 func (e *statsEngine) Stats() node.Stats { return e.stats }
 
+func (e *statsEngine) Tallies(yield func(domain, rule string, t quota.Tally)) {
+	yield("edge", "user", quota.Tally{Keys: 900, KeysFull: e.stats.Degraded[node.KeysFull]})
+	yield("edge", "team", quota.Tally{Keys: 100})
+}
+
 // TestDegradedLog: a degradation is logged once, and so is its end.
 func TestDegradedLog(t *testing.T) {
 	var out strings.Builder
@@ -42,8 +48,9 @@ func TestDegradedLog(t *testing.T) {
 	r := New(Config{Engine: e, Log: plainLog(&out), Wall: time.Now})
 	e.stats.LiveKeys, e.stats.MaxKeys = 1_000, 1_000
 	const (
-		begins = "level=WARN msg=\"1000 of 1000 keys are tracked: new keys share overflow counters " +
-			"and may be denied falsely, and on_failure decides new strict keys; raise --max-keys\" reason=keys_full\n"
+		begins = "level=WARN msg=\"no room for more keys of \\\"user\\\" of domain \\\"edge\\\" (900 tracked): " +
+			"new keys of these rules share overflow counters and may be denied falsely, and on_failure decides new strict keys; " +
+			"1000 of 1000 keys are tracked: look for a flood of random values, or raise --max-keys\" reason=keys_full\n"
 		ends = "level=INFO msg=\"decisions are exact again\" reason=keys_full degraded=%d\n"
 	)
 	for _, step := range []struct {

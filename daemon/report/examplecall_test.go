@@ -54,7 +54,7 @@ func TestExampleCalls(t *testing.T) {
 		{
 			"ambiguous paths and flags",
 			`{domain: d, descriptors: [{key: a, value: "b > c", ` + limit + "}, {key: -x, " + limit +
-				`}, {key: "a=b", ` + limit + `}, {key: "a\nb", ` + limit + "}, {key: z, " + limit + "}]}",
+				`}, {key: "a=b", ` + limit + `}, {key: "a\u00a0b", ` + limit + "}, {key: z, " + limit + "}]}",
 			"domain=d&z=abc", "--domain d z=abc",
 		},
 	} {

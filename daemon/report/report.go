@@ -146,8 +146,9 @@ type Report struct {
 
 	mu       sync.Mutex // guards the fields below
 	degraded degradedLog
-	denied   [2]denials        // the latest two samples, the older one first
-	meters   map[string]*meter // by address
+	keysFull map[ruleKey]keysOfRule // when decisions had room last
+	denied   [2]denials             // the latest two samples, the older one first
+	meters   map[string]*meter      // by address
 }
 
 // New returns a report. Run samples for it.

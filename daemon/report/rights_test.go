@@ -46,7 +46,7 @@ func TestNoRights(t *testing.T) {
 		{plainRights{before.state, "add the region again"}, node.NoCluster, "add the region again"},
 		{alone, node.KeysFull, "raise --max-keys"},
 	} {
-		r := New(Config{Rights: c.rights})
+		r := New(Config{Rights: c.rights, Engine: &statsEngine{}})
 		if text := r.degradation(c.reason, node.Stats{}); !strings.Contains(text, c.want) {
 			t.Errorf("%+v, %v: %q, want %q in it", c.rights, c.reason, text, c.want)
 		}

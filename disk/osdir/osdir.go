@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -25,7 +26,7 @@ func (d Dir) Lock(name string) (io.Closer, error) {
 	if err := os.MkdirAll(string(d), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|noFollow, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -44,12 +45,30 @@ func (d Dir) Size(name string) (int64, error) {
 	return info.Size(), nil
 }
 
-// ReadFile implements disk.Folder.
-func (d Dir) ReadFile(name string) ([]byte, error) { return os.ReadFile(d.Path(name)) }
+// ReadFile implements disk.Folder. It does not follow a link.
+func (d Dir) ReadFile(name string) ([]byte, error) {
+	f, err := os.OpenFile(d.Path(name), os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(f)
+	return data, errors.Join(err, f.Close())
+}
 
-// Create implements disk.Folder.
+// Create implements disk.Folder. The file is a new one: a link with its name,
+// which another user may have left, is dropped and not followed.
 func (d Dir) Create(name string) (disk.File, error) {
-	f, err := os.OpenFile(d.Path(name), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	const flags = os.O_RDWR | os.O_CREATE | os.O_EXCL
+	f, err := os.OpenFile(d.Path(name), flags, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if info, is := os.Lstat(d.Path(name)); is == nil && info.IsDir() {
+			return nil, err
+		}
+		if err := os.Remove(d.Path(name)); err != nil {
+			return nil, err
+		}
+		f, err = os.OpenFile(d.Path(name), flags, 0o600)
+	}
 	if err != nil {
 		return nil, err
 	}

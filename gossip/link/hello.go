@@ -2,7 +2,9 @@ package link
 
 import (
 	"crypto/ed25519"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -17,7 +19,7 @@ import (
 )
 
 // Version is the version of the stream protocol. Both ends must use it.
-const Version = 2
+const Version = 3
 
 // Bounds of a hello and of a member, in bytes.
 const (
@@ -48,18 +50,23 @@ func (h Hello) String() string {
 
 // greeting is the content of a PeerHello.
 type greeting struct {
-	protocol    uint32
-	fingerprint []byte
-	hello       Hello
-	public      []byte // the key, whose id is that of hello
-	nonce       []byte
+	protocol uint32
+	secret   []byte // Config.Fingerprint, which is not sent
+	proof    []byte // of the secret, in a greeting that was received
+	hello    Hello
+	public   []byte // the key, whose id is that of hello
+	nonce    []byte
 }
 
 // encode returns the bytes of g.
 func (g *greeting) encode() ([]byte, error) {
+	proof := g.proof
+	if g.secret != nil {
+		proof = SecretProof(g.secret, g.nonce, g.public, g.hello.Run[:])
+	}
 	return proto.Marshal(&rldv1.PeerHello{
 		Protocol:          g.protocol,
-		SecretFingerprint: g.fingerprint,
+		SecretFingerprint: proof,
 		Member:            protoMember(&g.hello.Member),
 		Shards:            uint32(g.hello.Shards),
 		Rules:             g.hello.Rules,
@@ -67,6 +74,19 @@ func (g *greeting) encode() ([]byte, error) {
 		Run:               g.hello.Run[:],
 		Nonce:             g.nonce,
 	})
+}
+
+// SecretProof returns what a hello has to show that its sender knows the
+// cluster secret: a MAC, by the fingerprint of the secret, of
+// the nonce, the key and the run of the hello. It differs between streams, so a
+// recording neither tells that two streams are of one cluster, nor is it of use
+// to a daemon with another key, which would have to sign with the recorded one.
+func SecretProof(fingerprint, nonce, public, run []byte) []byte {
+	mac := hmac.New(sha256.New, fingerprint)
+	for _, part := range [][]byte{nonce, public, run} {
+		mac.Write(part) // of fixed sizes
+	}
+	return mac.Sum(nil)[:fingerprintSize]
 }
 
 // ownHello is the hello of this daemon in one handshake.
@@ -80,7 +100,7 @@ type ownHello struct {
 func (h *Host) greet() (ownHello, error) {
 	is := h.config.Identity()
 	own := greeting{
-		protocol: Version, fingerprint: h.config.Fingerprint[:], hello: h.config.Self(),
+		protocol: Version, secret: h.config.Fingerprint[:], hello: h.config.Self(),
 		public: is.Key.Public(), nonce: make([]byte, nonceSize),
 	}
 	own.hello.Daemon, own.hello.Run = is.Key.ID(), is.Run
@@ -106,20 +126,20 @@ func decodeGreeting(b []byte) (greeting, error) {
 		return greeting{}, fmt.Errorf("hello that is no PeerHello: %w", err)
 	}
 	g := greeting{
-		protocol:    protocol,
-		fingerprint: p.GetSecretFingerprint(),
-		hello:       Hello{Member: memberOf(p.GetMember()), Shards: int(p.GetShards()), Rules: p.GetRules()},
-		public:      p.GetPublicKey(),
-		nonce:       p.GetNonce(),
+		protocol: protocol,
+		proof:    p.GetSecretFingerprint(),
+		hello:    Hello{Member: memberOf(p.GetMember()), Shards: int(p.GetShards()), Rules: p.GetRules()},
+		public:   p.GetPublicKey(),
+		nonce:    p.GetNonce(),
 	}
 	if len(g.public) != ed25519.PublicKeySize || len(p.GetRun()) != len(g.hello.Run) || len(g.nonce) != nonceSize {
 		return greeting{}, fmt.Errorf("hello with a key of %d, a run of %d and a nonce of %d bytes, want %d, %d and %d",
 			len(g.public), len(p.GetRun()), len(g.nonce), ed25519.PublicKeySize, len(g.hello.Run), nonceSize)
 	}
 	g.hello.Daemon, g.hello.Run = control.IDOf(g.public), control.Run(p.GetRun())
-	if len(g.fingerprint) != fingerprintSize {
+	if len(g.proof) != fingerprintSize {
 		return greeting{}, fmt.Errorf("hello with a fingerprint of %d bytes, want %d",
-			len(g.fingerprint), fingerprintSize)
+			len(g.proof), fingerprintSize)
 	}
 	if g.hello.Shards < 1 || g.hello.Shards > wire.MaxShards {
 		return greeting{}, fmt.Errorf("hello of %d shards, want 1 to %d", p.GetShards(), wire.MaxShards)

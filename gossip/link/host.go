@@ -77,7 +77,8 @@ type Config struct {
 	// Identity returns the key and the run of this daemon, as Self; nil for a
 	// key in memory. Call Renew when it changes.
 	Identity func() control.Identity
-	// Fingerprint identifies the cluster secret without revealing it.
+	// Fingerprint is derived from the cluster secret. It is not sent: see
+	// SecretProof.
 	Fingerprint [fingerprintSize]byte
 	// Certificates configures TLS; nil for plain streams. The caller decides
 	// whether these are allowed. Server and Client replace its configuration of

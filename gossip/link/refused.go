@@ -1,7 +1,7 @@
 package link
 
 import (
-	"crypto/subtle"
+	"crypto/hmac"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,7 +46,7 @@ const reasonReplaced = "replaced"
 // reasonOther replaces an unknown reason of a peer.
 const reasonOther = "other"
 
-// fingerprintSize is the size of Config.Fingerprint, in bytes.
+// fingerprintSize is the size of Config.Fingerprint and of its proofs in bytes.
 const fingerprintSize = 16
 
 // maxText bounds the text of a peer that is kept, in bytes.
@@ -107,7 +107,7 @@ func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed
 		return no(ReasonVersion, "it speaks version %d of the protocol, want %d: run a newer rld there", g.protocol, Version)
 	case g.protocol > Version:
 		return no(ReasonVersion, "it speaks version %d of the protocol, want %d: run the same rld on both", g.protocol, Version)
-	case subtle.ConstantTimeCompare(g.fingerprint, fingerprint[:]) != 1:
+	case !hmac.Equal(g.proof, SecretProof(fingerprint[:], g.nonce, g.public, g.hello.Run[:])):
 		return no(ReasonSecret, "its cluster secret is another: give all daemons the same cluster.secret_file")
 	case theirs.ID == own.Member.ID:
 		return no(ReasonSelf, "it is the daemon itself: its own address is not needed among its peers")

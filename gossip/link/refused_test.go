@@ -1,6 +1,7 @@
 package link
 
 import (
+	"bytes"
 	"errors"
 	"strings"
 	"testing"
@@ -19,9 +20,9 @@ var refusals = []struct {
 	mend   func(g *greeting)
 }{
 	{"older", ReasonVersion, "version 0", func(g *greeting) { g.protocol = 0 }},
-	{"newer", ReasonVersion, "version 3 of the protocol, want 2", func(g *greeting) { g.protocol = 3 }},
-	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.fingerprint[3] = 1 }},
-	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.fingerprint = nil }},
+	{"newer", ReasonVersion, "version 4 of the protocol, want 3", func(g *greeting) { g.protocol = 4 }},
+	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.secret[3] = 1 }},
+	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.secret = nil }},
 	{
 		"shards", ReasonShards, "8 shards, want 4: give all daemons the same max_keys and shards",
 		func(g *greeting) { g.hello.Shards = 8 },
@@ -38,6 +39,42 @@ var refusals = []struct {
 	{"no port", ReasonHello, "is not host:port", func(g *greeting) { g.hello.Member.Addr = "b" }},
 	{"port 0", ReasonHello, "a number from 1 to 65535", func(g *greeting) { g.hello.Member.Addr = "b:0" }},
 	{"long", ReasonHello, "want at most 4096", func(g *greeting) { g.hello.Member.Build = strings.Repeat("x", 5000) }},
+}
+
+// TestTheSecretIsNotShown: hellos of one secret have nothing in common by which
+// they can be told to have it, and a recorded proof is of no use to a daemon
+// with another key, another run or another nonce.
+func TestTheSecretIsNotShown(t *testing.T) {
+	received := func(change func(*greeting)) greeting {
+		g := greetingFrom(helloOf(2, "us", "b"))
+		change(&g)
+		got, err := decodeGreeting(encoded(t, g))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	accepts := func(g greeting) bool {
+		return refuse(helloOf(1, "eu", "a"), [fingerprintSize]byte{}, &g, nil, "b:1", "") == nil
+	}
+	one := received(func(*greeting) {})
+	two := received(func(g *greeting) { g.nonce[0] = 1 })
+	if !accepts(one) || !accepts(two) {
+		t.Fatal("a true hello is refused")
+	}
+	if bytes.Equal(one.proof, two.proof) || bytes.Equal(one.proof, make([]byte, fingerprintSize)) {
+		t.Errorf("hellos show %x and %x", one.proof, two.proof)
+	}
+	for name, change := range map[string]func(*greeting){
+		"nonce": func(g *greeting) { g.nonce[0]++ },
+		"key":   func(g *greeting) { g.public = keyOf(helloOf(3, "us", "c")).Public() },
+		"run":   func(g *greeting) { g.hello.Run[0]++ },
+	} {
+		g := received(func(*greeting) {})
+		if change(&g); accepts(g) {
+			t.Errorf("a recorded proof is accepted with another %s", name)
+		}
+	}
 }
 
 // TestIncomingRefused has each of them dial a daemon.

@@ -50,6 +50,7 @@ func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) *wor
 	set := must(rules.NewSet([]rules.DomainNode{{Name: worldDomain, Children: []rules.Node{{
 		Key: worldKey, Limit: &limit,
 	}}}}))
+	cfg.KeyReserve = 50 * rules.Percent // as the setting
 	e := must(daemon.NewEngine(daemon.EngineConfig{Node: cfg, MaxKeys: max(1_000_000, 2*keys)}))
 	e.SetRules(set, node.MatcherOptions{})
 	w := &world{engine: e, keys: keys}

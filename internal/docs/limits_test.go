@@ -25,7 +25,7 @@ var cluster = limits.Options{
 // fieldPlaces names the places of the limits language, each with a file that
 // has an unknown field there.
 var fieldPlaces = []struct{ name, file string }{
-	{"file", "nonesuch: 1\n"},
+	{"file", "descriptors: []\nnonesuch: 1\n"},
 	{"`defaults`", "domain: d\ndefaults: {nonesuch: 1}\n"},
 	{"descriptor", "domain: d\ndescriptors: [{nonesuch: 1}]\n"},
 	{"`rate_limit`", "domain: d\ndescriptors: [{key: k, rate_limit: {nonesuch: 1}}]\n"},

@@ -191,6 +191,9 @@ func ratioRange(t *testing.T, f *config.Field) string {
 		t.Fatalf("%s: %v", f.Name, err)
 	}
 	least, greatest := bounds(int64(def*1e6), 4_000_000_000, ok)
+	if least == 0 && greatest == 1_000_000 {
+		return "0 to 1"
+	}
 	if least != 1 || greatest != 1_000_000 {
 		t.Fatalf("%s: %d to %d millionths: describe that range here", f.Name, least, greatest)
 	}

@@ -20,11 +20,18 @@ type Collector struct {
 }
 
 // Parse reads the document of a file, adds the fault when it cannot, and
-// quotes the lines of this file in diagnostics from here on. See the function
-// Parse.
+// quotes the lines of this file in diagnostics from here on. A file that does
+// not look like its Kind is not quoted. See the function Parse.
 func (c *Collector) Parse(file string, data []byte, o Options) *Node {
 	root, text, fault := Parse(file, data, o)
 	c.text = text
+	if unlike := o.Kind.unlike(root, text, fault); unlike != nil {
+		root, c.text, fault = nil, "", unlike
+		fault.File = file
+	}
+	if o.Kind.Name != "" && root.IsNull() && fault == nil {
+		c.text = "" // comments, an anchor or a tag of another kind of file
+	}
 	if fault != nil {
 		c.Add(*fault)
 	}

@@ -27,6 +27,8 @@ type Options struct {
 	MaxBytes int
 	// TooLong is the hint for a longer file; it may be "".
 	TooLong string
+	// Kind is what the file is meant to be; the zero value is any YAML.
+	Kind FileKind
 }
 
 // Parse returns the one document of a file as a tree, and the text that its

@@ -31,6 +31,9 @@ func (v *verdict) message() string {
 			use += fmt.Sprintf(", %d more asked for", hits)
 		}
 	}
+	if s != nil && s.Degraded == node.KeysFull {
+		use += " by keys that share a counter, without room for one more key of this rule"
+	}
 	return fmt.Sprintf("rate limit exceeded%s; retry in %ds", use, v.retryAfter)
 }
 
@@ -45,7 +48,7 @@ func failedText(s *node.Status) string {
 	case node.CircuitOpen:
 		why = "the owner of this key failed too often, and is not asked"
 	case node.KeysFull:
-		why = "this daemon, the owner of this key or its strict voters have no room for the key"
+		why = "this daemon, the owner of this key or its strict voters have no room for one more key of this rule"
 	}
 	if s.Limit.Consistency == rules.Strict {
 		then = ": on_failure denies the call"

@@ -166,7 +166,7 @@ func (t *Table) byEntry(e *entry, h *Hit, a *Answer, l *rules.Limit) Verdict {
 		return Failed
 	}
 	open := false
-	if e == nil && !hasRoom(t) {
+	if e == nil && !hasRoom(t, h.Rule) {
 		a.Failure = cmp.Or(a.Failure, NoRoom)
 		return Failed
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/route"
@@ -49,8 +50,10 @@ type Allotments interface {
 type Env struct {
 	Self   crdt.Incarnation
 	Region string
-	// MaxKeys bounds the entries.
-	MaxKeys int
+	// MaxKeys bounds the entries. KeyReserve is the part of it that is reserved
+	// for rules with few of them: see keytable.Shares.
+	MaxKeys    int
+	KeyReserve rules.PPM
 	// Shard is the shard of the table, of Shards: tables of one daemon number
 	// their proposers differently. 0 and 0 for a single one.
 	Shard, Shards int
@@ -86,8 +89,9 @@ type Table struct {
 	entries   map[entryID]*entry // at most env.MaxKeys
 	proposing map[uint64]*entry  // those owned here, by the term of their proposer
 	all       []*entry
-	hand      int      // next of all to sweep
-	active    []*entry // those that Tick visits
+	shares    keytable.Shares // counts the entries, by their share
+	hand      int             // next of all to sweep
+	active    []*entry        // those that Tick visits
 
 	out       []sticky.Message
 	answered  []uint64 // tickets
@@ -98,16 +102,27 @@ type Table struct {
 
 // New returns an empty table with rules in force.
 func New(cfg Config, env Env, set *rules.Set) *Table {
-	return &Table{
-		cfg: cfg, env: env, set: set,
+	t := &Table{
+		cfg: cfg, env: env,
 		entries: map[entryID]*entry{}, proposing: map[uint64]*entry{},
+		shares: keytable.NewShares(env.MaxKeys, env.KeyReserve),
 	}
+	t.SetRules(set)
+	return t
 }
 
 // SetRules puts rules in force. Entries of a rule that is gone or counts on
 // another grid stay until they can no longer matter.
 func (t *Table) SetRules(set *rules.Set) {
 	t.set, t.limits = set, nil
+	t.shares.SetRules(set.Rules(), func(r *rules.Rule) bool { return r.Limit != nil && r.Limit.Homed() })
+	for _, e := range t.all {
+		e.share = -1
+		if r := t.ruleOf(e); r != nil {
+			e.share = int32(r.Index)
+		}
+		t.shares.Add(e.share)
+	}
 }
 
 // entryID names an entry. After a reload a key may belong to another rule, and
@@ -136,6 +151,7 @@ func entryKey(k crdt.Key, reserve bool) crdt.Key {
 type entry struct {
 	id      entryID
 	rule    rules.ID
+	share   int32 // the index of the rule in Table.set, -1 for none
 	reserve bool
 	active  bool   // in Table.active
 	owner   *owner // nil unless this daemon has been the owner
@@ -157,25 +173,36 @@ func (t *Table) find(key crdt.Key, r *rules.Rule, reserve bool) *entry {
 }
 
 // open returns the entry of an entry's key and makes it if there is none. It
-// returns nil if there is no room.
+// returns nil if the rule has no room.
 func (t *Table) open(key crdt.Key, r *rules.Rule, reserve bool) *entry {
 	id := idOf(key, r, reserve)
 	if e := t.entries[id]; e != nil {
 		return e
 	}
-	if !hasRoom(t) {
+	if !hasRoom(t, r) {
 		return nil
 	}
-	e := &entry{id: id, rule: r.ID, reserve: reserve}
+	e := &entry{id: id, rule: r.ID, share: shareOf(t, r), reserve: reserve}
+	t.shares.Add(e.share)
 	t.entries[id] = e
 	t.all = append(t.all, e)
 	return e
 }
 
-// hasRoom reports whether there is room for one more entry, after some that can
-// no longer matter have been forgotten.
-func hasRoom(t *Table) bool {
-	return len(t.all) < t.env.MaxKeys || t.sweep(sweepOnInsert) > 0
+// hasRoom reports whether a rule has room for one more entry, after some that
+// can no longer matter have been forgotten.
+func hasRoom(t *Table, r *rules.Rule) bool {
+	share := shareOf(t, r)
+	return t.shares.Fits(share, 0) || t.sweep(sweepOnInsert) > 0 && t.shares.Fits(share, 0)
+}
+
+// shareOf returns the index of a rule in force, -1 for another one: a call that
+// was matched just before a reload has a rule of the previous set.
+func shareOf(t *Table, r *rules.Rule) int32 {
+	if is := t.set.Find(r.ID); is != nil {
+		return int32(is.Index)
+	}
+	return -1
 }
 
 // ruleOf returns the rule of an entry, nil if it is not in force any more.

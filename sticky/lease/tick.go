@@ -64,6 +64,7 @@ func (t *Table) sweep(budget int) (forgotten int) {
 			continue
 		}
 		delete(t.entries, e.id)
+		t.shares.Remove(e.share)
 		t.disown(e)
 		last := len(t.all) - 1
 		t.all[t.hand], t.all[last] = t.all[last], nil

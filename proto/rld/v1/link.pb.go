@@ -164,11 +164,11 @@ func (*PeerItem_Proof) isPeerItem_Item() {}
 // PeerHello is what a daemon says of itself before anything else.
 type PeerHello struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The version of this protocol, now 2. Any other is refused, whatever else
+	// The version of this protocol, now 3. Any other is refused, whatever else
 	// the hello holds; so this field keeps its number and type forever.
 	Protocol uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
-	// 16 bytes that tell secrets of clusters apart and from which none can be
-	// found out.
+	// 16 bytes that show that the sender knows the secret of the cluster: a MAC of
+	// nonce, public_key and run, by a key derived from the secret.
 	SecretFingerprint []byte      `protobuf:"bytes,2,opt,name=secret_fingerprint,json=secretFingerprint,proto3" json:"secret_fingerprint,omitempty"`
 	Member            *PeerMember `protobuf:"bytes,3,opt,name=member,proto3" json:"member,omitempty"`
 	// Into how many parts the sender splits the keys, 1 to 64.
