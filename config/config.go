@@ -94,6 +94,20 @@ type GRPC struct {
 	// so that clients spread over new daemons: 1 s or more, 0 for never.
 	// MaxConnectionAgeGrace is the time for its calls to end, 1 s or more.
 	MaxConnectionAge, MaxConnectionAgeGrace time.Duration
+	Connections
+	// MaxCancelledCalls is how many calls a connection may cancel in a second,
+	// each within 10 ms of its start, before it is closed: 10 to 1,000,000.
+	MaxCancelledCalls int
+}
+
+// Connections bounds the connections of a listener.
+type Connections struct {
+	// Max bounds the established ones, 1 to 100,000. The limit of open files
+	// may allow fewer.
+	Max int
+	// MaxPerSource bounds those of one IPv4 address or one /64 of IPv6
+	// addresses, 1 to 100,000.
+	MaxPerSource int
 }
 
 // HTTP is the listener for /v1/check, /json and /healthcheck.
@@ -107,6 +121,7 @@ type HTTP struct {
 	DocumentationURL string
 	// RateLimitAPI maps the parameters of /api/v1/rate_limit to descriptors.
 	RateLimitAPI web.Mapping
+	Connections
 }
 
 // HeaderStyle selects the rate limit headers of HTTP responses.
@@ -188,8 +203,12 @@ func Default() Config {
 			Addr:                  "127.0.0.1:8081",
 			MaxConnectionAge:      24 * time.Hour,
 			MaxConnectionAgeGrace: time.Hour,
+			Connections:           defaultConnections(),
+			MaxCancelledCalls:     100,
 		},
-		HTTP:    HTTP{Addr: "127.0.0.1:8080", Headers: HeadersStandard, RateLimitAPI: web.DefaultMapping()},
+		HTTP: HTTP{
+			Addr: "127.0.0.1:8080", Headers: HeadersStandard, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
+		},
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
 		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent},
 		MaxKeys: 1_000_000, KeyReserve: 50 * rules.Percent,
@@ -206,3 +225,5 @@ func Default() Config {
 		Drain:   10 * time.Second,
 	}
 }
+
+func defaultConnections() Connections { return Connections{Max: 4_096, MaxPerSource: 1_024} }

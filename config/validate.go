@@ -15,8 +15,9 @@ import (
 
 // Bounds of settings.
 const (
-	maxShards    = 64
-	maxSocketLen = 107 // bytes of a unix socket's path
+	maxShards      = 64
+	maxSocketLen   = 107 // bytes of a unix socket's path
+	maxConnections = 100_000
 )
 
 // Validate returns Faults with every invalid field, or nil.

@@ -15,6 +15,8 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
@@ -33,6 +35,7 @@ type edges struct {
 	web, admin        *http.Server
 	httpLis, adminLis net.Listener
 	peerLis           net.Listener // of the cluster, nil for a daemon alone
+	peerBounds        connlimit.Bounds
 	serving           sync.WaitGroup
 }
 
@@ -67,8 +70,73 @@ func (d *daemon) listen() (*edges, error) {
 		e.closeListeners()
 		return nil, err
 	}
+	if err := d.boundConnections(e); err != nil {
+		e.closeListeners()
+		return nil, err
+	}
 	d.makeServers(e)
 	return e, nil
+}
+
+// The open files that are kept for everything but connections: the log, the
+// limits, the state, and of a cluster the membership and dialed peers.
+const (
+	reservedFiles = 40
+	clusterFiles  = 64 + 16
+	// maxAdmin bounds the connections of the admin listener.
+	maxAdmin = 256
+)
+
+// boundConnections bounds the connections of all listeners, so that they never
+// use up the open files. The admin listener gets its own first.
+func (d *daemon) boundConnections(e *edges) error {
+	c := &d.Config
+	least, reserve := 16, reservedFiles
+	needs := []connlimit.Need{
+		connlimit.NeedOf(least, c.GRPC.Max), connlimit.NeedOf(least, c.HTTP.Max), {Least: least, Most: maxAdmin}, {}, {}, {},
+	}
+	if e.udsLis != nil {
+		needs[3] = connlimit.NeedOf(least, c.GRPC.Max)
+	}
+	if e.peerLis != nil {
+		reserve += clusterFiles
+		needs[4] = link.ConnectionsNeeded(24)
+		needs[5] = needs[4] // dialed ones
+	}
+	limit := connlimit.OpenFiles()
+	files, err := connlimit.Plan(limit, reserve, needs...)
+	if err != nil {
+		return err
+	}
+	bound := func(lis *net.Listener, name string, files int, most config.Connections) {
+		if *lis == nil {
+			return
+		}
+		o := connlimit.Options{Name: name, Log: d.Log, Bounds: connlimit.BoundsOf(files, most.Max)}
+		if o.Established < most.Max {
+			d.Log.Info("the limit of open files allows fewer connections than the settings", "listener", name,
+				"setting", most.Max, "allowed", o.Established, "open_files", limit)
+		}
+		o.Source = most.MaxPerSource
+		b := connlimit.New(*lis, o)
+		*lis = b
+		d.bounded = append(d.bounded, b)
+	}
+	bound(&e.grpcLis, "grpc", files[0], c.GRPC.Connections)
+	bound(&e.httpLis, "http", files[1], c.HTTP.Connections)
+	bound(&e.adminLis, "admin", files[2], config.Connections{Max: maxAdmin})
+	bound(&e.udsLis, "grpc_uds", files[3], config.Connections{Max: c.GRPC.Max})
+	e.peerBounds = link.BoundsOf(files[4])
+	return nil
+}
+
+// connectionStats describes the bounded listeners, for metrics.
+func (d *daemon) connectionStats() []connlimit.Stats {
+	var out []connlimit.Stats
+	for _, b := range d.bounded {
+		out = append(out, b.Stats())
+	}
+	return out
 }
 
 // network returns the network of an address. With plain tcp, 0.0.0.0 would
@@ -142,6 +210,7 @@ func (d *daemon) makeServers(e *edges) {
 	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
+	host.MaxCancelledCalls, host.RefusedStream = d.Config.GRPC.MaxCancelledCalls, d.metrics.RefusedStream
 	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
 
 	e.web = web.NewServer(web.New(web.Options{
@@ -177,6 +246,7 @@ func (d *daemon) makeServers(e *edges) {
 	e.admin = admin.NewServer(admin.New(o))
 	errorLog := slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog
+	e.web.ConnState, e.admin.ConnState = connlimit.FinishHTTP, connlimit.FinishHTTP
 }
 
 func (d *daemon) settings() server.Settings {

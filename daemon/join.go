@@ -89,7 +89,7 @@ func (d *daemon) joinCluster(e *edges) error {
 	}
 	sum := d.derive("fingerprint")
 	copy(cc.streams.Fingerprint[:], sum[:])
-	cc.streams.Dial = d.Net.Dial
+	cc.streams.Dial, cc.streams.Bounds = d.Net.Dial, e.peerBounds
 	if t := c.Peer.TLS; t.On() {
 		self := certs.Name{Region: c.Region, Daemon: c.Name}
 		warnings, err := t.Check(self, time.Now())

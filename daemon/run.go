@@ -23,6 +23,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/telemetry"
@@ -82,7 +83,8 @@ type daemon struct {
 	active   *activeLimits
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
-	state    atomic.Int32 // starting, serving, draining
+	state    atomic.Int32          // starting, serving, draining
+	bounded  []*connlimit.Listener // set before anything is served
 	kill     context.CancelCauseFunc
 }
 
@@ -136,7 +138,7 @@ func (d *daemon) build() error {
 	}
 	d.secret = ec.Secret
 	d.registry = prometheus.NewRegistry()
-	o := telemetry.Options{Engine: d.engine, Version: d.Version}
+	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Version: d.Version}
 	rc := report.Config{
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),

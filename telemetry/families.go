@@ -28,6 +28,14 @@ var daemonFamilies = []Family{
 	{"rld_panics_total", Counter, nil, "Calls that ended in a recovered panic. Each is a bug of rld; the log has the stack."},
 	{"rld_decision_duration_seconds", Histogram, []string{"edge"}, "Time from the decoded request to the decision; once a frame on streams."},
 	{"rld_malformed_total", Counter, []string{"edge"}, "Malformed requests that were rejected, by edge."},
+	{"rld_refused_streams_total", Counter, nil, "Streams of callers that were refused, since their connection had too many."},
+}
+
+// connectionFamilies are read from the listeners at each scrape.
+var connectionFamilies = []Family{
+	{"rld_connections", Gauge, []string{"listener", "state"}, "Connections by listener and state: established, or unfinished before the end of their handshake."},
+	{"rld_max_connections", Gauge, []string{"listener", "state"}, "Greatest number of these connections."},
+	{"rld_closed_connections_total", Counter, []string{"listener", "reason"}, "Connections that a bound closed, by listener and reason."},
 }
 
 // engineFamilies are read from the engine at each scrape.

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/server"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	Control func() ControlStats
 	// Strict is nil for a daemon that does not serve strict keys.
 	Strict func() StrictStats
+	// Connections is nil where nothing bounds connections.
+	Connections func() []connlimit.Stats
 	// Version is a label of rld_build_info.
 	Version string
 }
@@ -44,6 +47,7 @@ type Metrics struct {
 	lastReload prometheus.Gauge
 	stale      prometheus.Gauge
 	panics     prometheus.Counter
+	streams    prometheus.Counter          // refused ones
 	edges      map[server.Edge]edgeMetrics // read-only after New
 	waits      prometheus.Histogram        // nil without Options.Strict
 }
@@ -74,6 +78,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		lastReload: vec(&r, "rld_config_last_reload_success_timestamp_seconds", prometheus.NewGaugeVec).WithLabelValues(),
 		stale:      vec(&r, "rld_config_stale", prometheus.NewGaugeVec).WithLabelValues(),
 		panics:     vec(&r, "rld_panics_total", prometheus.NewCounterVec).WithLabelValues(),
+		streams:    vec(&r, "rld_refused_streams_total", prometheus.NewCounterVec).WithLabelValues(),
 		edges:      map[server.Edge]edgeMetrics{},
 	}
 	m.reloads.WithLabelValues(resultSuccess)
@@ -89,6 +94,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	r.add(newEngineCollector(o.Engine))
 	r.add(collectors.NewGoCollector())
 	r.add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.Connections != nil {
+		r.add(newConnectionCollector(o.Connections))
+	}
 	if o.Cluster != nil {
 		r.add(newClusterCollector(o.Cluster))
 	}
@@ -171,6 +179,9 @@ func (m *Metrics) Waited(d time.Duration) {
 
 // Panicked counts a recovered panic. The caller logs the method and the stack.
 func (m *Metrics) Panicked(string) { m.panics.Inc() }
+
+// RefusedStream counts a stream of a caller that was refused.
+func (m *Metrics) RefusedStream() { m.streams.Inc() }
 
 // Decided observes the duration of a decision. It ignores edges that package
 // server does not define, since labels must not grow.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/georld/rld/internal/connlimit"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/wire"
 )
@@ -34,6 +36,7 @@ type accepted struct {
 	stream     grpc.BidiStreamingServer[rldv1.PeerItem, rldv1.PeerItem]
 	remote     string
 	proof      proof
+	addr       net.Addr        // remote
 	ctx        context.Context // done when the stream has ended
 	end        context.CancelCauseFunc
 	newMembers chan struct{} // holds a value when there may be a new list
@@ -51,7 +54,7 @@ func (s *acceptor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv
 	h := s.host
 	a := &accepted{host: h, stream: stream, newMembers: make(chan struct{}, 1)}
 	if p, ok := peer.FromContext(stream.Context()); ok {
-		a.remote, a.proof = p.Addr.String(), proofOf(p.AuthInfo)
+		a.remote, a.addr, a.proof = p.Addr.String(), p.Addr, proofOf(p.AuthInfo)
 	}
 	// Not a child of the stream's context: gRPC ends that one before receiving
 	// returns the reason.
@@ -63,8 +66,8 @@ func (s *acceptor) Exchange(stream grpc.BidiStreamingServer[rldv1.PeerItem, rldv
 			Reason: ReasonFull, Text: h.config.Self().String() + " has no room for another stream",
 		}, false)
 	}
-	timer := time.AfterFunc(handshakeWithin, func() {
-		a.end(&Refused{Reason: ReasonHello, Text: a.remote + " is refused: " + errHandshake.Error()})
+	timer := time.AfterFunc(acceptWithin, func() {
+		a.end(&Refused{Reason: ReasonHello, Text: a.remote + " is refused: " + errNoHello.Error()})
 	})
 	defer timer.Stop()
 	h.wg.Go(func() { a.end(a.receive(timer)) })
@@ -209,6 +212,9 @@ func (a *accepted) welcome() error {
 	if err := s.checkItem(&theirs, dialing, &proof); err != nil {
 		return err
 	}
+	if !established(a.addr) {
+		return net.ErrClosed // the listener has counted it
+	}
 	if !h.admit(a, theirs.hello) {
 		return context.Cause(a.ctx)
 	}
@@ -325,6 +331,9 @@ func (a *accepted) sendMembers() {
 // status of the call. Only a peer that was admitted is known by name.
 func (a *accepted) farewell(err error, admitted bool) error {
 	h := a.host
+	if c := connlimit.Of(a.addr); c != nil && !admitted {
+		c.Counted()
+	}
 	who := hostOf(a.remote)
 	if admitted {
 		who = a.hello.String()

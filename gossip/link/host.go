@@ -23,14 +23,20 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/certs"
+	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/internal/loglimit"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
 // Timeouts of a stream.
 const (
-	// handshakeWithin bounds connecting, TLS and the hellos.
+	// handshakeWithin bounds connecting, TLS and the hellos at the dialing end,
+	// acceptWithin TLS and the hellos at the accepting one: a connection that
+	// has not proven anything takes room from others.
 	handshakeWithin = 10 * time.Second
+	acceptWithin    = connlimit.HandshakeTimeout
+	// closeWithin leaves a dialer that sent no hello the time to read why.
+	closeWithin = acceptWithin + 100*time.Millisecond
 	// writeWithin bounds the time without progress of a write.
 	writeWithin = 5 * time.Second
 	// keepaliveAfter is the silence after which a connection is pinged; the
@@ -45,8 +51,8 @@ const (
 const (
 	maxTargets     = gossip.MaxPeers
 	maxAccepted    = gossip.MaxPeers
-	maxConnections = maxAccepted + 256
-	maxHeaders     = 16 << 10 // of the headers of a call, in bytes
+	maxConnections = 2 * maxAccepted // each stream may have a priority stream
+	maxHeaders     = 16 << 10        // of the headers of a call, in bytes
 	// streamWindow is the flow control window of a stream, in bytes. gRPC would
 	// measure a dynamic one with pings, which delay calls that wait for an
 	// owner.
@@ -66,6 +72,7 @@ var (
 	ErrStuck = fmt.Errorf("nothing could be written for %v: the peer is frozen or too slow", writeWithin)
 
 	errHandshake = fmt.Errorf("no handshake within %v", handshakeWithin)
+	errNoHello   = fmt.Errorf("no handshake within %v", acceptWithin)
 	errReplaced  = errors.New("another incarnation or stream took its place")
 )
 
@@ -100,7 +107,10 @@ type Config struct {
 	// dialed; nil, or a nil MayDial, if it is. Dial does not call it.
 	MayDial func(addr string, ip netip.Addr) error
 	// Dial connects to an address; nil for TCP. It must honor ctx.
-	Dial    func(ctx context.Context, addr string) (net.Conn, error)
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// Bounds are how many accepted connections there may be; the zero value
+	// selects the greatest useful ones.
+	Bounds  connlimit.Bounds
 	Handler Handler
 	// Log receives one line for each peer and reason a minute; nil for none.
 	Log *slog.Logger
@@ -220,7 +230,7 @@ func New(c Config) *Host {
 // Serve accepts streams on a listener until Close and then returns nil. It
 // closes the listener. It may be called for several listeners.
 func (h *Host) Serve(lis net.Listener) error {
-	err := h.server.Serve(&listener{Listener: lis, host: h})
+	err := h.server.Serve(h.bounded(lis))
 	if err == nil || errors.Is(err, grpc.ErrServerStopped) || h.ctx.Err() != nil {
 		return nil
 	}

@@ -216,7 +216,7 @@ func (d *peerCredentials) acceptPriority(conn net.Conn, info credentials.AuthInf
 // servePriority passes the frames of a priority stream to the handler. The bulk
 // stream of the same incarnation must exist. A protocol error ends both.
 func (h *Host) servePriority(conn net.Conn, info credentials.AuthInfo) error {
-	if err := conn.SetDeadline(time.Now().Add(handshakeWithin)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(acceptWithin)); err != nil {
 		return err
 	}
 	body, err := readPriorityFrame(conn, nil, maxHello)
@@ -253,6 +253,9 @@ func (h *Host) servePriority(conn net.Conn, info credentials.AuthInfo) error {
 			h.warn("priority stream dropped for a protocol error", hostOf(conn.RemoteAddr().String()), ReasonIdentity, "error", err)
 		}
 		return err
+	}
+	if !established(conn.RemoteAddr()) {
+		return errors.New("no room for another connection")
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err

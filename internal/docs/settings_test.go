@@ -30,12 +30,17 @@ func TestSettings(t *testing.T) {
 
 // units names what whole numbers count.
 var units = map[string]string{
-	"strict.headroom":      "hits",
-	"strict.prefetch":      "hits",
-	"strict.breaker.calls": "lease requests",
-	"hot_key.threshold":    "hits per second",
-	"max_keys":             "keys",
-	"shards":               "shards",
+	"strict.headroom":                 "hits",
+	"strict.prefetch":                 "hits",
+	"strict.breaker.calls":            "lease requests",
+	"hot_key.threshold":               "hits per second",
+	"max_keys":                        "keys",
+	"shards":                          "shards",
+	"grpc.max_connections":            "connections",
+	"grpc.max_connections_per_source": "connections",
+	"grpc.max_cancelled_calls":        "calls per second",
+	"http.max_connections":            "connections",
+	"http.max_connections_per_source": "connections",
 }
 
 // settingFacts returns the first paragraph of a setting's section.

@@ -20,6 +20,7 @@ import (
 type guard struct {
 	log      *slog.Logger
 	panicked func(method string)
+	streams  *streams
 }
 
 // catch turns a panic of the surrounding function into *err.
@@ -53,6 +54,11 @@ func (g *guard) stream(draining context.Context) grpc.StreamServerInterceptor {
 		srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler,
 	) (err error) {
 		defer g.catch(info.FullMethod, &err)
+		leave, err := g.streams.enter(ss.Context())
+		if err != nil {
+			return err
+		}
+		defer leave()
 		if info.FullMethod == healthpb.Health_Watch_FullMethodName {
 			ctx, cancel := context.WithCancel(ss.Context())
 			defer cancel()

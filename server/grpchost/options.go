@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/georld/rld/internal/connlimit"
 )
 
 // Options configures a Host. See DefaultOptions.
@@ -20,6 +23,13 @@ type Options struct {
 	// MaxMessageBytes bounds a message from a client; a larger one is refused
 	// with ResourceExhausted and both sizes.
 	MaxMessageBytes int
+	// MaxCancelledCalls bounds the calls that a connection cancels in a second,
+	// as soon as it has begun them: one with more is closed.
+	MaxCancelledCalls int
+	// RefusedStream is called for each stream that is refused since its
+	// connection has too many, for a metric. It may be called by several
+	// goroutines at a time. Nil is allowed.
+	RefusedStream func()
 	// ConnectionAge and ConnectionGrace bound the lifetime of a connection:
 	// after the age its client is asked to reconnect, after age and grace it is
 	// closed.
@@ -30,9 +40,10 @@ type Options struct {
 // those of the reference.
 func DefaultOptions() Options {
 	return Options{
-		MaxMessageBytes: 4 << 20,
-		ConnectionAge:   24 * time.Hour,
-		ConnectionGrace: time.Hour,
+		MaxMessageBytes:   4 << 20,
+		MaxCancelledCalls: 100,
+		ConnectionAge:     24 * time.Hour,
+		ConnectionGrace:   time.Hour,
 	}
 }
 
@@ -42,7 +53,13 @@ const (
 	// with more.
 	maxStreams = 1_024
 	// handshakeTimeout bounds how long a new connection may take to become one.
-	handshakeTimeout = 10 * time.Second
+	// A connlimit.Listener is before it, and counts.
+	handshakeTimeout = connlimit.HandshakeTimeout + 100*time.Millisecond
+	// connectionIdle is how long a connection without a call stays open.
+	connectionIdle = 5 * time.Minute
+	// readBuffer is the memory for reading that a connection keeps, in bytes.
+	// That for writing is shared by all connections.
+	readBuffer = 8 << 10
 	// workers is the number of goroutines that serve calls one after the
 	// other. A used goroutine has the stack that a call needs, where a new
 	// one would have to grow it; calls beyond the number get a new one. About
@@ -64,15 +81,21 @@ const (
 // serverOptions returns the options as grpc takes them.
 func (o *Options) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.Creds(&transport{
+			TransportCredentials: insecure.NewCredentials(), cancelled: o.MaxCancelledCalls, incomplete: new(incompleteCalls),
+		}),
 		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshakeTimeout),
+		grpc.ReadBufferSize(readBuffer),
+		grpc.SharedWriteBuffer(true),
 		grpc.NumStreamWorkers(workers),
 		grpc.WaitForHandlers(true),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle:     connectionIdle,
 			MaxConnectionAge:      o.ConnectionAge,
 			MaxConnectionAgeGrace: o.ConnectionGrace,
 			Time:                  probeAfter,
