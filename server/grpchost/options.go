@@ -5,7 +5,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/georld/rld/server/auth"
 )
 
 // Options configures a Host. See DefaultOptions.
@@ -16,6 +19,12 @@ type Options struct {
 	// that was called. It may be called by several goroutines at a time. Nil
 	// is allowed.
 	Panicked func(method string)
+
+	// Door admits callers to the reflection; nil admits all. The health is for
+	// everyone, and services ask a door themselves.
+	Door *auth.Door
+	// Credentials are those of the listeners; nil is plain text.
+	Credentials credentials.TransportCredentials
 
 	// MaxMessageBytes bounds a message from a client; a larger one is refused
 	// with ResourceExhausted and both sizes.
@@ -64,6 +73,7 @@ const (
 // serverOptions returns the options as grpc takes them.
 func (o *Options) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
+		grpc.Creds(o.Credentials),
 		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxHeaderListSize(maxHeaderBytes),
