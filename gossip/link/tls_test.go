@@ -299,13 +299,13 @@ func TestReload(t *testing.T) {
 				t.Errorf("%s: certificate of %q, want the last good one", what, got)
 			}
 		}
-		if n := strings.Count(log.String(), "broken: the former ones stay in force"); n != 1 || c.err == nil {
-			t.Errorf("%s: %d lines, error %v: %s", what, n, c.err, &log)
+		if n := strings.Count(log.String(), "broken: the former ones stay in force"); n != 1 || c.store.Fault() == nil {
+			t.Errorf("%s: %d lines, error %v: %s", what, n, c.store.Fault(), &log)
 		}
 	}
 	ca.issue(t, dir, "third", nil)
-	if got := name(); got != "third" || c.err != nil {
-		t.Errorf("certificate of %q, error %v", got, c.err)
+	if got := name(); got != "third" || c.store.Fault() != nil {
+		t.Errorf("certificate of %q, error %v", got, c.store.Fault())
 	}
 }
 
