@@ -65,6 +65,12 @@ var goneSettings = map[string]string{
 	"rights.daemons":     "the cluster knows its daemons, and strict.replicas names the strict voters of the region",
 }
 
+// GoneFlags returns the errors of former flags.
+func GoneFlags() map[string]string {
+	const name = "insecure"
+	return map[string]string{name: goneText(name, goneSettings[name])}
+}
+
 func goneText(name, instead string) string { return name + " is no setting any more: " + instead }
 
 func (l *loader) unknown(at yamlpos.Position, name string) {

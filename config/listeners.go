@@ -106,12 +106,23 @@ func (c *Config) listeners() []listener {
 	return append(out, peer, swim)
 }
 
-// Exposed lists the listeners that other machines can reach in plain text, each
-// as its field and address: "grpc.addr 0.0.0.0:8081".
+// Exposed lists the listeners that other machines can reach without TLS and
+// tokens, each as its field and address: "grpc.addr 0.0.0.0:8081".
 func (c *Config) Exposed() []string {
+	return c.reachable(func(l *listener) bool { return !l.protected() })
+}
+
+// PlainTokens lists the listeners that tokens reach in plain text from other
+// machines.
+func (c *Config) PlainTokens() []string {
+	return c.reachable(func(l *listener) bool { return l.tokens && !l.encrypted })
+}
+
+// reachable lists the listeners off loopback of a kind.
+func (c *Config) reachable(is func(*listener) bool) []string {
 	var out []string
 	for _, l := range c.listeners() {
-		if host, _, err := net.SplitHostPort(l.addr); err == nil && !l.encrypted && !loopback(host) {
+		if host, _, err := net.SplitHostPort(l.addr); err == nil && !loopback(host) && is(&l) {
 			out = append(out, l.field+" "+l.addr)
 		}
 	}

@@ -57,14 +57,26 @@ func (t ServerTLS) Check(name string, now time.Time) (warnings []string, err err
 // rejected, since they could add a token. The file holds no secrets, so anyone
 // may read it.
 func ReadTokens(path string) (auth.Tokens, error) {
-	const setting = "auth.tokens_file"
-	data, _, err := readPrivate(setting, path, auth.MaxBytes)
+	data, err := ReadTokensFile(path)
 	if err != nil {
 		return nil, err
 	}
+	return ParseTokens(path, data)
+}
+
+const tokensSetting = "auth.tokens_file"
+
+// ParseTokens parses the content of the tokens file at path.
+func ParseTokens(path string, data []byte) (auth.Tokens, error) {
 	tokens, err := auth.Parse(path, data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", setting, err)
+		return nil, fmt.Errorf("%s: %w", tokensSetting, err)
 	}
 	return tokens, nil
+}
+
+// ReadTokensFile returns the content that ParseTokens parses.
+func ReadTokensFile(path string) ([]byte, error) {
+	data, _, err := readPrivate(tokensSetting, path, auth.MaxBytes)
+	return data, err
 }

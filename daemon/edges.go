@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/internal/unixsocket"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
@@ -30,6 +31,7 @@ import (
 type edges struct {
 	grpc              *grpchost.Host
 	grpcLis, udsLis   net.Listener // udsLis is nil without a unix socket
+	httpUDSLis        net.Listener // likewise
 	web, admin        *http.Server
 	httpLis, adminLis net.Listener
 	peerLis           net.Listener // of the cluster, nil for a daemon alone
@@ -60,8 +62,14 @@ func (d *daemon) listen() (*edges, error) {
 		}
 		err = add(&e.peerLis, open, d.Config.Peer.Addr, "peer", "--peer-addr")
 	}
-	if err == nil && d.Config.GRPC.UDS != "" {
-		err = add(&e.udsLis, listenSocket, d.Config.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
+	socket := func(mode fs.FileMode) func(string) (net.Listener, error) {
+		return func(path string) (net.Listener, error) { return unixsocket.Listen(path, mode) }
+	}
+	if c := d.Config.GRPC; err == nil && c.UDS != "" {
+		err = add(&e.udsLis, socket(c.UDSMode), c.UDS, "gRPC unix socket", "--grpc-uds")
+	}
+	if c := d.Config.HTTP; err == nil && c.UDS != "" {
+		err = add(&e.httpUDSLis, socket(c.UDSMode), c.UDS, "HTTP unix socket", "--http-uds")
 	}
 	if err != nil {
 		e.closeListeners()
@@ -86,35 +94,6 @@ func network(addr string) string {
 
 // listen opens a TCP listener.
 func listen(addr string) (net.Listener, error) { return net.Listen(network(addr), addr) }
-
-// listenSocket opens a Unix socket, and removes a stale one.
-func listenSocket(path string) (net.Listener, error) {
-	if err := removeStaleSocket(path); err != nil {
-		return nil, err
-	}
-	return net.Listen("unix", path)
-}
-
-// errNoSocket is the error of a path that exists and is not a socket.
-var errNoSocket = errors.New("exists and is not a socket: remove it or give another path")
-
-// removeStaleSocket removes a socket that a killed daemon left, which no
-// process answers on. It removes nothing else.
-func removeStaleSocket(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil // missing or unreadable: net.Listen reports it
-	}
-	if info.Mode()&os.ModeSocket == 0 {
-		return errNoSocket
-	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		c.Close()
-		return nil
-	}
-	os.Remove(path) // net.Listen reports a failure
-	return nil
-}
 
 // listenProblem returns the fault of an address in one line.
 func listenProblem(err error, addr, flag string) error {
@@ -141,6 +120,7 @@ func (d *daemon) makeServers(e *edges) {
 	host := grpchost.DefaultOptions()
 	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
+	host.Door, host.Credentials = s.Door, d.callers.GRPC()
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
 	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
 
@@ -175,8 +155,8 @@ func (d *daemon) makeServers(e *edges) {
 		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
 	e.admin = admin.NewServer(admin.New(o))
-	errorLog := slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
-	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog
+	e.web.TLSConfig, e.web.ErrorLog = d.callers.HTTP(), d.callers.HTTPLog()
+	e.admin.ErrorLog = slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 }
 
 func (d *daemon) settings() server.Settings {
@@ -185,12 +165,13 @@ func (d *daemon) settings() server.Settings {
 		Shadow: c.Shadow, RLS: c.RLS,
 		LegacyHeaders:    c.HTTP.Headers == config.HeadersLegacy,
 		DocumentationURL: c.HTTP.DocumentationURL,
+		Door:             d.callers.Door(),
 	}
 }
 
 // start serves every listener. The channel gets the failures.
 func (e *edges) start() <-chan error {
-	failed := make(chan error, 4)
+	failed := make(chan error, 5)
 	run := func(serve func() error) {
 		e.serving.Go(func() {
 			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -202,7 +183,15 @@ func (e *edges) start() <-chan error {
 	if e.udsLis != nil {
 		run(func() error { return e.grpc.Serve(e.udsLis) })
 	}
-	run(func() error { return e.web.Serve(e.httpLis) })
+	if e.httpUDSLis != nil {
+		run(func() error { return e.web.Serve(e.httpUDSLis) })
+	}
+	run(func() error {
+		if e.web.TLSConfig != nil {
+			return e.web.ServeTLS(e.httpLis, "", "") // with the certificates of TLSConfig
+		}
+		return e.web.Serve(e.httpLis)
+	})
 	run(func() error { return e.admin.Serve(e.adminLis) })
 	return failed
 }
@@ -239,7 +228,7 @@ func (e *edges) close() error {
 
 // closeListeners closes the open listeners.
 func (e *edges) closeListeners() {
-	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.adminLis, e.peerLis} {
+	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.httpUDSLis, e.adminLis, e.peerLis} {
 		if lis != nil {
 			lis.Close() // may be closed already
 		}

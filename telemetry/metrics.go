@@ -32,6 +32,8 @@ type Options struct {
 	Control func() ControlStats
 	// Strict is nil for a daemon that does not serve strict keys.
 	Strict func() StrictStats
+	// Callers is nil for a daemon without callers.
+	Callers func() CallerStats
 	// Version is a label of rld_build_info.
 	Version string
 }
@@ -87,6 +89,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		m.edges[e] = edgeMetrics{durations.WithLabelValues(string(e)), malformed.WithLabelValues(string(e))}
 	}
 	r.add(newEngineCollector(o.Engine))
+	if o.Callers != nil {
+		r.add(newCallerCollector(o.Callers))
+	}
 	r.add(collectors.NewGoCollector())
 	r.add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Cluster != nil {

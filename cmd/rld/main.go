@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/georld/rld/cmd/rld/caller"
 )
 
 // Exit codes. `rld check` and `rld limits check` answer with theirs: 0 is yes
@@ -122,8 +124,13 @@ func newRoot(p process) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p),
-		newCluster(p), newRegion(p), newDaemon(p), newDemo(p), newSim(p), newVersion(p))
+		newCluster(p), newRegion(p), newDaemon(p), newToken(p), newDemo(p), newSim(p), newVersion(p))
 	return root
+}
+
+func newToken(p process) *cobra.Command {
+	fail := func(err error) error { return exitWith(exitNo, err) }
+	return group("token", "Work on the tokens of callers", caller.NewTokenNew(p.out, fail))
 }
 
 // group returns a command that only holds others.

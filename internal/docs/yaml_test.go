@@ -46,7 +46,9 @@ func settingsOf(text, path string) config.Sources {
 		if !strings.Contains(text, "region:") {
 			s.Flags["region"] = "us-east-1"
 		}
-		s.Flags["insecure"] = "true"
+		for _, listener := range []string{"grpc", "http", "admin", "peer"} {
+			s.Flags[listener+"-insecure"] = "true"
+		}
 		s.Flags["cluster-secret-file"] = "secret"
 	}
 	return s
