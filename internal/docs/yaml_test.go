@@ -7,16 +7,21 @@ import (
 	"testing"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/sim/scenario"
 )
 
 // TestYAMLBlocks reads every YAML block of the pages by its kind: a scenario of
-// the simulator, limits, or settings.
+// the simulator, limits, tokens, or settings.
 func TestYAMLBlocks(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, block := range yamlBlock.FindAllStringSubmatch(p.text, -1) {
 			text := block[1]
 			switch {
+			case strings.HasPrefix(text, "tokens:"):
+				if _, err := auth.Parse(p.name, []byte(text)); err != nil {
+					t.Errorf("%s: %v\n%s", p.name, err, text)
+				}
 			case strings.Contains(text, "workloads:"):
 				if _, err := scenario.Parse(p.name, []byte(text)); err != nil {
 					t.Errorf("%s: %v\n%s", p.name, err, text)
