@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -105,6 +106,23 @@ func TestDoor(t *testing.T) {
 				t.Errorf("%d refused calls count as malformed", n)
 			}
 		})
+	}
+}
+
+// TestStreamWithoutCredentials ends before it asks anything.
+func TestStreamWithoutCredentials(t *testing.T) {
+	settings, _ := guarded()
+	client := rldv1.NewRateLimiterClient(dial(t, api.New(answers(), settings, nil)))
+	for _, token := range []string{"", "wrong"} {
+		ctx, cancel := context.WithTimeout(with(t.Context(), token), 10*time.Second)
+		defer cancel()
+		stream, err := client.CheckStream(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Recv(); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("with the token %q: %v", token, err)
+		}
 	}
 }
 

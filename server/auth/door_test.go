@@ -76,6 +76,17 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// TestWholeHash refuses a token of which only the beginning of the hash is
+// known.
+func TestWholeHash(t *testing.T) {
+	all := tokens()
+	all[0].SHA256[31] ^= 1
+	d := auth.NewDoor(all, nil)
+	if got := reason(t, d.Admit(auth.Credentials{Token: "t-shop"}, auth.Need{Domain: "shop"}, now)); got != "unknown_token" {
+		t.Errorf("%q, want unknown_token", got)
+	}
+}
+
 func TestAdmitAnyDomain(t *testing.T) {
 	d := auth.NewDoor(tokens(), nil)
 	if err := d.Admit(auth.Credentials{Token: "t-shop"}, auth.Need{AnyDomain: true}, now); err != nil {

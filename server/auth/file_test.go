@@ -43,6 +43,9 @@ func TestParseRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, file, want string }{
 		{"another file", secret + "\n", "f:1:1: is no tokens file"},
 		{"no YAML", "a: [" + secret, "f:"},
+		{"an alias", "*" + secret, "f:"},
+		{"a directive", "%" + secret + "\n---\n", "f:"},
+		{"a tag", "!!" + secret + " x", "f:"},
 		{"not UTF-8", secret + "\xff", "f:"},
 		{"nothing", "", "f:1:1: is no tokens file"},
 		{"other map", secret + ": 1\n", "f:1:1: is no field of a tokens file"},
