@@ -52,7 +52,9 @@ func TestServerTLSCheck(t *testing.T) {
 		{"no key", ServerTLS{CertFile: one.Cert, KeyFile: "nowhere"}, in, "", "grpc.tls.key_file: nowhere: no such file"},
 		{"key for the certificate", ServerTLS{CertFile: one.Cert, KeyFile: one.Cert}, in, "", "grpc.tls.key_file: "},
 		{
-			"key for the authority", ServerTLS{CertFile: one.Cert, KeyFile: one.Key, ClientCAFile: one.Key}, in,
+			"key for the authority",
+			ServerTLS{CertFile: one.Cert, KeyFile: one.Key, ClientCAFile: one.Key},
+			in,
 			"", "grpc.tls.client_ca_file: " + one.Key + ": holds no certificate",
 		},
 	} {

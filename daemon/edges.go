@@ -112,6 +112,7 @@ func listenProblem(err error, addr, flag string) error {
 // makeServers makes the servers of the listeners.
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
+	s.Door = d.callers.Door()
 	var engine api.Engine = d.engine
 	if d.Config.Witness() {
 		engine = witness{d.engine}
@@ -159,13 +160,13 @@ func (d *daemon) makeServers(e *edges) {
 	e.admin.ErrorLog = slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 }
 
+// settings returns how the edges answer. The door is added where they are made.
 func (d *daemon) settings() server.Settings {
 	c := &d.Config
 	return server.Settings{
 		Shadow: c.Shadow, RLS: c.RLS,
 		LegacyHeaders:    c.HTTP.Headers == config.HeadersLegacy,
 		DocumentationURL: c.HTTP.DocumentationURL,
-		Door:             d.callers.Door(),
 	}
 }
 

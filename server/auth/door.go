@@ -220,6 +220,3 @@ func (d *Door) Stats() Stats {
 	}
 	return s
 }
-
-// Size returns the number of tokens in force.
-func (d *Door) Size() int { return len(d.table.Load().order) }
