@@ -44,6 +44,18 @@ func (l *loader) files(now time.Time) {
 	if !known["peer.tls.cert"] && !known["peer.tls.key"] && !known["peer.tls.ca"] {
 		l.inFile(c.Peer.TLS.Check(c.certName(), now))
 	}
+	for _, s := range []struct {
+		name string
+		tls  ServerTLS
+	}{{"grpc.tls", c.GRPC.TLS}, {"http.tls", c.HTTP.TLS}} {
+		if !known[s.name+".cert_file"] && !known[s.name+".key_file"] && !known[s.name+".client_ca_file"] {
+			l.inFile(s.tls.Check(s.name, now))
+		}
+	}
+	if c.Auth.TokensFile != "" && !known["auth.tokens_file"] {
+		_, err := ReadTokens(c.Auth.TokensFile)
+		l.inFile(nil, err)
+	}
 	if !known["state.dir"] {
 		l.inFile(c.CheckState())
 	}

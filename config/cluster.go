@@ -31,6 +31,9 @@ type Peer struct {
 	Advertise string
 	// TLS applies to both ends of a stream.
 	TLS TLS
+	// Insecure allows streams and membership in plain text on other addresses
+	// than loopback.
+	Insecure bool
 }
 
 // TLS names the files of mutual TLS between daemons, in PEM: all three, or none

@@ -198,10 +198,10 @@ func (v *validator) peers(c *Config, r *Region, taken map[string]string) {
 			continue
 		}
 		taken[p] = r.Name
-		if r.Name != c.Region && !plain && !loopback(host) && !c.Peer.TLS.On() && !c.Insecure {
+		if r.Name != c.Region && !plain && !loopback(host) && !c.Peer.TLS.On() && !c.Peer.Insecure {
 			plain = true
 			v.fault(at, "%q is on another machine, and the stream would be in plain text: give peer.tls.cert, "+
-				"peer.tls.key and peer.tls.ca, or set --insecure (RLD_INSECURE=true) where the network is trusted", p)
+				"peer.tls.key and peer.tls.ca, or set peer.insecure (--peer-insecure) where the network is trusted", p)
 		}
 	}
 }

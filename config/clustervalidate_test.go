@@ -45,7 +45,7 @@ func TestValidClusters(t *testing.T) {
 			c.Regions[1].Peers = []string{"eu.example:7070"}
 		},
 		"insecure": func(c *Config) {
-			c.Insecure = true
+			c.Peer.Insecure = true
 			c.Peer.Addr = "10.0.0.1:7070"
 			c.Regions[1].Peers = []string{"eu.example:7070"}
 		},
@@ -209,7 +209,7 @@ func TestRegionlessSettingsAreRefused(t *testing.T) {
 	c := member()
 	withTLS(&c)
 	c.Region = ""
-	c.Peer.Addr, c.Peer.Advertise = "127.0.0.1:1", "x:1"
+	c.Peer.Addr, c.Peer.Advertise, c.Peer.Insecure = "127.0.0.1:1", "x:1", true
 	c.Swim = Swim{Addr: "127.0.0.1:2", Advertise: "x:2", Seeds: []string{"x:3"}, Rejoin: 1, KeysFile: "keys"}
 	c.Gossip = Gossip{1, 1, 1, 1}
 	c.Cluster.Founders, c.State = []string{"us-0"}, State{"dir", true}

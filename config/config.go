@@ -4,6 +4,7 @@
 package config
 
 import (
+	"io/fs"
 	"time"
 
 	"github.com/georld/rld/rules"
@@ -18,10 +19,7 @@ type Config struct {
 	GRPC  GRPC
 	HTTP  HTTP
 	Admin Admin
-
-	// Insecure allows listeners, and streams to other daemons, without TLS on
-	// other addresses than loopback. Otherwise they are refused.
-	Insecure bool
+	Auth  Auth
 
 	Limits Limits
 
@@ -88,8 +86,16 @@ type Shutdown struct {
 type GRPC struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
-	// UDS is the path of a unix socket to serve on as well, "" for none.
-	UDS string
+	// Insecure allows Addr on other addresses than loopback without TLS or
+	// tokens.
+	Insecure bool
+	// UDS is the path of a unix socket to serve on as well, "" for none. Its
+	// callers need no token: UDSMode, the mode of the file, states who may
+	// connect.
+	UDS     string
+	UDSMode fs.FileMode
+	// TLS applies to Addr, not to UDS.
+	TLS ServerTLS
 	// MaxConnectionAge is the age at which a connection is closed gracefully,
 	// so that clients spread over new daemons: 1 s or more, 0 for never.
 	// MaxConnectionAgeGrace is the time for its calls to end, 1 s or more.
@@ -114,6 +120,11 @@ type Connections struct {
 type HTTP struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
+	// Insecure, UDS, UDSMode and TLS are those of GRPC.
+	Insecure bool
+	UDS      string
+	UDSMode  fs.FileMode
+	TLS      ServerTLS
 	// Headers selects the rate limit headers of every response.
 	Headers HeaderStyle
 	// DocumentationURL goes into the body of a denial, "" for none. It is an
@@ -139,6 +150,8 @@ const (
 type Admin struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
+	// Insecure allows Addr on other addresses than loopback.
+	Insecure bool
 }
 
 // Limits configures the source of the limits.
@@ -201,13 +214,14 @@ func Default() Config {
 	return Config{
 		GRPC: GRPC{
 			Addr:                  "127.0.0.1:8081",
+			UDSMode:               defaultSocketMode,
 			MaxConnectionAge:      24 * time.Hour,
 			MaxConnectionAgeGrace: time.Hour,
 			Connections:           defaultConnections(),
 			MaxCancelledCalls:     100,
 		},
 		HTTP: HTTP{
-			Addr: "127.0.0.1:8080", Headers: HeadersStandard, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
+			Addr: "127.0.0.1:8080", UDSMode: defaultSocketMode, Headers: HeadersStandard, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
 		},
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
 		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent},

@@ -42,7 +42,7 @@ func TestEveryValueIsAField(t *testing.T) {
 
 func TestEveryFieldHasAValueOfItsOwn(t *testing.T) {
 	other := map[string]string{
-		"bool": "true", "duration": "42s", "int": "42", "ratio": "0.42", "host:port": "localhost:42",
+		"bool": "true", "mode": "0666", "duration": "42s", "int": "42", "ratio": "0.42", "host:port": "localhost:42",
 		"host:port,...": "localhost:42,localhost:43", "name,...": "X42,X43",
 		"path": "x42", "url": "https://x42", "name": "X42",
 		"http.headers": "legacy", "limits.names": "all", "log.level": "error", "control.voter": "only", "log.format": "json",
@@ -154,7 +154,7 @@ func TestExposed(t *testing.T) {
 	if err := c.Validate(); err == nil {
 		t.Error("exposed listeners without insecure are valid")
 	}
-	c.Insecure = true
+	c.GRPC.Insecure, c.Admin.Insecure = true, true
 	if err := c.Validate(); err != nil {
 		t.Errorf("with insecure: %v", err)
 	}

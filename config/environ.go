@@ -58,6 +58,10 @@ func (l *loader) environ(env map[string]string) {
 		if !strings.HasPrefix(name, envPrefix) || name == configVariable {
 			continue
 		}
+		if name == "RLD_INSECURE" {
+			l.fault("", fromEnv(name), goneText("insecure", goneSettings["insecure"]))
+			continue
+		}
 		warning := fmt.Sprintf("%s is set and is no setting of rld", name)
 		if hint := suggest.Hint(name, known, ""); hint != "" {
 			warning += "; " + hint

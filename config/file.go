@@ -76,9 +76,18 @@ func (l *loader) section(prefix, name string, n *yamlpos.Node) {
 
 // goneSettings are former settings, and what replaces them.
 var goneSettings = map[string]string{
+	"insecure":           "grpc.insecure, http.insecure, admin.insecure and peer.insecure each allow one listener",
 	"rights.first_start": "rld cluster init begins a cluster once, and daemons join it by themselves",
 	"rights.daemons":     "the cluster knows its daemons, and strict.replicas names the strict voters of the region",
 }
+
+// GoneFlags returns the errors of former flags.
+func GoneFlags() map[string]string {
+	const name = "insecure"
+	return map[string]string{name: goneText(name, goneSettings[name])}
+}
+
+func goneText(name, instead string) string { return name + " is no setting any more: " + instead }
 
 func (l *loader) unknown(at yamlpos.Position, name string) {
 	names := make([]string, len(l.table))
@@ -86,7 +95,7 @@ func (l *loader) unknown(at yamlpos.Position, name string) {
 		names[i] = l.table[i].Name
 	}
 	if instead, is := goneSettings[name]; is {
-		l.yaml.Errorf(at, "", "%s is no setting any more: %s", name, instead)
+		l.yaml.Errorf(at, "", "%s", goneText(name, instead))
 		return
 	}
 	l.yaml.Errorf(at, suggest.Hint(name, names, ""), "%s is no setting", name)

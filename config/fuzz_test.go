@@ -18,7 +18,7 @@ func FuzzSettingsFile(f *testing.F) {
 		"<<: {a: b}", "[[[[[[[[", ": :",
 		"http:\n  rate_limit_api:\n    domain: d\n    descriptors: [[{param: p}]]\n", "? [a]\n: b", "{]",
 		"---\n---\n", "drain: |\n  1s\n", "max_keys: !!binary x", "{a, b}", "limits: !x {path: y}", "\xff: \x00",
-		"region: r\nregions:\n  r: {peers: [b:1]}\n  s: {peers: [a:1]}\ninsecure: true\n",
+		"region: r\nregions:\n  r: {peers: [b:1]}\n  s: {peers: [a:1]}\npeer: {insecure: true}\n",
 		"region: r\nswim: {seeds: [a:1]}\npeer: {tls: {cert: c}, addr: 127.0.0.1:8080}\n",
 		"region: r\ncluster: {secret_file: s}\nswim: {seeds: [a:1, 'b:2']}\npeer: {tls: {cert: c, key: k, ca: a}}\n",
 	} {

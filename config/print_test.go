@@ -3,6 +3,7 @@ package config
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -70,7 +71,12 @@ func drawConfig(t *rapid.T) Config {
 			{{Param: "r"}},
 		}}
 	}
-	c.Insecure = d.other("insecure")
+	c.GRPC.Insecure, c.HTTP.Insecure, c.Admin.Insecure = d.other("grpc"), d.other("http"), d.other("admin")
+	c.GRPC.UDSMode = rapid.SampledFrom([]fs.FileMode{0o600, 0o660, 0o777}).Draw(t, "mode")
+	if d.other("tls") {
+		c.HTTP.TLS = ServerTLS{"c" + d.text("cert"), "k" + d.text("key"), "ca" + d.text("ca"), d.text("san")}
+	}
+	c.Auth.TokensFile = d.text("tokens")
 	c.Limits.Path = d.text("limits")
 	c.Limits.Names = rapid.SampledFrom([]Names{NamesYAML, NamesVisible, NamesAll}).Draw(t, "names")
 	c.Limits.Poll = d.duration("poll", c.Limits.Poll, 100*time.Millisecond, time.Hour)

@@ -59,6 +59,7 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 	if !ownPath {
 		l.upstreamRuntime(env)
 	}
+	l.upstreamTLS(env)
 	l.upstreamRefused(env)
 	l.upstreamUnused(env)
 }
@@ -137,20 +138,42 @@ func (l *loader) upstreamRuntime(env map[string]string) {
 	l.set("limits.names", string(kind), from)
 }
 
+// upstreamTLSFiles maps variables that GRPC_SERVER_USE_TLS switches on.
+var upstreamTLSFiles = []struct{ name, setting string }{
+	{"GRPC_SERVER_TLS_CERT", "grpc.tls.cert_file"},
+	{"GRPC_SERVER_TLS_KEY", "grpc.tls.key_file"},
+	{"GRPC_CLIENT_TLS_CACERT", "grpc.tls.client_ca_file"},
+	{"GRPC_CLIENT_TLS_SAN", "grpc.tls.client_san"},
+}
+
+// upstreamTLS applies the variables of TLS. Upstream ignores those of files
+// without GRPC_SERVER_USE_TLS and answers in plain text, which is rejected here
+// unless it is false.
+func (l *loader) upstreamTLS(env map[string]string) {
+	const use = "GRPC_SERVER_USE_TLS"
+	if env[use] != "" && !l.upstreamBool(env, use) {
+		return
+	}
+	on := env[use] != ""
+	var given []string
+	for _, f := range upstreamTLSFiles {
+		if v := env[f.name]; v != "" && on {
+			l.set(f.setting, v, fromEnv(f.name))
+		} else if v != "" {
+			given = append(given, f.name)
+		}
+	}
+	switch {
+	case len(given) > 0:
+		l.fault("", fromEnv(given...), "has no effect without "+use+"=true, and rld does not answer in plain text where a certificate "+
+			"is given: set "+use+"=true, or false for plain text")
+	case on && (env["GRPC_SERVER_TLS_CERT"] == "" || env["GRPC_SERVER_TLS_KEY"] == ""):
+		l.fault("", fromEnv(use), "needs GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY, the PEM files of the certificate and its key")
+	}
+}
+
 // upstreamRefused rejects settings that rld would implement less securely.
 func (l *loader) upstreamRefused(env map[string]string) {
-	const noTLS = "rld has no TLS on its gRPC listener yet and will not answer in plain text instead: " +
-		"unset this, and listen on loopback or a unix socket, or behind a proxy that ends TLS"
-	given := []string{"GRPC_SERVER_USE_TLS"}
-	if use := env[given[0]]; use == "" {
-		given = []string{"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY", "GRPC_CLIENT_TLS_CACERT", "GRPC_CLIENT_TLS_SAN"}
-		given = slices.DeleteFunc(given, func(name string) bool { return env[name] == "" })
-	} else if on, err := strconv.ParseBool(use); err == nil && !on {
-		given = nil
-	}
-	if len(given) > 0 {
-		l.fault("", fromEnv(given...), noTLS)
-	}
 	if v := env["CONFIG_TYPE"]; v != "" && v != "FILE" {
 		l.fault("", fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
 			"unset it or set it to FILE, and give the limits as files", v))

@@ -37,47 +37,6 @@ func (c *Config) Validate() error {
 	return v.faults
 }
 
-// Exposed lists the listeners that other machines can reach in plain text, each
-// as its field and address: "grpc.addr 0.0.0.0:8081".
-func (c *Config) Exposed() []string {
-	var out []string
-	for _, l := range c.listeners() {
-		if host, _, err := net.SplitHostPort(l.addr); err == nil && !l.encrypted && !loopback(host) {
-			out = append(out, l.field+" "+l.addr)
-		}
-	}
-	return out
-}
-
-// listener is a listening address of the daemon.
-type listener struct {
-	field, addr string
-	encrypted   bool
-	lacks       string // the fault of plain text there, and its remedy
-}
-
-// listeners returns the open listeners. A daemon alone has none for peers.
-func (c *Config) listeners() []listener {
-	const noTLS = "and rld has no TLS there: use a loopback address such as 127.0.0.1:PORT"
-	out := []listener{
-		{field: "grpc.addr", addr: c.GRPC.Addr, lacks: noTLS},
-		{field: "http.addr", addr: c.HTTP.Addr, lacks: noTLS},
-		{field: "admin.addr", addr: c.Admin.Addr, lacks: noTLS},
-	}
-	if c.Region == "" {
-		return out
-	}
-	return append(out,
-		listener{
-			"peer.addr", c.Peer.Addr, c.Peer.TLS.On(),
-			"without TLS: give peer.tls.cert, peer.tls.key and peer.tls.ca",
-		},
-		listener{
-			"swim.addr", c.Swim.Addr, c.Cluster.SecretFile != "" || c.Swim.KeysFile != "",
-			"and nothing encrypts it: give cluster.secret_file or swim.keys_file",
-		})
-}
-
 // loopback reports whether only this machine can reach host. Of names, only
 // localhost counts.
 func loopback(host string) bool {
@@ -120,28 +79,6 @@ func (v *validator) settings(c *Config) {
 		if problem != "" {
 			v.fault(f.Name, "%s", problem)
 		}
-	}
-}
-
-func (v *validator) listeners(c *Config) {
-	taken := make(map[string]string)
-	for _, l := range c.listeners() {
-		host, port, err := splitAddr(l.addr)
-		if err != nil {
-			v.fault(l.field, "%s", err)
-			continue
-		}
-		if !c.Insecure && !l.encrypted && !loopback(host) {
-			v.fault(l.field, "%q is reachable from other machines %s, or set --insecure (RLD_INSECURE=true) "+
-				"where the network is trusted", l.addr, strings.ReplaceAll(l.lacks, "PORT", port))
-		}
-		if other, ok := taken[l.addr]; ok && port != "0" {
-			v.faultFor(l.field, other, "%q is taken by %s already: give each a port of its own", l.addr, other)
-		}
-		taken[l.addr] = l.field
-	}
-	if uds := c.GRPC.UDS; len(uds) > maxSocketLen || strings.ContainsRune(uds, 0) {
-		v.fault("grpc.uds", "is not the path of a unix socket: at most %d bytes, none of them 0", maxSocketLen)
 	}
 }
 

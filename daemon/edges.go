@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/internal/connlimit"
+	"github.com/georld/rld/internal/unixsocket"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/admin"
@@ -32,6 +33,7 @@ import (
 type edges struct {
 	grpc              *grpchost.Host
 	grpcLis, udsLis   net.Listener // udsLis is nil without a unix socket
+	httpUDSLis        net.Listener // likewise
 	web, admin        *http.Server
 	httpLis, adminLis net.Listener
 	peerLis           net.Listener // of the cluster, nil for a daemon alone
@@ -63,8 +65,14 @@ func (d *daemon) listen() (*edges, error) {
 		}
 		err = add(&e.peerLis, open, d.Config.Peer.Addr, "peer", "--peer-addr")
 	}
-	if err == nil && d.Config.GRPC.UDS != "" {
-		err = add(&e.udsLis, listenSocket, d.Config.GRPC.UDS, "gRPC unix socket", "--grpc-uds")
+	socket := func(mode fs.FileMode) func(string) (net.Listener, error) {
+		return func(path string) (net.Listener, error) { return unixsocket.Listen(path, mode) }
+	}
+	if c := d.Config.GRPC; err == nil && c.UDS != "" {
+		err = add(&e.udsLis, socket(c.UDSMode), c.UDS, "gRPC unix socket", "--grpc-uds")
+	}
+	if c := d.Config.HTTP; err == nil && c.UDS != "" {
+		err = add(&e.httpUDSLis, socket(c.UDSMode), c.UDS, "HTTP unix socket", "--http-uds")
 	}
 	if err != nil {
 		e.closeListeners()
@@ -93,10 +101,13 @@ func (d *daemon) boundConnections(e *edges) error {
 	c := &d.Config
 	least, reserve := 16, reservedFiles
 	needs := []connlimit.Need{
-		connlimit.NeedOf(least, c.GRPC.Max), connlimit.NeedOf(least, c.HTTP.Max), {Least: least, Most: maxAdmin}, {}, {}, {},
+		connlimit.NeedOf(least, c.GRPC.Max), connlimit.NeedOf(least, c.HTTP.Max), {Least: least, Most: maxAdmin}, {}, {}, {}, {},
 	}
 	if e.udsLis != nil {
 		needs[3] = connlimit.NeedOf(least, c.GRPC.Max)
+	}
+	if e.httpUDSLis != nil {
+		needs[6] = connlimit.NeedOf(least, c.HTTP.Max)
 	}
 	if e.peerLis != nil {
 		reserve += clusterFiles
@@ -126,6 +137,7 @@ func (d *daemon) boundConnections(e *edges) error {
 	bound(&e.httpLis, "http", files[1], c.HTTP.Connections)
 	bound(&e.adminLis, "admin", files[2], config.Connections{Max: maxAdmin})
 	bound(&e.udsLis, "grpc_uds", files[3], config.Connections{Max: c.GRPC.Max})
+	bound(&e.httpUDSLis, "http_uds", files[6], config.Connections{Max: c.HTTP.Max})
 	e.peerBounds = link.BoundsOf(files[4])
 	return nil
 }
@@ -155,35 +167,6 @@ func network(addr string) string {
 // listen opens a TCP listener.
 func listen(addr string) (net.Listener, error) { return net.Listen(network(addr), addr) }
 
-// listenSocket opens a Unix socket, and removes a stale one.
-func listenSocket(path string) (net.Listener, error) {
-	if err := removeStaleSocket(path); err != nil {
-		return nil, err
-	}
-	return net.Listen("unix", path)
-}
-
-// errNoSocket is the error of a path that exists and is not a socket.
-var errNoSocket = errors.New("exists and is not a socket: remove it or give another path")
-
-// removeStaleSocket removes a socket that a killed daemon left, which no
-// process answers on. It removes nothing else.
-func removeStaleSocket(path string) error {
-	info, err := os.Lstat(path)
-	if err != nil {
-		return nil // missing or unreadable: net.Listen reports it
-	}
-	if info.Mode()&os.ModeSocket == 0 {
-		return errNoSocket
-	}
-	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		c.Close()
-		return nil
-	}
-	os.Remove(path) // net.Listen reports a failure
-	return nil
-}
-
 // listenProblem returns the fault of an address in one line.
 func listenProblem(err error, addr, flag string) error {
 	switch {
@@ -201,6 +184,7 @@ func listenProblem(err error, addr, flag string) error {
 // makeServers makes the servers of the listeners.
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
+	s.Door = d.callers.Door()
 	var engine api.Engine = d.engine
 	if d.Config.Witness() {
 		engine = witness{d.engine}
@@ -209,6 +193,7 @@ func (d *daemon) makeServers(e *edges) {
 	host := grpchost.DefaultOptions()
 	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
+	host.Door, host.Credentials = s.Door, d.callers.GRPC()
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
 	host.MaxCancelledCalls, host.RefusedStream = d.Config.GRPC.MaxCancelledCalls, d.metrics.RefusedStream
 	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
@@ -244,11 +229,12 @@ func (d *daemon) makeServers(e *edges) {
 		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
 	e.admin = admin.NewServer(admin.New(o))
-	errorLog := slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
-	e.web.ErrorLog, e.admin.ErrorLog = errorLog, errorLog
+	e.web.TLSConfig, e.web.ErrorLog = d.callers.HTTP(), d.callers.HTTPLog()
+	e.admin.ErrorLog = slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 	e.web.ConnState, e.admin.ConnState = connlimit.FinishHTTP, connlimit.FinishHTTP
 }
 
+// settings returns how the edges answer. The door is added where they are made.
 func (d *daemon) settings() server.Settings {
 	c := &d.Config
 	return server.Settings{
@@ -260,7 +246,7 @@ func (d *daemon) settings() server.Settings {
 
 // start serves every listener. The channel gets the failures.
 func (e *edges) start() <-chan error {
-	failed := make(chan error, 4)
+	failed := make(chan error, 5)
 	run := func(serve func() error) {
 		e.serving.Go(func() {
 			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -272,7 +258,15 @@ func (e *edges) start() <-chan error {
 	if e.udsLis != nil {
 		run(func() error { return e.grpc.Serve(e.udsLis) })
 	}
-	run(func() error { return e.web.Serve(e.httpLis) })
+	if e.httpUDSLis != nil {
+		run(func() error { return e.web.Serve(e.httpUDSLis) })
+	}
+	run(func() error {
+		if e.web.TLSConfig != nil {
+			return e.web.ServeTLS(e.httpLis, "", "") // with the certificates of TLSConfig
+		}
+		return e.web.Serve(e.httpLis)
+	})
 	run(func() error { return e.admin.Serve(e.adminLis) })
 	return failed
 }
@@ -309,7 +303,7 @@ func (e *edges) close() error {
 
 // closeListeners closes the open listeners.
 func (e *edges) closeListeners() {
-	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.adminLis, e.peerLis} {
+	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.httpUDSLis, e.adminLis, e.peerLis} {
 		if lis != nil {
 			lis.Close() // may be closed already
 		}

@@ -75,6 +75,7 @@ func (h *Handle) HoldsRights() bool {
 // when they are in force or refused, which the log reports.
 func (h *Handle) Reload() {
 	h.d.rotateKeys()
+	h.d.callers.Reload()
 	h.d.limits.reload()
 }
 

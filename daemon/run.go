@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/callers"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
@@ -80,6 +81,7 @@ type daemon struct {
 	monitor  *overage.Monitor        // likewise
 	report   *report.Report
 	limits   *limitsSource
+	callers  *callers.Callers
 	active   *activeLimits
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
@@ -133,12 +135,15 @@ func (d *daemon) build() error {
 	if err != nil {
 		return err
 	}
+	if d.callers, err = callers.Open(&d.Config, d.Log); err != nil {
+		return err
+	}
 	if d.engine, err = NewEngine(ec); err != nil {
 		return err
 	}
 	d.secret = ec.Secret
 	d.registry = prometheus.NewRegistry()
-	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Version: d.Version}
+	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Callers: d.callers.Stats, Version: d.Version}
 	rc := report.Config{
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
@@ -298,6 +303,7 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	var background sync.WaitGroup
 	background.Go(func() { d.report.Run(behind) })
 	background.Go(func() { d.limits.watch(behind) })
+	background.Go(func() { d.callers.Run(behind, d.Config.Limits.Poll) })
 	if d.control != nil {
 		background.Go(func() { d.active.run(behind) })
 	}
@@ -414,6 +420,7 @@ func (d *daemon) banner(e *edges) {
 		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Path, Rules: d.engine.Rules(),
 		GRPC: e.grpcAddr(), UDS: addrOf(e.udsLis), HTTP: e.httpAddr(), Admin: e.adminAddr(),
 	}
+	b.TLS, b.HTTPTLS, b.Tokens = d.Config.GRPC.TLS.On(), d.Config.HTTP.TLS.On(), d.callers.Door() != nil
 	if d.cluster != nil {
 		b.Region, b.Name, b.Peer, b.Swim = d.Config.Region, d.Config.Name, addrOf(e.peerLis), d.cluster.swim.Addr()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/auth"
 )
 
 // Engine decides calls. Implementations are safe for concurrent use.
@@ -69,6 +70,9 @@ type Settings struct {
 	LegacyHeaders bool
 	// DocumentationURL goes into the body of a denial; "" leaves it out.
 	DocumentationURL string
+	// Door admits callers; nil admits all. An edge asks it for each call,
+	// before anything is charged.
+	Door *auth.Door
 }
 
 // RLS is how the RLS edge answers.

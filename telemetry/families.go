@@ -55,6 +55,18 @@ var engineFamilies = []Family{
 	{"rld_clock_steps_total", Counter, []string{"direction"}, "Steps of the wall clock, for example when an operator sets it, by direction."},
 }
 
+// callerFamilies are read from the listeners for callers at each scrape.
+var callerFamilies = []Family{
+	{"rld_token_calls_total", Counter, []string{"token"}, "Calls and checks of streams that a token was admitted with, by its name."},
+	{"rld_refused_calls_total", Counter, []string{"reason", "token"}, "Calls and checks of streams that were refused before any limit was asked: " +
+		"no_token and unknown_token without a name, domain, verb and rate by the name of the token."},
+	{"rld_credentials_stale", Gauge, []string{"file"}, "1 while the tokens file (tokens) or the certificate of a listener (grpc, http) " +
+		"is invalid on disk and the previous one is in force, else 0."},
+	{"rld_listener_certificate_expiry_timestamp_seconds", Gauge, []string{"listener"}, "Unix time at which the certificate of a listener expires, in seconds."},
+	{"rld_tls_handshake_failures_total", Counter, []string{"listener", "reason"}, "Failed TLS handshakes of callers, by listener and reason: " +
+		"plain_text (a caller without TLS), client_certificate, other."},
+}
+
 // clusterFamilies are read from the cluster at each scrape.
 var clusterFamilies = []Family{
 	{"rld_members", Gauge, []string{"region", "ready"}, "Live daemons, including this one, by region and readiness."},

@@ -14,7 +14,7 @@ import (
 // a daemon that exports everything.
 func TestFamiliesAreExported(t *testing.T) {
 	want := map[string]Family{}
-	for _, f := range slices.Concat(daemonFamilies, connectionFamilies, engineFamilies, clusterFamilies, budgetFamilies, strictFamilies, []Family{waitFamily}) {
+	for _, f := range slices.Concat(daemonFamilies, connectionFamilies, engineFamilies, callerFamilies, clusterFamilies, budgetFamilies, strictFamilies, []Family{waitFamily}) {
 		f.Labels = slices.Sorted(slices.Values(f.Labels))
 		if _, twice := want[f.Name]; twice {
 			t.Errorf("%s is there twice", f.Name)
@@ -23,7 +23,7 @@ func TestFamiliesAreExported(t *testing.T) {
 	}
 	_, reg := clusterMetrics(t, fullStats())
 	gathered, err := prometheus.Gatherers{
-		reg, connectionMetrics(t), budgetMetrics(t, fullBudgets(), &engine{}), strictMetrics(t, fullStrict()),
+		callerMetrics(t), reg, connectionMetrics(t), budgetMetrics(t, fullBudgets(), &engine{}), strictMetrics(t, fullStrict()),
 	}.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -35,6 +35,8 @@ type Options struct {
 	Strict func() StrictStats
 	// Connections is nil where nothing bounds connections.
 	Connections func() []connlimit.Stats
+	// Callers is nil for a daemon without callers.
+	Callers func() CallerStats
 	// Version is a label of rld_build_info.
 	Version string
 }
@@ -92,6 +94,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 		m.edges[e] = edgeMetrics{durations.WithLabelValues(string(e)), malformed.WithLabelValues(string(e))}
 	}
 	r.add(newEngineCollector(o.Engine))
+	if o.Callers != nil {
+		r.add(newCallerCollector(o.Callers))
+	}
 	r.add(collectors.NewGoCollector())
 	r.add(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if o.Connections != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/georld/rld/cmd/rld/caller"
 	"github.com/georld/rld/config"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/server"
@@ -30,6 +30,7 @@ type checkOptions struct {
 	hits        hits
 	peek        bool
 	form        formFlag
+	credentials caller.Credentials
 }
 
 func newCheck(p process) *cobra.Command {
@@ -62,6 +63,7 @@ func newCheck(p process) *cobra.Command {
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
 	o.addFlags(cmd, "hits that each descriptor is charged")
 	f.BoolVar(&o.peek, "peek", false, "charge nothing")
+	o.credentials.AddFlags(f)
 	addFormFlag(f, &o.form, formTable, "answer")
 	return cmd
 }
@@ -84,7 +86,7 @@ func (o *checkOptions) check() error {
 	case !isAddr(o.addr):
 		return fmt.Errorf("%q is neither host:port nor unix:PATH", o.addr)
 	}
-	return nil
+	return o.credentials.Check()
 }
 
 // question makes a request of the arguments. Its error is one of usage.
@@ -170,7 +172,11 @@ func (o *checkOptions) run(ctx context.Context, p process, q *rldv1.CheckRequest
 }
 
 func (o *checkOptions) ask(ctx context.Context, q *rldv1.CheckRequest) (*rldv1.CheckResponse, error) {
-	conn, err := grpc.NewClient(o.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	options, err := o.credentials.DialOptions()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(o.addr, options...)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no address of a daemon: use host:port or unix:PATH: %w", o.addr, err)
 	}
@@ -204,6 +210,8 @@ func (o *checkOptions) explain(err error) error {
 		return fmt.Errorf("%s speaks gRPC and is no rld daemon: set its address with --addr", o.addr)
 	case codes.InvalidArgument:
 		return fmt.Errorf("the daemon cannot read the question: %s", s.Message())
+	case codes.Unauthenticated, codes.PermissionDenied:
+		return fmt.Errorf("the daemon at %s refuses this caller: %s (%s)", o.addr, s.Message(), s.Code())
 	}
 	return fmt.Errorf("the daemon at %s failed: %s (%s)", o.addr, s.Message(), s.Code())
 }

@@ -71,6 +71,10 @@ func settingsCommand(
 			flag.NoOptDefVal = "true"
 		}
 	}
+	for name, problem := range config.GoneFlags() {
+		flag := fs.VarPF(goneFlag(problem), name, "", "")
+		flag.NoOptDefVal, flag.Hidden = "true", true
+	}
 	cmd.Args = cobra.NoArgs
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error { return groupedUsage(cmd, listed) })
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -105,13 +109,25 @@ func (f *settingFlag) Set(s string) error {
 // Type is the name of the value in the help.
 func (f *settingFlag) Type() string { return f.field.Kind }
 
+// goneFlag is a pflag.Value of a former flag: the text of its error.
+type goneFlag string
+
+// String returns no default.
+func (goneFlag) String() string { return "" }
+
+// Set returns the error.
+func (g goneFlag) Set(string) error { return errors.New(string(g)) }
+
+// Type returns nothing: help does not list the flag.
+func (goneFlag) Type() string { return "" }
+
 // groupedUsage prints the usage of a command that takes settings: its own
 // flags, then the settings if they are listed, by their groups, all in the
 // order of the settings file.
 func groupedUsage(cmd *cobra.Command, listed bool) error {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, setting := f.Value.(*settingFlag); !setting {
+		if _, setting := f.Value.(*settingFlag); !setting && !f.Hidden {
 			own.AddFlag(f)
 		}
 	})

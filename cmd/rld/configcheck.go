@@ -85,8 +85,8 @@ func (r *configReport) print(p process) error {
 		faults += fmt.Sprintf("rld: a daemon would refuse these settings: %s\n", plural(n, "fault"))
 		return cmp.Or(p.write("", faults), error(&exitError{code: exitNo}))
 	}
-	return p.write(fmt.Sprintf("%s: ok\n  settings  %s\n  cluster   %s\n  limits    %s\n",
-		cmp.Or(r.File, "settings"), r.settings(), r.cluster(), content), faults)
+	return p.write(fmt.Sprintf("%s: ok\n  settings  %s\n  cluster   %s\n  limits    %s\n%s",
+		cmp.Or(r.File, "settings"), r.settings(), r.cluster(), content, r.listeners()), faults)
 }
 
 func (r *configReport) warnings() []string {
@@ -94,10 +94,22 @@ func (r *configReport) warnings() []string {
 	for _, l := range r.Config.Exposed() {
 		out = append(out, l+" answers other machines in plain text")
 	}
+	for _, l := range r.Config.PlainTokens() {
+		out = append(out, l+" takes tokens in plain text: whoever reads the network can use them; give it TLS")
+	}
 	if r.limits != nil {
 		out = append(out, r.limits.Warnings...)
 	}
 	return out
+}
+
+// listeners returns a line for each listener: what protects it.
+func (r *configReport) listeners() string {
+	var b strings.Builder
+	for _, l := range r.Config.Protections() {
+		fmt.Fprintf(&b, "  %-9s %s: %s\n", strings.TrimSuffix(l.Setting, ".addr"), l.Value, l.By)
+	}
+	return b.String()
 }
 
 func (r *configReport) settings() string {

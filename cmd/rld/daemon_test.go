@@ -66,7 +66,7 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 		"--admin-addr=127.0.0.1:0", "--log-format=json",
 	}, args...)
 	d.cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "RLD_INSECURE", "RLD_LIMITS"} {
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GOCOVERDIR", "RLD_ADMIN_INSECURE", "RLD_LIMITS"} {
 		d.cmd.Env = append(d.cmd.Env, name+"="+ts.Getenv(name))
 	}
 	d.cmd.Stdout = banner

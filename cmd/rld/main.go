@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/cmd/rld/caller"
 	"github.com/georld/rld/cmd/rld/cert"
 )
 
@@ -124,8 +125,13 @@ func newRoot(p process) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p),
-		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newDemo(p), newSim(p), newVersion(p))
+		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newToken(p), newDemo(p), newSim(p), newVersion(p))
 	return root
+}
+
+func newToken(p process) *cobra.Command {
+	fail := func(err error) error { return exitWith(exitNo, err) }
+	return group("token", "Work on the tokens of callers", caller.NewTokenNew(p.out, fail))
 }
 
 // group returns a command that only holds others.

@@ -20,6 +20,9 @@ type Banner struct {
 	// Region and Name identify the daemon, Peer and Swim are its addresses for
 	// peers and membership. "" for a daemon alone.
 	Region, Name, Peer, Swim string
+	// TLS and HTTPTLS report that the gRPC and HTTP listeners have TLS, and
+	// Tokens that callers need one.
+	TLS, HTTPTLS, Tokens bool
 	// Exposed are the listeners that others can reach without TLS or login.
 	Exposed []string
 	// Limits is the path of the limits, "" for the embedded examples.
@@ -51,9 +54,20 @@ func (b *Banner) Text() string {
 	}
 	if call, ok := newExampleCall(b.Rules); ok {
 		s.WriteString("Try it:\n\n")
-		fmt.Fprintf(&s, "  curl -i 'http://%s/v1/check?%s'\n", reachable(b.HTTP), call.query())
-		fmt.Fprintf(&s, "  %s check --addr %s %s\n\n",
-			shellQuote(b.Program), shellQuote(reachable(b.GRPC)), call.arguments())
+		curl, flags, scheme := "", "", "http"
+		if b.HTTPTLS {
+			curl, scheme = " --cacert ca.pem", "https"
+		}
+		if b.TLS {
+			flags = " --tls-ca ca.pem"
+		}
+		if b.Tokens {
+			curl += ` -H "authorization: Bearer $(cat token)"`
+			flags += " --token-file token"
+		}
+		fmt.Fprintf(&s, "  curl -i%s '%s://%s/v1/check?%s'\n", curl, scheme, reachable(b.HTTP), call.query())
+		fmt.Fprintf(&s, "  %s check --addr %s%s %s\n\n",
+			shellQuote(b.Program), shellQuote(reachable(b.GRPC)), flags, call.arguments())
 	}
 	return s.String()
 }

@@ -11,8 +11,9 @@ import (
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/internal/bench/secured"
 )
 
 // users is how many users the client asks for, in turn.
@@ -80,8 +81,7 @@ func (c *client) to(target string) ([]*grpc.ClientConn, error) {
 	}
 	var conns []*grpc.ClientConn
 	for range connections {
-		conn, err := grpc.NewClient("passthrough:///"+target,
-			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy())
+		conn, err := grpc.NewClient("passthrough:///"+secured.Addr(target), append(secured.DialOptions(target), grpc.WithNoProxy())...)
 		if err != nil {
 			return nil, fmt.Errorf("connecting to %s: %w", target, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/georld/rld/internal/bench/secured"
 )
 
 // Load over the network.
@@ -28,6 +30,33 @@ const (
 func measureUnary(ctx context.Context, b *bench) outcome {
 	p, mine, other := b.beside(ctx, job{Kind: kindClosed, Flight: flight, Length: b.load / rateTurns})
 	return compareRatios(interleave(ctx, b.rounds(7), rateTurns, p.rate(mine), p.rate(other)), "no-op gRPC server")
+}
+
+// measureTLS compares the calls a second over TLS, on connections that stay
+// open, with those in plain text.
+func measureTLS(ctx context.Context, b *bench) outcome {
+	cert, key, err := secured.Certificate()
+	check(err)
+	return b.besidePlain(ctx, secured.OverTLS,
+		"--grpc-tls-cert-file", b.file("cert.pem", cert), "--grpc-tls-key-file", b.file("key.pem", key))
+}
+
+// measureToken compares the calls a second with a token with those without.
+func measureToken(ctx context.Context, b *bench) outcome {
+	return b.besidePlain(ctx, secured.WithToken, "--auth-tokens-file", b.file("tokens.yaml", secured.Tokens(benchDomain)))
+}
+
+// besidePlain compares the calls a second at 64 in flight of another rld, which
+// is called with a prefix, with those of the rld of all lines.
+func (b *bench) besidePlain(ctx context.Context, prefix string, settings ...string) outcome {
+	p := b.network()
+	other := b.serve(ctx, b.file("bench.yaml", benchLimits()), settings...)
+	defer finish(other.stop)
+	plain := job{Kind: kindClosed, Target: p.rld.grpc, Flight: flight, Length: b.load / rateTurns}
+	guarded := plain
+	guarded.Target = prefix + other.grpc
+	p.warm(b, guarded, plain)
+	return compareRatios(interleave(ctx, b.rounds(7), rateTurns, p.rate(guarded), p.rate(plain)), "plain rld")
 }
 
 // measureOneInFlight measures a call while nothing else happens.

@@ -74,6 +74,7 @@ func (s source) Unmatched() (known, unknown uint64)   { return 1, 1 }
 func (s source) Stats() node.Stats                    { return filled[node.Stats]() }
 func (s source) Rules() *rules.Set                    { return s.set }
 func (s source) Connections() []connlimit.Stats       { return filled[[]connlimit.Stats]() }
+func (s source) CallerStats() telemetry.CallerStats   { return filled[telemetry.CallerStats]() }
 func (s source) ClusterStats() telemetry.ClusterStats { return filled[telemetry.ClusterStats]() }
 func (s source) BudgetStats() telemetry.BudgetStats   { return filled[telemetry.BudgetStats]() }
 func (s source) ControlStats() telemetry.ControlStats { return filled[telemetry.ControlStats]() }
@@ -155,14 +156,14 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Version: "v0"})
+	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Version: "v0"})
 	known := make(map[string]bool)
 	parts := make(map[string]func() string)
 	for _, group := range []struct {
 		name string
 		o    telemetry.Options
 	}{
-		{"metrics of every daemon", telemetry.Options{Engine: s, Connections: s.Connections, Version: "v0"}},
+		{"metrics of every daemon", telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Version: "v0"}},
 		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s.ClusterStats}},
 		{"metrics of the control log", telemetry.Options{Engine: s, Control: s.ControlStats}},
 		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s.BudgetStats}},
@@ -240,7 +241,7 @@ func TestPagesNameMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats})
+	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats})
 	for _, p := range pages(t) {
 		for name := range metricsNamed(p.text) {
 			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")

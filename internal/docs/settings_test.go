@@ -70,6 +70,8 @@ func settingKind(t *testing.T, f *config.Field) string {
 		return "one of " + listed(settingWords(t, f))
 	case "path":
 		return "path"
+	case "mode":
+		return "mode of a file, in octal digits"
 	case "url":
 		return "absolute http or https URL"
 	case "map":

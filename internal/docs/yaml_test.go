@@ -7,16 +7,21 @@ import (
 	"testing"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/sim/scenario"
 )
 
 // TestYAMLBlocks reads every YAML block of the pages by its kind: a scenario of
-// the simulator, limits, or settings.
+// the simulator, limits, tokens, or settings.
 func TestYAMLBlocks(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, block := range yamlBlock.FindAllStringSubmatch(p.text, -1) {
 			text := block[1]
 			switch {
+			case strings.HasPrefix(text, "tokens:"):
+				if _, err := auth.Parse(p.name, []byte(text)); err != nil {
+					t.Errorf("%s: %v\n%s", p.name, err, text)
+				}
 			case strings.Contains(text, "workloads:"):
 				if _, err := scenario.Parse(p.name, []byte(text)); err != nil {
 					t.Errorf("%s: %v\n%s", p.name, err, text)
@@ -46,7 +51,9 @@ func settingsOf(text, path string) config.Sources {
 		if !strings.Contains(text, "region:") {
 			s.Flags["region"] = "us-east-1"
 		}
-		s.Flags["insecure"] = "true"
+		for _, listener := range []string{"grpc", "http", "admin", "peer"} {
+			s.Flags[listener+"-insecure"] = "true"
+		}
 		s.Flags["cluster-secret-file"] = "secret"
 	}
 	return s

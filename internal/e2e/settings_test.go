@@ -100,19 +100,19 @@ type addresses struct{ grpc, http, admin, peer, swim string }
 // settings returns the settings file of daemon d of c.
 func (c *cluster) settings(d *daemon) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "region: %s\nname: %s\ninsecure: true\nmax_keys: 20000\n", d.region, d.name)
+	fmt.Fprintf(&b, "region: %s\nname: %s\nmax_keys: 20000\n", d.region, d.name)
 	var founders []string
 	for _, region := range c.regions[:c.plan.founding] {
 		founders = append(founders, region+"-0")
 	}
 	fmt.Fprintf(&b, "cluster: {secret_file: %s, founders: [%s]}\n", c.file("secret"), strings.Join(founders, ", "))
 	fmt.Fprintf(&b, "limits: {path: %s}\n", c.file("limits.yaml"))
-	fmt.Fprintf(&b, "grpc: {addr: %q}\nhttp: {addr: %q}\nadmin: {addr: %q}\n", d.at.grpc, d.at.http, d.at.admin)
+	fmt.Fprintf(&b, "grpc: {addr: %q, insecure: true}\nhttp: {addr: %q, insecure: true}\nadmin: {addr: %q, insecure: true}\n", d.at.grpc, d.at.http, d.at.admin)
 	secured := ""
 	if c.plan.secured {
 		secured = fmt.Sprintf(", tls: {cert: %s, key: %s, ca: %s}", c.file(d.name+".pem"), c.file(d.name+".key"), c.file("ca.pem"))
 	}
-	fmt.Fprintf(&b, "peer: {addr: %q%s}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, secured, d.at.swim)
+	fmt.Fprintf(&b, "peer: {addr: %q, insecure: true%s}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, secured, d.at.swim)
 	var mates []string
 	durable := c.durable(d.region)
 	for _, mate := range c.seeds(d.region) {

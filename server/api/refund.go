@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,6 +13,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/server/message"
 )
 
@@ -64,8 +66,14 @@ func (g *refundCall) ReadMessage(text string) {
 	g.err = s.Err()
 }
 
-// refund returns the hits of a request's token, once.
-func (s *Service) refund(_ context.Context, g *refundCall) ([]byte, error) {
+// refund returns the hits of a request's token, once. The refund token vouches
+// for the domain: who has it was admitted there.
+func (s *Service) refund(ctx context.Context, g *refundCall) ([]byte, error) {
+	if s.settings.Door != nil {
+		if err := s.settings.Door.Admit(auth.FromGRPC(ctx), auth.Need{AnyDomain: true}, time.Now()); err != nil {
+			return nil, message.StatusOf(err).Err()
+		}
+	}
 	t, st := s.redeem(g)
 	if st != nil {
 		if st.Code() == codes.InvalidArgument {

@@ -13,6 +13,7 @@ import (
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/server/message"
 )
 
@@ -73,6 +74,13 @@ func (s *Service) Wait() { s.readers.Wait() }
 // answer decides a question of Check and returns the response on the wire.
 func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	start := time.Now()
+	var caller auth.Credentials
+	if s.settings.Door != nil {
+		caller = auth.FromGRPC(ctx)
+	}
+	if err := s.admit(&caller, q); err != nil {
+		return nil, message.StatusOf(err).Err()
+	}
 	if err := s.decide(ctx, q); err != nil {
 		st := message.StatusOf(err)
 		if st.Code() == codes.InvalidArgument {
@@ -84,6 +92,18 @@ func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	b := s.appendAnswer(make([]byte, 0, answerBytes*len(c.Statuses)), q)
 	s.recorder.Decided(server.EdgeNative, time.Since(start))
 	return b, nil
+}
+
+// admit asks the door for a question.
+func (s *Service) admit(caller *auth.Credentials, q *question) error {
+	if s.settings.Door == nil {
+		return nil
+	}
+	need := auth.Need{Domain: q.draft.Call.Domain}
+	if q.draft.Call.Peek {
+		need.Verb = auth.Read
+	}
+	return s.settings.Door.Admit(*caller, need, time.Now())
 }
 
 // decide checks a question's call.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/server/message"
 )
 
@@ -45,8 +46,15 @@ func (f *frame) ReadMessage(text string) { f.text = text }
 // That goroutine ends soon after, and Wait waits for it.
 func checkStream(srv any, ss grpc.ServerStream) error {
 	s := srv.(*Service)
+	var caller auth.Credentials
+	if s.settings.Door != nil {
+		caller = auth.FromGRPC(ss.Context())
+		if err := s.settings.Door.Known(caller, time.Now()); err != nil {
+			return message.StatusOf(err).Err()
+		}
+	}
 	r := &reader{
-		service: s, stream: ss, out: newOutbox(s.drain, &s.buffers), waiting: make(chan struct{}, maxWaiting),
+		service: s, stream: ss, caller: caller, out: newOutbox(s.drain, &s.buffers), waiting: make(chan struct{}, maxWaiting),
 	}
 	s.readers.Add(1)
 	go func() {
@@ -112,6 +120,7 @@ func (p *panicked) Error() string { return fmt.Sprintf("%v\n%s", p.value, p.stac
 type reader struct {
 	service *Service
 	stream  grpc.ServerStream
+	caller  auth.Credentials
 	out     *outbox
 	answer  []byte        // reused
 	waited  time.Duration // for room in the outbox, of the frame being decided
@@ -174,6 +183,12 @@ func (r *reader) decide(text string) error {
 		}
 		q.start()
 		q.ReadMessage(scan.Text)
+		if err := s.admit(&r.caller, q); err != nil {
+			if !r.refuse(q, err) {
+				return nil
+			}
+			continue
+		}
 		decided, err := s.try(q)
 		if !decided && r.later(q, start) {
 			q = s.question()
@@ -198,6 +213,14 @@ func (r *reader) decide(text string) error {
 // returns false when nobody takes answers anymore.
 func (r *reader) reply(q *question, err error) bool {
 	r.answer = r.service.appendReply(r.answer[:0], q, err)
+	return r.out.put(r.answer, &r.waited)
+}
+
+// refuse answers a question whose caller may not ask it. It returns what reply
+// does.
+func (r *reader) refuse(q *question, err error) bool {
+	b, at := message.Open(r.answer[:0], frameAnswers)
+	r.answer = message.Close(appendFault(b, q.id, message.StatusOf(err)), at)
 	return r.out.put(r.answer, &r.waited)
 }
 

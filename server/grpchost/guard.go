@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
 
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/server/message"
 )
 
@@ -21,6 +24,7 @@ type guard struct {
 	log      *slog.Logger
 	panicked func(method string)
 	streams  *streams
+	door     *auth.Door
 }
 
 // catch turns a panic of the surrounding function into *err.
@@ -59,6 +63,11 @@ func (g *guard) stream(draining context.Context) grpc.StreamServerInterceptor {
 			return err
 		}
 		defer leave()
+		if g.door != nil && strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
+			if err := g.door.Known(auth.FromGRPC(ss.Context()), time.Now()); err != nil {
+				return message.StatusOf(err).Err()
+			}
+		}
 		if info.FullMethod == healthpb.Health_Watch_FullMethodName {
 			ctx, cancel := context.WithCancel(ss.Context())
 			defer cancel()

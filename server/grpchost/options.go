@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/georld/rld/internal/connlimit"
+	"github.com/georld/rld/server/auth"
 )
 
 // Options configures a Host. See DefaultOptions.
@@ -19,6 +21,12 @@ type Options struct {
 	// that was called. It may be called by several goroutines at a time. Nil
 	// is allowed.
 	Panicked func(method string)
+
+	// Door admits callers to the reflection; nil admits all. The health is for
+	// everyone, and services ask a door themselves.
+	Door *auth.Door
+	// Credentials are those of the listeners; nil is plain text.
+	Credentials credentials.TransportCredentials
 
 	// MaxMessageBytes bounds a message from a client; a larger one is refused
 	// with ResourceExhausted and both sizes.
@@ -78,11 +86,19 @@ const (
 	minClientProbe = 10 * time.Second
 )
 
+// credentials returns those of Options, or none.
+func (o *Options) credentials() credentials.TransportCredentials {
+	if o.Credentials == nil {
+		return insecure.NewCredentials()
+	}
+	return o.Credentials
+}
+
 // serverOptions returns the options as grpc takes them.
 func (o *Options) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(&transport{
-			TransportCredentials: insecure.NewCredentials(), cancelled: o.MaxCancelledCalls, incomplete: new(incompleteCalls),
+			TransportCredentials: o.credentials(), cancelled: o.MaxCancelledCalls, incomplete: new(incompleteCalls),
 		}),
 		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/auth"
 )
 
 // Reader is a message that reads itself. ReadMessage owns text and returns no
@@ -74,7 +75,10 @@ func text(data mem.BufferSlice) string {
 // StatusOf returns the gRPC status of a call that was not decided.
 func StatusOf(err error) *status.Status {
 	var input *node.InputError
+	var refusal *auth.Refusal
 	switch {
+	case errors.As(err, &refusal):
+		return status.New(codeOf(refusal), err.Error())
 	case errors.As(err, &input):
 		return status.New(codes.InvalidArgument, err.Error())
 	case errors.Is(err, server.ErrWitness): // another daemon can answer
@@ -83,6 +87,18 @@ func StatusOf(err error) *status.Status {
 		return status.FromContextError(err)
 	}
 	return status.New(codes.Internal, err.Error())
+}
+
+// codeOf returns the code of a call whose caller may not make it.
+func codeOf(r *auth.Refusal) codes.Code {
+	switch r.Reason.Kind() {
+	case auth.Unauthenticated:
+		return codes.Unauthenticated
+	case auth.Exhausted:
+		return codes.ResourceExhausted
+	default:
+		return codes.PermissionDenied
+	}
 }
 
 // Method returns a unary method of a server's service that reads a question Q

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/server/message"
 )
 
@@ -43,7 +44,7 @@ func (s *Service) Register(r grpc.ServiceRegistrar) {
 		ServiceName: ServiceName,
 		HandlerType: (*ratelimitv3.RateLimitServiceServer)(nil),
 		Methods: []grpc.MethodDesc{
-			message.Method(s, ServiceName, "ShouldRateLimit", s.question, s.free, s.answer),
+			message.Method(s, ServiceName, "ShouldRateLimit", s.question, s.free, s.admit),
 		},
 		Metadata: "envoy/service/ratelimit/v3/rls.proto",
 	}, s)
@@ -55,8 +56,8 @@ func (s *Service) Drain() {}
 // Wait does nothing, see Drain.
 func (s *Service) Wait() {}
 
-// ShouldRateLimit answers a message in process, for edges that have one. It
-// costs more than a call over the wire does here.
+// ShouldRateLimit answers a message in process, for edges that have one and
+// have admitted its caller. It costs more than a call over the wire does here.
 func (s *Service) ShouldRateLimit(
 	ctx context.Context, in *ratelimitv3.RateLimitRequest,
 ) (*ratelimitv3.RateLimitResponse, error) {
@@ -77,6 +78,17 @@ func (s *Service) ShouldRateLimit(
 		return nil, status.Errorf(codes.Internal, "reading the own answer: %v", err)
 	}
 	return out, nil
+}
+
+// admit is answer for a caller on the wire.
+func (s *Service) admit(ctx context.Context, q *question) ([]byte, error) {
+	if s.settings.Door != nil {
+		need := auth.Need{Domain: q.draft.Call.Domain}
+		if err := s.settings.Door.Admit(auth.FromGRPC(ctx), need, time.Now()); err != nil {
+			return nil, s.refuse(err)
+		}
+	}
+	return s.answer(ctx, q)
 }
 
 // answer decides a question and returns the response on the wire.

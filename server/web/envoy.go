@@ -7,12 +7,18 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/georld/rld/server/auth"
 )
 
 // envoy serves /json: Envoy's rate limit service in JSON, for any method and
 // media type, as upstream has it. Upstream answers 400 too when its store is
 // gone; here a failure of rld is 503.
 func (h *handler) envoy(w http.ResponseWriter, r *http.Request) {
+	caller, ok := h.known(w, r)
+	if !ok {
+		return
+	}
 	body, err := readBody(w, r)
 	if err != nil {
 		h.fail(w, r, err)
@@ -21,6 +27,9 @@ func (h *handler) envoy(w http.ResponseWriter, r *http.Request) {
 	var req ratelimit.RateLimitRequest
 	if err := decodeBody(body, &req); err != nil {
 		h.fail(w, r, err)
+		return
+	}
+	if !h.admit(w, r, caller, auth.Need{Domain: req.GetDomain()}) {
 		return
 	}
 	resp, err := h.opts.RLS(r.Context(), &req)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/auth"
 )
 
 // The paths, as messages name them.
@@ -57,11 +58,21 @@ func (h *handler) ask(
 	}
 	x := newExchange(server.NewCall(), &h.opts.Settings)
 	defer server.FreeCall(x.call)
+	caller, ok := h.known(w, r)
+	if !ok {
+		return
+	}
 	if err := read(x); err != nil {
 		h.fail(w, r, err)
 		return
 	}
-	h.decide(w, r, x, f)
+	need := auth.Need{Domain: x.call.Domain}
+	if x.call.Peek {
+		need.Verb = auth.Read
+	}
+	if h.admit(w, r, caller, need) {
+		h.decide(w, r, x, f)
+	}
 }
 
 // decide asks the engine and writes its decision.

@@ -20,6 +20,10 @@ const (
 	codeNotReady    = "not_ready"
 	codeUnavailable = "unavailable"
 	codeExceeded    = "rate_limit_exceeded"
+
+	codeUnauthenticated = "unauthenticated"
+	codeForbidden       = "forbidden"
+	codeTokenRate       = "token_rate_exceeded"
 )
 
 // maxQuote bounds how much of a request a message repeats, in bytes.

@@ -1,0 +1,123 @@
+// Package callers has what the listeners for callers share: tokens and TLS,
+// from files that it follows.
+package callers
+
+import (
+	"context"
+	"crypto/tls"
+	"log"
+	"log/slog"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/server/auth"
+	"github.com/georld/rld/telemetry"
+)
+
+// Callers are the credentials of the listeners of a daemon. It is safe for
+// concurrent use.
+type Callers struct {
+	log        *slog.Logger
+	tokens     *tokensFile // nil without a file
+	grpc, http *listener   // nil for plain text
+}
+
+// Open reads the files that the settings name. The error names the invalid
+// one.
+func Open(c *config.Config, log *slog.Logger) (*Callers, error) {
+	all := &Callers{log: log}
+	var err error
+	if c.Auth.TokensFile != "" {
+		if all.tokens, err = openTokens(c.Auth.TokensFile, log); err != nil {
+			return nil, err
+		}
+	}
+	tokens := all.tokens != nil
+	if all.grpc, err = newListener("grpc", c.GRPC.TLS, tokens, log); err != nil {
+		return nil, err
+	}
+	if all.http, err = newListener("http", c.HTTP.TLS, tokens, log); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// Door returns the door of the tokens, nil where none are required.
+func (c *Callers) Door() *auth.Door {
+	if c.tokens == nil {
+		return nil
+	}
+	return c.tokens.door
+}
+
+// GRPC returns the credentials of the gRPC server, nil for plain text. Its unix
+// socket stays in plain text.
+func (c *Callers) GRPC() credentials.TransportCredentials {
+	if c.grpc == nil {
+		return nil
+	}
+	return grpcCredentials{credentials.NewTLS(c.grpc.config("h2")), c.grpc}
+}
+
+// HTTP returns the configuration of TLS on HTTP, nil for plain text.
+func (c *Callers) HTTP() *tls.Config {
+	if c.http == nil {
+		return nil
+	}
+	return c.http.config("h2", "http/1.1")
+}
+
+// HTTPLog returns the logger of the errors of the HTTP server. It counts failed
+// handshakes, and names them once in a while.
+func (c *Callers) HTTPLog() *log.Logger {
+	return log.New(&serverLog{c.http, c.log}, "", 0)
+}
+
+// Run follows the files until ctx ends, and reads them once every poll.
+func (c *Callers) Run(ctx context.Context, poll time.Duration) {
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			c.look(false)
+		}
+	}
+}
+
+// Reload reads the files now.
+func (c *Callers) Reload() { c.look(true) }
+
+func (c *Callers) look(now bool) {
+	if c.tokens != nil {
+		c.tokens.look(now)
+	}
+	for _, l := range []*listener{c.grpc, c.http} {
+		if l != nil {
+			l.store.Reload()
+		}
+	}
+}
+
+// Stats returns the state for metrics.
+func (c *Callers) Stats() telemetry.CallerStats {
+	var s telemetry.CallerStats
+	if c.tokens != nil {
+		s.Tokens = c.tokens.door.Stats()
+		s.Stale = append(s.Stale, telemetry.StaleFile{File: "tokens", Stale: c.tokens.stale()})
+	}
+	for _, l := range []*listener{c.grpc, c.http} {
+		if l == nil {
+			continue
+		}
+		s.Stale = append(s.Stale, telemetry.StaleFile{File: l.name, Stale: l.store.Fault() != nil})
+		s.Listeners = append(s.Listeners, telemetry.ListenerStats{
+			Listener: l.name, CertificateExpires: l.store.Current().NotAfter, Failed: l.failures(),
+		})
+	}
+	return s
+}

@@ -1,0 +1,58 @@
+// Package unixsocket opens unix sockets whose mode states who may connect.
+package unixsocket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"syscall"
+	"time"
+)
+
+// errNoSocket is the error of a path that exists and is not a socket.
+var errNoSocket = errors.New("exists and is not a socket: remove it or give another path")
+
+// Listen opens a unix socket with a mode, and removes a stale one. The file
+// never has a wider mode, not even before Listen returns. It is removed when
+// the listener is closed.
+func Listen(path string, mode fs.FileMode) (net.Listener, error) {
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	// Linux creates the file with the mode of the descriptor, less the umask.
+	// Other systems refuse this, and the umask alone holds until Chmod below.
+	narrow := func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode.Perm())) })
+	}
+	lc := net.ListenConfig{Control: narrow}
+	lis, err := lc.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode.Perm()); err != nil {
+		lis.Close()
+		return nil, fmt.Errorf("set the mode of the socket: %w", err)
+	}
+	return lis, nil
+}
+
+// removeStale removes a socket that a killed process left, which no process
+// answers on. It removes nothing else.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil // missing or unreadable: Listen reports it
+	}
+	if info.Mode()&os.ModeSocket == 0 {
+		return errNoSocket
+	}
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		c.Close()
+		return nil
+	}
+	os.Remove(path) // Listen reports a failure
+	return nil
+}
