@@ -62,8 +62,13 @@ func TestLiesInTheNameOfAnother(t *testing.T) {
 		kind Kind
 		of   crdt.Incarnation
 	}{
-		{Daemon, r.of("a2").self.ID}, {Daemon, a1.self.ID}, {Daemon, 77}, {Transferred, r.of("a2").self.ID},
-		{RegionSum, RegionIncarnation("c")}, {Given, r.of("a2").self.ID}, {Received, a1.self.ID},
+		{Daemon, r.of("a2").self.ID},
+		{Daemon, a1.self.ID},
+		{Daemon, 77},
+		{Transferred, r.of("a2").self.ID},
+		{RegionSum, RegionIncarnation("c")},
+		{Given, r.of("a2").self.ID},
+		{Received, a1.self.ID},
 	} {
 		cell := Cell{CellID: CellID{testKey(1), epoch, c.kind, c.of}, CellMeta: minute, Value: crdt.PN{P: 1 << 40}}
 		if err := receive(r, r.of("b1").self.ID, uint64(1)<<61, cell); err != nil {

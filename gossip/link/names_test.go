@@ -93,11 +93,13 @@ func TestImpersonate(t *testing.T) {
 		"a name in its region": {[]certs.Name{eu0}, helloAs("eu", "eu-1"), "want one of eu/eu-1"},
 		"no name":              {nil, asUS1, "the certificate names no daemon"},
 		"another incarnation": {
-			[]certs.Name{eu0}, helloOf(asUS1.Member.ID, "eu", "eu-0"),
+			[]certs.Name{eu0},
+			helloOf(asUS1.Member.ID, "eu", "eu-0"),
 			"its incarnation " + asUS1.Member.ID.String() + " is of a daemon with another name",
 		},
 		"an id of another region": {
-			[]certs.Name{eu0}, func() Hello { h := asEU0; h.Member.ID++; return h }(),
+			[]certs.Name{eu0},
+			func() Hello { h := asEU0; h.Member.ID++; return h }(),
 			"is of a daemon in region",
 		},
 	} {
