@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/route"
 )
 
@@ -129,5 +130,21 @@ func TestSecondRegionJoins(t *testing.T) {
 				t.Errorf("the reserve of the new region admits %d later: want 8, or what leases leave of it", n)
 			}
 		})
+	}
+}
+
+// TestExplainMovesNothing: an explanation in a later window leaves the account
+// of the owner in its own. A clock that steps back needs that one again.
+func TestExplainMovesNothing(t *testing.T) {
+	l := &rules.Limit{Algorithm: rules.FixedWindow, Unit: rules.Minute, Multiplier: 1, Requests: 10}
+	const first, next = 600_000, 660_000
+	var o owner
+	o.roll(l, first)
+	before := o
+	if x := o.explain(l, next); x.Window != next {
+		t.Errorf("the explanation is of the window %d, want %d", x.Window, int64(next))
+	}
+	if o.window != before.window || o.account.Used != before.account.Used {
+		t.Errorf("the account moved from the window %d to %d", before.window, o.window)
 	}
 }
