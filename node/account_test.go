@@ -37,6 +37,27 @@ func TestNewAccountRecallsUse(t *testing.T) {
 	}
 }
 
+// TestFormerUseOfALaterWindow: an account that is made in a window before the
+// one that a former run used, since the clock stepped back meanwhile, gives
+// rights in neither.
+func TestFormerUseOfALaterWindow(t *testing.T) {
+	k := crdt.Key{Hi: 1, Lo: 2}
+	for _, algorithm := range []rules.Algorithm{rules.FixedWindow, rules.SlidingWindow} {
+		l := &rules.Limit{Algorithm: algorithm, Unit: rules.Minute, Multiplier: 1, Requests: 10}
+		for _, used := range []uint64{5, all} {
+			f := &former{keys: map[crdt.Key]KeyAccount{k: {Key: k, Window: aMinute, Ends: aMinute + 60_000, Used: used}}}
+			var a quota.Account
+			a.Left(l, quota.Allotment{}, aMinute-1)
+			f.recall(&a, k, l, aMinute-1)
+			for _, now := range []int64{aMinute - 1, aMinute, aMinute + 59_999} {
+				if left := a.Left(l, quota.Allotment{Amount: 5}, now); left != 0 {
+					t.Errorf("%v, %d used: %d left at %d ms of the window, want none", algorithm, used, left, now-aMinute)
+				}
+			}
+		}
+	}
+}
+
 // TestWithdrawKeepsReplicatedHits: a refund never lowers a window below the
 // replicated hits.
 func TestWithdrawKeepsReplicatedHits(t *testing.T) {

@@ -147,15 +147,20 @@ func (f *former) account(k crdt.Key) (a KeyAccount, ok bool) {
 // recall adds the use of a key by former runs to an account of the window of
 // now. It does so also where the use of a rule is not known: the account stays
 // when another algorithm takes effect, for which it is.
+//
+// The clock may have stepped back while the daemon was down. So the account
+// goes to the latest window that was used, and has no rights before it.
 func (f *former) recall(a *quota.Account, k crdt.Key, l *rules.Limit, now int64) {
 	was, ok := f.account(k)
 	switch {
 	case !ok:
 	case was.Used == all:
 		if a.Window < was.Ends {
+			a.Left(l, quota.Allotment{}, was.Ends-1)
 			a.Recall(l, quota.Allotment{}, now, a.Window, a.Window, all)
 		}
 	default:
+		a.Left(l, quota.Allotment{}, was.Window)
 		before := was.Window - l.Window()
 		a.Recall(l, quota.Allotment{}, now, before, before, was.PrevUsed)
 		a.Return(l, before, was.PrevBack)

@@ -54,7 +54,7 @@ func (f Fold) RightsWindow(now int64) (window, carry int64) {
 }
 
 // Left returns the hits of its rights that a daemon may still admit or transfer
-// at now.
+// at now: none before the window of the account.
 func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 	switch l.Algorithm {
 	case rules.TokenBucket, rules.LeakyBucket:
@@ -64,6 +64,9 @@ func (r *Account) Left(l *rules.Limit, b Allotment, now int64) uint64 {
 		return sat.Sub(b.Amount, r.stamps.Count)
 	}
 	r.roll(l, now)
+	if now < r.Window { // use that a former run recorded, whose clock was ahead
+		return 0
+	}
 	used := r.Used
 	if l.Algorithm == rules.SlidingWindow {
 		// Returned hits of the previous window lower the usage there, and no

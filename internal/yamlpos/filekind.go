@@ -34,7 +34,7 @@ func (k *FileKind) unlike(root *Node, text string, fault *Diagnostic) *Diagnosti
 		return nil
 	}
 	var keys []string
-	at := Position{Line: 1, Column: 1}
+	var at Position
 	if fault != nil {
 		at = fault.Position
 		for _, m := range topKey.FindAllStringSubmatch(text, -1) {

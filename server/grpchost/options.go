@@ -105,7 +105,6 @@ func (o *Options) serverOptions() []grpc.ServerOption {
 		grpc.MaxHeaderListSize(maxHeaderBytes),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.ReadBufferSize(readBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.NumStreamWorkers(workers),
 		grpc.WaitForHandlers(true),
 		grpc.StaticStreamWindowSize(streamWindow),
