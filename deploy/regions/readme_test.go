@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,8 @@ func (m materials) flags(region, name string) map[string]string {
 }
 
 // The files that the commands of the README make are taken without a warning,
-// next to each region's settings.
+// next to each region's settings, but that the networks of the regions are left
+// to the user.
 func TestReadme(t *testing.T) {
 	paths, err := files(".")
 	if err != nil {
@@ -71,8 +73,9 @@ func TestReadme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(c.Faults) > 0 || len(c.Warnings) > 0 {
-			t.Errorf("%s: faults: %v, warnings: %q", region, c.Faults, c.Warnings)
+		warnings := slices.DeleteFunc(c.Warnings, func(w string) bool { return strings.Contains(w, "no cidrs") })
+		if len(c.Faults) > 0 || len(warnings) > 0 {
+			t.Errorf("%s: faults: %v, warnings: %q", region, c.Faults, warnings)
 		}
 	}
 }

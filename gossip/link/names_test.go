@@ -246,7 +246,7 @@ func TestFreshNames(t *testing.T) {
 					m.Targets([]Target{to(a)})
 					time.Sleep(20 * time.Millisecond)
 					m.Send(a.hello.Member.ID, []byte("invalid"))
-					time.Sleep(80 * time.Millisecond)
+					time.Sleep(480 * time.Millisecond)
 					m.Targets(nil)
 					synctest.Wait()
 				}
