@@ -184,7 +184,7 @@ func listenProblem(err error, addr, flag string) error {
 // makeServers makes the servers of the listeners.
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
-	s.Door = d.callers.Door()
+	s.Authorizer = d.callers.Authorizer()
 	var engine api.Engine = d.engine
 	if d.Config.Witness() {
 		engine = witness{d.engine}
@@ -193,7 +193,7 @@ func (d *daemon) makeServers(e *edges) {
 	host := grpchost.DefaultOptions()
 	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
-	host.Door, host.Credentials = s.Door, d.callers.GRPC()
+	host.Authorizer, host.Credentials = s.Authorizer, d.callers.GRPC()
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
 	host.MaxCancelledCalls, host.RefusedStream = d.Config.GRPC.MaxCancelledCalls, d.metrics.RefusedStream
 	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
@@ -234,7 +234,7 @@ func (d *daemon) makeServers(e *edges) {
 	e.web.ConnState, e.admin.ConnState = connlimit.FinishHTTP, connlimit.FinishHTTP
 }
 
-// settings returns how the edges answer. The door is added where they are made.
+// settings returns how the edges answer. makeServers adds the Authorizer.
 func (d *daemon) settings() server.Settings {
 	c := &d.Config
 	return server.Settings{

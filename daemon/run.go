@@ -420,7 +420,7 @@ func (d *daemon) banner(e *edges) {
 		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Path, Rules: d.engine.Rules(),
 		GRPC: e.grpcAddr(), UDS: addrOf(e.udsLis), HTTP: e.httpAddr(), Admin: e.adminAddr(),
 	}
-	b.TLS, b.HTTPTLS, b.Tokens = d.Config.GRPC.TLS.On(), d.Config.HTTP.TLS.On(), d.callers.Door() != nil
+	b.TLS, b.HTTPTLS, b.Tokens = d.Config.GRPC.TLS.On(), d.Config.HTTP.TLS.On(), d.callers.Authorizer() != nil
 	if d.cluster != nil {
 		b.Region, b.Name, b.Peer, b.Swim = d.Config.Region, d.Config.Name, addrOf(e.peerLis), d.cluster.swim.Addr()
 	}

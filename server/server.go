@@ -70,9 +70,9 @@ type Settings struct {
 	LegacyHeaders bool
 	// DocumentationURL goes into the body of a denial; "" leaves it out.
 	DocumentationURL string
-	// Door admits callers; nil admits all. An edge asks it for each call,
-	// before anything is charged.
-	Door *auth.Door
+	// Authorizer admits callers; nil admits all. An edge calls it for each
+	// call, before anything is charged.
+	Authorizer *auth.Authorizer
 }
 
 // RLS is how the RLS edge answers.

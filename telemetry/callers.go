@@ -6,8 +6,8 @@ import (
 	"github.com/georld/rld/server/auth"
 )
 
-// CallerStats is a snapshot of who calls. The scrape only reads it and does not
-// keep it.
+// CallerStats is a snapshot of the callers. A scrape reads it and does not keep
+// it.
 type CallerStats struct {
 	// Tokens are the counts of tokens, whose number is bounded. Empty where
 	// none are required.

@@ -1,5 +1,5 @@
-// Package callers has what the listeners for callers share: tokens and TLS,
-// from files that it follows.
+// Package callers holds the tokens and the TLS of the listeners for callers,
+// and reloads their files.
 package callers
 
 import (
@@ -44,12 +44,12 @@ func Open(c *config.Config, log *slog.Logger) (*Callers, error) {
 	return all, nil
 }
 
-// Door returns the door of the tokens, nil where none are required.
-func (c *Callers) Door() *auth.Door {
+// Authorizer returns that of the tokens, nil where none are required.
+func (c *Callers) Authorizer() *auth.Authorizer {
 	if c.tokens == nil {
 		return nil
 	}
-	return c.tokens.door
+	return c.tokens.authorizer
 }
 
 // GRPC returns the credentials of the gRPC server, nil for plain text. Its unix
@@ -107,7 +107,7 @@ func (c *Callers) look(now bool) {
 func (c *Callers) Stats() telemetry.CallerStats {
 	var s telemetry.CallerStats
 	if c.tokens != nil {
-		s.Tokens = c.tokens.door.Stats()
+		s.Tokens = c.tokens.authorizer.Stats()
 		s.Stale = append(s.Stale, telemetry.StaleFile{File: "tokens", Stale: c.tokens.stale()})
 	}
 	for _, l := range []*listener{c.grpc, c.http} {

@@ -12,9 +12,9 @@ import (
 // tokensFile follows a tokens file. An invalid one is refused whole, and the
 // former tokens stay in force.
 type tokensFile struct {
-	path string
-	log  *slog.Logger
-	door *auth.Door
+	path       string
+	log        *slog.Logger
+	authorizer *auth.Authorizer
 
 	mu      sync.Mutex
 	applied reading // the last one that was applied or refused
@@ -37,7 +37,7 @@ func openTokens(path string, log *slog.Logger) (*tokensFile, error) {
 		return nil, err
 	}
 	f.applied, f.before = r, r
-	f.door = auth.NewDoor(tokens, log)
+	f.authorizer = auth.NewAuthorizer(tokens, log)
 	return f, nil
 }
 
@@ -68,7 +68,7 @@ func (f *tokensFile) look(now bool) {
 		f.log.Error("the tokens file is invalid: the former tokens stay in force", "event", "auth", "error", err)
 		return
 	}
-	f.door.Replace(tokens)
+	f.authorizer.Replace(tokens)
 	f.log.Info("tokens changed", "event", "auth", "tokens", len(tokens))
 }
 

@@ -75,7 +75,7 @@ func (s *Service) Wait() { s.readers.Wait() }
 func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	start := time.Now()
 	var caller auth.Credentials
-	if s.settings.Door != nil {
+	if s.settings.Authorizer != nil {
 		caller = auth.FromGRPC(ctx)
 	}
 	if err := s.admit(&caller, q); err != nil {
@@ -94,16 +94,16 @@ func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	return b, nil
 }
 
-// admit asks the door for a question.
+// admit returns a refusal if the caller may not ask a question.
 func (s *Service) admit(caller *auth.Credentials, q *question) error {
-	if s.settings.Door == nil {
+	if s.settings.Authorizer == nil {
 		return nil
 	}
 	need := auth.Need{Domain: q.draft.Call.Domain}
 	if q.draft.Call.Peek {
 		need.Verb = auth.Read
 	}
-	return s.settings.Door.Admit(*caller, need, time.Now())
+	return s.settings.Authorizer.Admit(*caller, need, time.Now())
 }
 
 // decide checks a question's call.

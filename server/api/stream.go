@@ -47,9 +47,9 @@ func (f *frame) ReadMessage(text string) { f.text = text }
 func checkStream(srv any, ss grpc.ServerStream) error {
 	s := srv.(*Service)
 	var caller auth.Credentials
-	if s.settings.Door != nil {
+	if s.settings.Authorizer != nil {
 		caller = auth.FromGRPC(ss.Context())
-		if err := s.settings.Door.Known(caller, time.Now()); err != nil {
+		if err := s.settings.Authorizer.Known(caller, time.Now()); err != nil {
 			return message.StatusOf(err).Err()
 		}
 	}

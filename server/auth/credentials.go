@@ -53,7 +53,7 @@ func verified(s *tls.ConnectionState) bool { return len(s.VerifiedChains) > 0 }
 func onSocket(a net.Addr) bool { return a != nil && a.Network() == "unix" }
 
 // bearer returns the token of a field authorization. A field of another scheme
-// is a token that nobody has.
+// is an unknown token.
 func bearer(field string) string {
 	const scheme = "bearer "
 	if len(field) > len(scheme) && strings.EqualFold(field[:len(scheme)], scheme) {

@@ -1,6 +1,6 @@
 // Package auth decides which callers may call. A caller has a token, or a
 // client certificate that the listener has verified, or it connects to a unix
-// socket, whose mode states who may.
+// socket, whose mode states its users.
 //
 // Parse reads the tokens file, which holds hashes and no tokens:
 //
@@ -11,6 +11,6 @@
 //	    verb: check
 //	    rate: 500
 //
-// A Door holds the tokens in force. Edges ask it with Admit before they decide
-// a call, once for each call and once for each check of a stream.
+// An Authorizer holds the tokens in force. Edges call Admit before they decide,
+// once for each call and once for each check of a stream.
 package auth

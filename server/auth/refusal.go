@@ -56,8 +56,8 @@ func (r Reason) Kind() Kind {
 // Challenge is the field WWW-Authenticate of an answer 401.
 const Challenge = `Bearer realm="rld"`
 
-// Refusal is the error of a call that a Door does not admit. No limit was
-// asked, and nothing was charged.
+// Refusal is the error of a call that an Authorizer does not admit. No limit
+// was asked, and nothing was charged.
 type Refusal struct {
 	Reason Reason
 	// Token is the name of the token, "" for a missing or unknown one.

@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// Verb is what a token allows.
+// Verb is the permission of a token.
 type Verb uint8
 
 // The verbs. Read is a part of Check.
@@ -71,7 +71,7 @@ func New() (token string, sum [sha256.Size]byte) {
 }
 
 // Hash returns the hash of a token. A plain SHA-256 is enough: a token of New
-// has 256 random bits, so that nobody finds it from its hash.
+// has 256 random bits, so it cannot be found from its hash.
 func Hash(token string) [sha256.Size]byte {
 	var buf [128]byte // keeps the copy of a usual token on the stack
 	return sha256.Sum256(append(buf[:0], token...))

@@ -21,10 +21,10 @@ import (
 // guard is the net under the handlers: a panic ends its call with Internal
 // and leaves the process running.
 type guard struct {
-	log      *slog.Logger
-	panicked func(method string)
-	streams  *streams
-	door     *auth.Door
+	log        *slog.Logger
+	panicked   func(method string)
+	streams    *streams
+	authorizer *auth.Authorizer
 }
 
 // catch turns a panic of the surrounding function into *err.
@@ -63,8 +63,8 @@ func (g *guard) stream(draining context.Context) grpc.StreamServerInterceptor {
 			return err
 		}
 		defer leave()
-		if g.door != nil && strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
-			if err := g.door.Known(auth.FromGRPC(ss.Context()), time.Now()); err != nil {
+		if g.authorizer != nil && strings.HasPrefix(info.FullMethod, "/grpc.reflection.") {
+			if err := g.authorizer.Known(auth.FromGRPC(ss.Context()), time.Now()); err != nil {
 				return message.StatusOf(err).Err()
 			}
 		}

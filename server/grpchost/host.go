@@ -46,7 +46,7 @@ type Host struct {
 func New(o Options, services ...Service) *Host {
 	h := &Host{health: health.NewServer(), services: services}
 	h.draining, h.drain = context.WithCancel(context.Background())
-	g := &guard{log: o.Log, panicked: o.Panicked, door: o.Door, streams: &streams{log: o.Log, refused: o.RefusedStream}}
+	g := &guard{log: o.Log, panicked: o.Panicked, authorizer: o.Authorizer, streams: &streams{log: o.Log, refused: o.RefusedStream}}
 	h.server = grpc.NewServer(append(o.serverOptions(),
 		grpc.ForceServerCodecV2(codec{message.NewCodec(), g}),
 		grpc.UnaryInterceptor(g.unary),

@@ -22,9 +22,9 @@ type Options struct {
 	// is allowed.
 	Panicked func(method string)
 
-	// Door admits callers to the reflection; nil admits all. The health is for
-	// everyone, and services ask a door themselves.
-	Door *auth.Door
+	// Authorizer admits callers to the reflection; nil admits all. Health is
+	// open, and services check their callers themselves.
+	Authorizer *auth.Authorizer
 	// Credentials are those of the listeners; nil is plain text.
 	Credentials credentials.TransportCredentials
 

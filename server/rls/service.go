@@ -82,9 +82,9 @@ func (s *Service) ShouldRateLimit(
 
 // admit is answer for a caller on the wire.
 func (s *Service) admit(ctx context.Context, q *question) ([]byte, error) {
-	if s.settings.Door != nil {
+	if s.settings.Authorizer != nil {
 		need := auth.Need{Domain: q.draft.Call.Domain}
-		if err := s.settings.Door.Admit(auth.FromGRPC(ctx), need, time.Now()); err != nil {
+		if err := s.settings.Authorizer.Admit(auth.FromGRPC(ctx), need, time.Now()); err != nil {
 			return nil, s.refuse(err)
 		}
 	}

@@ -12,22 +12,21 @@ import (
 // known returns the credentials of a request, and false once it has answered
 // one that has no valid ones: its body is not read.
 func (h *handler) known(w http.ResponseWriter, r *http.Request) (c auth.Credentials, ok bool) {
-	door := h.opts.Settings.Door
-	if door == nil {
+	authorizer := h.opts.Settings.Authorizer
+	if authorizer == nil {
 		return c, true
 	}
 	c = auth.FromHTTP(r)
-	if err := door.Known(c, h.opts.Now()); err != nil {
+	if err := authorizer.Known(c, h.opts.Now()); err != nil {
 		refuse(w, r, err)
 		return c, false
 	}
 	return c, true
 }
 
-// admit asks the door for a call, and returns false once it has answered one
-// that it refuses.
+// admit answers a call whose caller may not make it, and returns false then.
 func (h *handler) admit(w http.ResponseWriter, r *http.Request, c auth.Credentials, n auth.Need) bool {
-	if err := h.opts.Settings.Door.Admit(c, n, h.opts.Now()); err != nil {
+	if err := h.opts.Settings.Authorizer.Admit(c, n, h.opts.Now()); err != nil {
 		refuse(w, r, err)
 		return false
 	}

@@ -19,14 +19,14 @@ type RLS func(context.Context, *ratelimit.RateLimitRequest) (*ratelimit.RateLimi
 type Options struct {
 	// Engine decides. Required.
 	Engine server.Engine
-	// RLS answers /json, for callers that Settings.Door admits; nil leaves that
-	// path out.
+	// RLS answers /json, for callers that Settings.Authorizer admits; nil
+	// leaves that path out.
 	RLS RLS
 	// Recorder receives each decision; nil records nothing. RLS records /json,
 	// except for bodies that never reach it.
 	Recorder server.Recorder
 	// Settings is how to answer. Its Shadow, LegacyHeaders, DocumentationURL
-	// and Door are used here.
+	// and Authorizer are used here.
 	Settings server.Settings
 	// Ready reports whether the daemon serves and is not draining; it must not
 	// block. Required.

@@ -14,7 +14,7 @@ import (
 	"github.com/georld/rld/internal/loglimit"
 )
 
-// Need is what a call needs its caller to be allowed.
+// Need is the permission that a call requires.
 type Need struct {
 	Domain string
 	Verb   Verb
@@ -22,7 +22,7 @@ type Need struct {
 	AnyDomain bool
 }
 
-// Credentials are what a caller shows.
+// Credentials identify a caller.
 type Credentials struct {
 	// Token is the bearer token, "" for none.
 	Token string
@@ -34,12 +34,12 @@ type Credentials struct {
 	From net.Addr
 }
 
-// Door holds the tokens in force, and admits calls. It is safe for concurrent
-// use. A nil Door admits every call: no tokens are required.
-type Door struct {
+// Authorizer holds the tokens in force, and admits calls. It is safe for
+// concurrent use. A nil Authorizer admits every call: no tokens are required.
+type Authorizer struct {
 	log   *slog.Logger
 	table atomic.Pointer[table]
-	// refused counts the calls that no token vouches for, by reason.
+	// refused counts the calls without a token in force, by reason.
 	refused [reasons]atomic.Uint64
 	lines   loglimit.Limiter
 
@@ -65,23 +65,23 @@ type counts struct {
 	refused  [reasons]atomic.Uint64
 }
 
-// NewDoor returns a door with these tokens. The logger receives the first
-// refusal of each kind and token in a minute.
-func NewDoor(tokens Tokens, log *slog.Logger) *Door {
-	d := &Door{log: log}
-	d.table.Store(&table{})
-	d.Replace(tokens)
-	return d
+// NewAuthorizer returns an Authorizer with these tokens. The logger receives
+// the first refusal of each kind and token in a minute.
+func NewAuthorizer(tokens Tokens, log *slog.Logger) *Authorizer {
+	a := &Authorizer{log: log}
+	a.table.Store(&table{})
+	a.Replace(tokens)
+	return a
 }
 
 // Replace puts other tokens in force, at once for all calls from then on, those
 // of streams that are open included. Counts are kept by name, and the rate of
 // an unchanged token goes on.
-func (d *Door) Replace(tokens Tokens) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (a *Authorizer) Replace(tokens Tokens) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	was := make(map[string]*entry)
-	for _, e := range d.table.Load().order {
+	for _, e := range a.table.Load().order {
 		was[e.Name] = e
 	}
 	next := &table{entries: make(map[uint64]*entry, len(tokens))}
@@ -100,11 +100,11 @@ func (d *Door) Replace(tokens Tokens) {
 		next.entries[short(&e.SHA256)] = e
 		next.order = append(next.order, e)
 	}
-	d.table.Store(next)
+	a.table.Store(next)
 }
 
 // find returns the entry of a token, nil for an unknown one. The time it takes
-// depends on the hash of what was sent, which reveals nothing of a token.
+// depends on the hash of the text that was sent, which reveals no token.
 func (t *table) find(token string) *entry {
 	sum := Hash(token)
 	e := t.entries[short(&sum)]
@@ -119,22 +119,22 @@ const maxToken = 1 << 10
 
 // Admit returns nil if a caller may make a call, or a *Refusal. It neither
 // waits nor allocates when it admits.
-func (d *Door) Admit(c Credentials, n Need, now time.Time) error {
-	if d == nil || c.Trusted {
+func (a *Authorizer) Admit(c Credentials, n Need, now time.Time) error {
+	if a == nil || c.Trusted {
 		return nil
 	}
 	if c.Token == "" {
-		return d.refuse(c, &Refusal{Reason: Missing}, now)
+		return a.refuse(c, &Refusal{Reason: Missing}, now)
 	}
-	switch e := d.find(c.Token); {
+	switch e := a.find(c.Token); {
 	case e == nil:
-		return d.refuse(c, &Refusal{Reason: Unknown}, now)
+		return a.refuse(c, &Refusal{Reason: Unknown}, now)
 	case !n.AnyDomain && !e.allows(n.Domain):
-		return d.refuseToken(c, e, WrongDomain, n, now)
+		return a.refuseToken(c, e, WrongDomain, n, now)
 	case n.Verb < e.Verb:
-		return d.refuseToken(c, e, WrongVerb, n, now)
+		return a.refuseToken(c, e, WrongVerb, n, now)
 	case e.limiter != nil && !e.limiter.AllowN(now, 1):
-		return d.refuseToken(c, e, Rate, n, now)
+		return a.refuseToken(c, e, Rate, n, now)
 	default:
 		e.counts.admitted.Add(1)
 		return nil
@@ -143,36 +143,36 @@ func (d *Door) Admit(c Credentials, n Need, now time.Time) error {
 
 // Known returns nil for a caller that Admit may admit, and a *Refusal for one
 // without valid credentials. It counts no call of a token.
-func (d *Door) Known(c Credentials, now time.Time) error {
+func (a *Authorizer) Known(c Credentials, now time.Time) error {
 	switch {
-	case d == nil || c.Trusted:
+	case a == nil || c.Trusted:
 		return nil
 	case c.Token == "":
-		return d.refuse(c, &Refusal{Reason: Missing}, now)
-	case d.find(c.Token) == nil:
-		return d.refuse(c, &Refusal{Reason: Unknown}, now)
+		return a.refuse(c, &Refusal{Reason: Missing}, now)
+	case a.find(c.Token) == nil:
+		return a.refuse(c, &Refusal{Reason: Unknown}, now)
 	}
 	return nil
 }
 
 // find returns the entry of a token, nil for an unknown one.
-func (d *Door) find(token string) *entry {
+func (a *Authorizer) find(token string) *entry {
 	if len(token) > maxToken {
 		return nil
 	}
-	return d.table.Load().find(token)
+	return a.table.Load().find(token)
 }
 
-func (d *Door) refuseToken(c Credentials, e *entry, reason Reason, n Need, now time.Time) error {
+func (a *Authorizer) refuseToken(c Credentials, e *entry, reason Reason, n Need, now time.Time) error {
 	e.counts.refused[reason].Add(1)
 	r := &Refusal{Reason: reason, Token: e.Name, Rate: e.Rate, Need: n}
-	d.named(c, r, now)
+	a.named(c, r, now)
 	return r
 }
 
-func (d *Door) refuse(c Credentials, r *Refusal, now time.Time) error {
-	d.refused[r.Reason].Add(1)
-	d.named(c, r, now)
+func (a *Authorizer) refuse(c Credentials, r *Refusal, now time.Time) error {
+	a.refused[r.Reason].Add(1)
+	a.named(c, r, now)
 	return r
 }
 
@@ -180,9 +180,9 @@ func (d *Door) refuse(c Credentials, r *Refusal, now time.Time) error {
 const each = time.Minute
 
 // named logs the first refusal of a kind in a minute.
-func (d *Door) named(c Credentials, r *Refusal, now time.Time) {
-	if d.log != nil && d.lines.Due(r.Reason.String()+" "+r.Token, now, each) {
-		d.log.Warn("a call was refused; further ones are only counted for a minute",
+func (a *Authorizer) named(c Credentials, r *Refusal, now time.Time) {
+	if a.log != nil && a.lines.Due(r.Reason.String()+" "+r.Token, now, each) {
+		a.log.Warn("a call was refused; further ones are only counted for a minute",
 			"event", "auth", "reason", r.Reason.String(), "token", r.Token, "from", c.From, "problem", r.Error())
 	}
 }
@@ -194,7 +194,7 @@ type Count struct {
 	Calls  uint64
 }
 
-// Stats are the counts of a door.
+// Stats are the counts of an Authorizer.
 type Stats struct {
 	// Admitted are the calls of each token in force, in the order of the file;
 	// their Reason has no meaning.
@@ -203,16 +203,16 @@ type Stats struct {
 	Refused []Count
 }
 
-// Stats returns the counts. A nil Door has none.
-func (d *Door) Stats() Stats {
+// Stats returns the counts. A nil Authorizer has none.
+func (a *Authorizer) Stats() Stats {
 	var s Stats
-	if d == nil {
+	if a == nil {
 		return s
 	}
 	for _, r := range []Reason{Missing, Unknown} {
-		s.Refused = append(s.Refused, Count{"", r, d.refused[r].Load()})
+		s.Refused = append(s.Refused, Count{"", r, a.refused[r].Load()})
 	}
-	for _, e := range d.table.Load().order {
+	for _, e := range a.table.Load().order {
 		s.Admitted = append(s.Admitted, Count{Token: e.Name, Calls: e.counts.admitted.Load()})
 		for _, r := range []Reason{WrongDomain, WrongVerb, Rate} {
 			s.Refused = append(s.Refused, Count{e.Name, r, e.counts.refused[r].Load()})

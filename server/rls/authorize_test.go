@@ -14,8 +14,8 @@ import (
 	"github.com/georld/rld/server/rls"
 )
 
-// TestDoor calls with right, wrong and missing credentials.
-func TestDoor(t *testing.T) {
+// TestAuthorization calls with right, wrong and missing credentials.
+func TestAuthorization(t *testing.T) {
 	for _, tt := range []struct {
 		name, token string
 		want        codes.Code
@@ -29,7 +29,7 @@ func TestDoor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := request(descriptor("a", "1"))
 			s := server.DefaultSettings()
-			s.Door = auth.NewDoor(auth.Tokens{
+			s.Authorizer = auth.NewAuthorizer(auth.Tokens{
 				{Name: "right", SHA256: auth.Hash("right"), Domains: []string{in.GetDomain()}},
 				{Name: "other", SHA256: auth.Hash("other"), Domains: []string{in.GetDomain() + "2"}},
 				{Name: "reads", SHA256: auth.Hash("reads"), Domains: []string{"*"}, Verb: auth.Read},

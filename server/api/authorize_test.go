@@ -18,14 +18,14 @@ import (
 
 // guarded returns settings with a token for domain d, and one that may only
 // read.
-func guarded() (server.Settings, *auth.Door) {
+func guarded() (server.Settings, *auth.Authorizer) {
 	s := server.DefaultSettings()
-	s.Door = auth.NewDoor(auth.Tokens{
+	s.Authorizer = auth.NewAuthorizer(auth.Tokens{
 		{Name: "d", SHA256: auth.Hash("right"), Domains: []string{"d"}},
 		{Name: "eyes", SHA256: auth.Hash("reads"), Domains: []string{"d"}, Verb: auth.Read},
 		{Name: "slow", SHA256: auth.Hash("slow"), Domains: []string{"d"}, Rate: 0.001},
 	}, nil)
-	return s, s.Door
+	return s, s.Authorizer
 }
 
 func with(ctx context.Context, token string) context.Context {
@@ -35,9 +35,9 @@ func with(ctx context.Context, token string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
 }
 
-// TestDoor calls with right, wrong and missing credentials, one call at a time
-// and on a stream. A refused call does not reach the engine.
-func TestDoor(t *testing.T) {
+// TestAuthorization calls with right, wrong and missing credentials, one call
+// at a time and on a stream. A refused call does not reach the engine.
+func TestAuthorization(t *testing.T) {
 	for _, tt := range []struct {
 		name, token, domain string
 		peek                bool
@@ -128,7 +128,7 @@ func TestStreamWithoutCredentials(t *testing.T) {
 
 // TestWithdrawnTokenOnAStream withdraws the token of a stream that is open.
 func TestWithdrawnTokenOnAStream(t *testing.T) {
-	settings, door := guarded()
+	settings, authorizer := guarded()
 	client := rldv1.NewRateLimiterClient(dial(t, api.New(answers(node.Status{}), settings, nil)))
 	stream, err := client.CheckStream(with(t.Context(), "right"))
 	if err != nil {
@@ -150,14 +150,14 @@ func TestWithdrawnTokenOnAStream(t *testing.T) {
 	if got := ask(); got != codes.OK {
 		t.Errorf("before: %v", got)
 	}
-	door.Replace(nil)
+	authorizer.Replace(nil)
 	if got := ask(); got != codes.Unauthenticated {
 		t.Errorf("after: %v", got)
 	}
 }
 
-// TestRefundDoor refunds without and with credentials.
-func TestRefundDoor(t *testing.T) {
+// TestRefundAuthorization refunds without and with credentials.
+func TestRefundAuthorization(t *testing.T) {
 	settings, _ := guarded()
 	client := rldv1.NewRateLimiterClient(dial(t, api.New(answers(), settings, nil)))
 	if _, err := client.Refund(t.Context(), &rldv1.RefundRequest{}); status.Code(err) != codes.Unauthenticated {

@@ -64,7 +64,7 @@ func TestAdmit(t *testing.T) {
 		{"certificate with the token of somebody", "theirs", "shop", auth.Check, true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			d := auth.NewDoor(tokens(), nil)
+			d := auth.NewAuthorizer(tokens(), nil)
 			err := d.Admit(auth.Credentials{Token: tt.token, Trusted: tt.trusted}, auth.Need{Domain: tt.domain, Verb: tt.verb}, now)
 			if got := reason(t, err); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
@@ -81,18 +81,18 @@ func TestAdmit(t *testing.T) {
 func TestWholeHash(t *testing.T) {
 	all := tokens()
 	all[0].SHA256[31] ^= 1
-	d := auth.NewDoor(all, nil)
+	d := auth.NewAuthorizer(all, nil)
 	if got := reason(t, d.Admit(auth.Credentials{Token: "t-shop"}, auth.Need{Domain: "shop"}, now)); got != "unknown_token" {
 		t.Errorf("%q, want unknown_token", got)
 	}
 }
 
 func TestAdmitAnyDomain(t *testing.T) {
-	d := auth.NewDoor(tokens(), nil)
+	d := auth.NewAuthorizer(tokens(), nil)
 	if err := d.Admit(auth.Credentials{Token: "t-shop"}, auth.Need{AnyDomain: true}, now); err != nil {
 		t.Error(err)
 	}
-	var none *auth.Door
+	var none *auth.Authorizer
 	if err := none.Admit(auth.Credentials{}, auth.Need{}, now); err != nil {
 		t.Errorf("without tokens: %v", err)
 	}
@@ -101,7 +101,7 @@ func TestAdmitAnyDomain(t *testing.T) {
 // TestRate makes more calls than a token may. A refused call of another kind
 // does not count.
 func TestRate(t *testing.T) {
-	d := auth.NewDoor(tokens(), nil)
+	d := auth.NewAuthorizer(tokens(), nil)
 	call := func(domain string, after time.Duration) string {
 		return reason(t, d.Admit(auth.Credentials{Token: "t-shop"}, auth.Need{Domain: domain}, now.Add(after)))
 	}
@@ -136,7 +136,7 @@ func TestRate(t *testing.T) {
 
 // TestReplace withdraws a token, and keeps the counts of the others.
 func TestReplace(t *testing.T) {
-	d := auth.NewDoor(tokens(), nil)
+	d := auth.NewAuthorizer(tokens(), nil)
 	read := auth.Need{Domain: "a", Verb: auth.Read}
 	if err := d.Admit(auth.Credentials{Token: "t-eyes"}, read, now); err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestReplace(t *testing.T) {
 
 func TestRefusalsAreCountedAndNamedOnce(t *testing.T) {
 	var log bytes.Buffer
-	d := auth.NewDoor(tokens(), slog.New(slog.NewTextHandler(&log, nil)))
+	d := auth.NewAuthorizer(tokens(), slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
 		d.Admit(auth.Credentials{Token: "stolen"}, auth.Need{Domain: "shop"}, now)
 		d.Admit(auth.Credentials{Token: "t-eyes"}, auth.Need{Domain: "shop"}, now)
@@ -236,7 +236,7 @@ func TestNew(t *testing.T) {
 // TestAdmitDoesNotAllocate holds the decision path to its promise.
 func TestAdmitDoesNotAllocate(t *testing.T) {
 	token, sum := auth.New()
-	d := auth.NewDoor(auth.Tokens{{Name: "a", SHA256: sum, Domains: []string{"shop"}, Rate: 1e6}}, nil)
+	d := auth.NewAuthorizer(auth.Tokens{{Name: "a", SHA256: sum, Domains: []string{"shop"}, Rate: 1e6}}, nil)
 	c, n := auth.Credentials{Token: token}, auth.Need{Domain: "shop"}
 	allocs := testing.AllocsPerRun(100, func() {
 		if err := d.Admit(c, n, now); err != nil {
@@ -250,7 +250,7 @@ func TestAdmitDoesNotAllocate(t *testing.T) {
 
 func BenchmarkAdmit(b *testing.B) {
 	token, sum := auth.New()
-	d := auth.NewDoor(auth.Tokens{{Name: "a", SHA256: sum, Domains: []string{"shop"}, Rate: 1e6}}, nil)
+	d := auth.NewAuthorizer(auth.Tokens{{Name: "a", SHA256: sum, Domains: []string{"shop"}, Rate: 1e6}}, nil)
 	c, n := auth.Credentials{Token: token}, auth.Need{Domain: "shop"}
 	b.ReportAllocs()
 	for b.Loop() {

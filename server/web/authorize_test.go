@@ -13,9 +13,9 @@ import (
 	"github.com/georld/rld/server/auth"
 )
 
-// TestDoor calls with right, wrong and missing credentials. An answer without a
-// decision carries none of the fields of one.
-func TestDoor(t *testing.T) {
+// TestAuthorization calls with right, wrong and missing credentials. An answer
+// without a decision carries none of the fields of one.
+func TestAuthorization(t *testing.T) {
 	const check, mapped = "/v1/check?domain=d&a=b", "/api/v1/rate_limit?user_id=b"
 	for _, tt := range []struct {
 		name, token, path, body string
@@ -42,7 +42,7 @@ func TestDoor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			asked := 0
 			s := server.DefaultSettings()
-			s.Door = auth.NewDoor(auth.Tokens{
+			s.Authorizer = auth.NewAuthorizer(auth.Tokens{
 				{Name: "d", SHA256: auth.Hash("right"), Domains: []string{"d"}},
 				{Name: "eyes", SHA256: auth.Hash("reads"), Domains: []string{"d"}, Verb: auth.Read},
 				{Name: "slow", SHA256: auth.Hash("slow"), Domains: []string{"d"}, Rate: 0.001},
