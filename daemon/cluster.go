@@ -352,7 +352,7 @@ func (c *cluster) Frame(from link.Hello, frame []byte) error {
 		return &link.ProtocolError{Reason: "foreign_sender", Err: fmt.Errorf("message about rights as participant %016x: want that of its id, %016x",
 			in.Rights.Member, from.Daemon.Member())}
 	}
-	if c.known.Vouched(from.Member.Region) {
+	if c.known.Listed(from.Member.Region) {
 		if err = in.Deliver(c); err != nil {
 			c.introduce(from, err)
 		}

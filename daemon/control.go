@@ -345,9 +345,9 @@ func (c *controlLoop) State() report.ControlState {
 	return s
 }
 
-// vouched returns the regions of the record, and those of its voters: witnesses
-// are of a region that the record does not have. It is nil without a record.
-func (c *controlLoop) vouched() []string {
+// listed returns the regions of the record, and those of its voters: a witness
+// has a region that is not in the record. It is nil without a record.
+func (c *controlLoop) listed() []string {
 	names := c.regions()
 	c.peek(func(n *control.Node) {
 		if r := n.Record(); r != nil {

@@ -26,9 +26,9 @@ type directory struct {
 	// ready is the readiness of connected daemons of the region, which is more
 	// recent than that of membership.
 	ready map[crdt.Incarnation]bool
-	// vouched reports whether the settings or the record have a region, and
-	// dialable whether an address that peers told may be dialed.
-	vouched  func(region string) bool
+	// listed reports whether a region is in the settings or in the record, and
+	// dialable whether an address from peers may be dialed.
+	listed   func(region string) bool
 	dialable func(region, addr string) bool
 }
 
@@ -38,14 +38,14 @@ type remote struct {
 	last  []gossip.Member                      // the last daemons while any was connected
 	// introduced are addresses of unknown daemons that connected to this one.
 	introduced []string
-	// lost is when nobody vouched for the region and no daemon of it was
-	// connected any more, zero otherwise.
+	// lost is when the last daemon of an unlisted region disconnected, zero for
+	// a listed or connected one.
 	lost time.Time
 }
 
 // Bounds of the directory.
 const (
-	maxRegions    = 64 // that nobody vouches for
+	maxRegions    = 64 // that are not listed
 	maxIntroduced = 64
 	maxRemote     = 1_000 // daemons of another region
 )
@@ -54,40 +54,39 @@ func newDirectory(self gossip.Member, contacts map[string][]string) *directory {
 	return &directory{
 		self: self, own: []gossip.Member{self}, contacts: contacts,
 		met: map[string]link.Hello{}, regions: map[string]*remote{}, ready: map[crdt.Incarnation]bool{},
-		vouched: func(string) bool { return true }, dialable: func(string, string) bool { return true },
+		listed: func(string) bool { return true }, dialable: func(string, string) bool { return true },
 	}
 }
 
-// region returns another region, nil for the own one, or if nobody vouches for
-// it and there are too many such.
+// region returns another region, nil for the own one, and for an unlisted one
+// beyond the bound.
 func (d *directory) region(name string) *remote {
 	if name == d.self.Region {
 		return nil
 	}
 	r := d.regions[name]
-	if r == nil && (d.vouched(name) || d.unvouched() < maxRegions) {
+	if r == nil && (d.listed(name) || d.unlisted() < maxRegions) {
 		r = &remote{lists: map[crdt.Incarnation][]gossip.Member{}}
 		d.regions[name] = r
 	}
 	return r
 }
 
-// unvouched counts the regions that nobody vouches for.
-func (d *directory) unvouched() (n int) {
+// unlisted counts the unlisted regions.
+func (d *directory) unlisted() (n int) {
 	for name := range d.regions {
-		if !d.vouched(name) {
+		if !d.listed(name) {
 			n++
 		}
 	}
 	return n
 }
 
-// tidy forgets the regions that nobody vouches for and no daemon of which has
-// been connected for some time.
+// tidy forgets unlisted regions without a connected daemon for some time.
 func (d *directory) tidy(now time.Time) {
 	for name, r := range d.regions {
 		switch {
-		case len(r.lists) > 0 || d.vouched(name):
+		case len(r.lists) > 0 || d.listed(name):
 			r.lost = time.Time{}
 		case r.lost.IsZero():
 			r.lost = now
@@ -97,10 +96,10 @@ func (d *directory) tidy(now time.Time) {
 	}
 }
 
-// deciding removes the members of regions that nobody vouches for: only the
-// control log is exchanged with them.
+// deciding removes the members of unlisted regions: only the control log is
+// exchanged with them.
 func (d *directory) deciding(members []gossip.Member) []gossip.Member {
-	return slices.DeleteFunc(members, func(m gossip.Member) bool { return !d.vouched(m.Region) })
+	return slices.DeleteFunc(members, func(m gossip.Member) bool { return !d.listed(m.Region) })
 }
 
 // reached returns the members that this daemon has had a stream to, itself
@@ -186,7 +185,7 @@ func (d *directory) setMembers(from link.Hello, members []gossip.Member) {
 		return // not connected to it
 	}
 	most := gossip.MaxPeers
-	if !d.vouched(from.Member.Region) {
+	if !d.listed(from.Member.Region) {
 		most = 1 // others of it introduce themselves
 	}
 	list := []gossip.Member{from.Member}
@@ -215,7 +214,7 @@ func (d *directory) introduce(m gossip.Member) bool {
 	}
 	d.forget(m.Addr, m.Region)
 	most := maxIntroduced
-	if !d.vouched(m.Region) {
+	if !d.listed(m.Region) {
 		most = regions.MaxOfCandidate
 	}
 	if len(r.introduced) >= most {
@@ -225,11 +224,10 @@ func (d *directory) introduce(m gossip.Member) bool {
 	return true
 }
 
-// crowded reports whether a member is one too many of a region that nobody
-// vouches for.
+// crowded reports whether a member is one too many of an unlisted region.
 func (d *directory) crowded(m gossip.Member) bool {
 	r := d.regions[m.Region]
-	return r != nil && !d.vouched(m.Region) && len(r.lists) >= regions.MaxOfCandidate && r.lists[m.ID] == nil
+	return r != nil && !d.listed(m.Region) && len(r.lists) >= regions.MaxOfCandidate && r.lists[m.ID] == nil
 }
 
 // settle sets the live daemons of a region from the lists, if there are any. Of
@@ -268,8 +266,8 @@ func btoi(b bool) int {
 	return 0
 }
 
-// learned returns the region of an address that only peers told, false for one
-// of the settings.
+// learned returns the region of an address that only peers reported, false for
+// one of the settings.
 func (d *directory) learned(addr string) (region string, ok bool) {
 	for _, addrs := range d.contacts {
 		if slices.Contains(addrs, addr) {

@@ -14,7 +14,7 @@ import (
 
 // refusedByAll returns an error if no peer can use the counts of this daemon:
 // no stream is up, and each peer differs in the secret, the shards or the
-// version of the protocol, or one side does not take the other's certificate.
+// version of the protocol, or one side does not accept the other's certificate.
 func refusedByAll(streams []link.Stream) error {
 	var latest *link.Refused
 	for i := range streams {
@@ -23,7 +23,7 @@ func refusedByAll(streams []link.Stream) error {
 			return nil
 		}
 		switch r.Reason {
-		case link.ReasonSecret, link.ReasonShards, link.ReasonVersion, link.ReasonIdentity, link.ReasonRevoked:
+		case link.ReasonSecret, link.ReasonShards, link.ReasonVersion, link.ReasonIdentity:
 		default:
 			return nil
 		}
@@ -39,12 +39,12 @@ func refusedByAll(streams []link.Stream) error {
 func (c *cluster) meetRegions(streams *link.Config) {
 	record := func() []string { return nil }
 	if c.control != nil {
-		record = c.control.vouched
+		record = c.control.listed
 	}
 	c.known = regions.New(regions.Config{
 		Own: c.self.Region, Addr: c.self.Addr, Settings: c.configured, Record: record, Networks: c.networks, Log: c.log,
 	})
-	c.dir.vouched, c.dir.dialable = c.known.Vouched, c.known.Dialable
+	c.dir.listed, c.dir.dialable = c.known.Listed, c.known.Dialable
 	streams.Admit, streams.MayDial = c.known.Admit, c.mayDial
 }
 
@@ -60,8 +60,8 @@ func (c *cluster) mayDial(addr string, ip netip.Addr) error {
 	return c.known.MayDial(region, addr, ip)
 }
 
-// candidateFrame handles a frame of a daemon whose region nobody vouches for:
-// its part in the control log.
+// candidateFrame handles a frame of a daemon of an unlisted region: its part in
+// the control log.
 func (c *cluster) candidateFrame(from link.Hello, in *replica.Inbound) error {
 	if !c.known.Seen(from.Member.Region) {
 		return nil // its place is another's by now

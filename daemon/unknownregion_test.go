@@ -60,7 +60,7 @@ func TestUnknownRegion(t *testing.T) {
 		if n := us.known.Refused()[string(regions.CandidateFrame)]; n == 0 {
 			t.Error("no frame is counted")
 		}
-		if got := us.lines("a region that nothing vouches for sends counts", "nowhere"); len(got) != 1 {
+		if got := us.lines("an unlisted region sends counts", "nowhere"); len(got) != 1 {
 			t.Errorf("logged: %v", got)
 		}
 		for _, l := range us.engine.Links(us.engine.Now()) {
@@ -168,7 +168,7 @@ func TestNetworksOfARegion(t *testing.T) {
 			if us.dials(addr) {
 				t.Errorf("%s is dialed", addr)
 			}
-			if got := us.lines("an address that peers told is not dialed", addr); len(got) > 1 {
+			if got := us.lines("an address that peers report is not dialed", addr); len(got) > 1 {
 				t.Errorf("%s: %v", addr, got)
 			}
 		}
@@ -178,7 +178,7 @@ func TestNetworksOfARegion(t *testing.T) {
 		if n := us.known.Refused()[string(regions.Address)]; n != 5 {
 			t.Errorf("%d addresses are counted, want 5", n)
 		}
-		if got := us.lines("an address that peers told is not dialed", "regions.eu.cidrs"); len(got) != 1 {
+		if got := us.lines("an address that peers report is not dialed", "regions.eu.cidrs"); len(got) != 1 {
 			t.Errorf("logged: %s", strings.Join(got, ""))
 		}
 	})

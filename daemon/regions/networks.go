@@ -45,8 +45,8 @@ func (n Networks) Allow(region string, ip, self netip.Addr) error {
 	return nil
 }
 
-// Dialable reports whether the address of a daemon of a region, which a peer
-// told, may be dialed. A name is checked when it is resolved, see MayDial.
+// Dialable reports whether the address of a daemon of a region, as peers report
+// it, may be dialed. A name is checked when it is resolved, see MayDial.
 func (t *Table) Dialable(region, addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -67,10 +67,10 @@ func (t *Table) dropAddress(region, addr string, err error) {
 	}
 	t.addresses[addr] = true
 	t.mu.Unlock()
-	if known { // the directory asks again and again
+	if known { // the directory repeats the question
 		return
 	}
-	t.count(Address, region, "an address that peers told is not dialed", "region", region, "addr", addr, "error", err)
+	t.count(Address, region, "an address that peers report is not dialed", "region", region, "addr", addr, "error", err)
 }
 
 // self returns the IP address of the daemon, an invalid one if it has a name.
@@ -83,8 +83,9 @@ func (t *Table) self() netip.Addr {
 	return ip
 }
 
-// MayDial returns why an IP address is not dialed for an address of a region
-// that peers told, nil if it is. It is for names, once they are resolved.
+// MayDial returns the reason not to dial an IP address for an address of a
+// region that peers report, nil for none. It is for names, once they are
+// resolved.
 func (t *Table) MayDial(region, addr string, ip netip.Addr) error {
 	err := t.config.Networks.Allow(region, ip, t.self())
 	if err != nil {

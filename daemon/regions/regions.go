@@ -1,10 +1,10 @@
 // Package regions decides which regions a daemon takes part with, and which
 // addresses of their daemons it may dial.
 //
-// A region is vouched for by the settings of the daemon or by the record of the
-// cluster. Counts, rights and leases are exchanged with such regions alone. Any
-// other region is a candidate: a few are let in, a few daemons of each, to get
-// the record and be added to it. Everything else that they send is dropped.
+// A region is listed if it is in the settings of the daemon or in the record of
+// the cluster. Counts, rights and leases are exchanged with listed regions
+// alone. Any other region is a candidate: a few are let in, with a few daemons
+// each, to get the record and be added to it. Their other messages are dropped.
 package regions
 
 import (
@@ -21,8 +21,8 @@ import (
 
 // Bounds of candidates.
 const (
-	// MaxCandidates bounds the regions that nothing vouches for, MaxOfCandidate
-	// the daemons of each.
+	// MaxCandidates bounds the unlisted regions, MaxOfCandidate the daemons of
+	// each.
 	MaxCandidates  = 4
 	MaxOfCandidate = 16
 	// ForgetAfter is how long a candidate is remembered that sends nothing.
@@ -57,7 +57,7 @@ func Claims() []Claim {
 // Table is the regions that a daemon knows. It is safe for concurrent use.
 type Table struct {
 	config  Config
-	vouched atomic.Pointer[map[string]bool]
+	listed  atomic.Pointer[map[string]bool]
 	refused map[Claim]*atomic.Uint64
 	notices loglimit.Limiter
 
@@ -99,25 +99,25 @@ func (t *Table) Update() {
 	for _, name := range t.config.Record() {
 		all[name] = true
 	}
-	if was := t.vouched.Load(); was == nil || !maps.Equal(*was, all) {
-		t.vouched.Store(&all)
+	if was := t.listed.Load(); was == nil || !maps.Equal(*was, all) {
+		t.listed.Store(&all)
 	}
 }
 
-// Vouched reports whether the settings or the record have a region.
-func (t *Table) Vouched(region string) bool { return (*t.vouched.Load())[region] }
+// Listed reports whether a region is in the settings or in the record.
+func (t *Table) Listed(region string) bool { return (*t.listed.Load())[region] }
 
-// Admit returns nil if a daemon of a region may have streams: as one that is
-// vouched for, or as a candidate.
+// Admit returns nil if a daemon of a region may have streams: the region is
+// listed, or a candidate.
 func (t *Table) Admit(region string) error {
-	if t.Vouched(region) {
+	if t.Listed(region) {
 		return nil
 	}
 	t.Update()
-	if t.Vouched(region) || t.Seen(region) {
+	if t.Listed(region) || t.Seen(region) {
 		return nil
 	}
-	t.count(TooManyCandidates, region, "a region that nothing vouches for is refused: as many others wait to be added",
+	t.count(TooManyCandidates, region, "an unlisted region is refused: as many others wait to be added",
 		"region", region, "want", MaxCandidates, "candidates", t.Candidates())
 	return fmt.Errorf("region %q is neither in its settings nor in the record of the cluster, and %d others wait to be added: "+
 		"add it to regions in the settings, or correct those of the others", region, MaxCandidates)
@@ -130,7 +130,7 @@ func (t *Table) Seen(region string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.candidates, func(name string, at time.Time) bool {
-		return now.Sub(at) >= ForgetAfter || t.Vouched(name)
+		return now.Sub(at) >= ForgetAfter || t.Listed(name)
 	})
 	if _, known := t.candidates[region]; !known && len(t.candidates) >= MaxCandidates {
 		return false
@@ -139,7 +139,7 @@ func (t *Table) Seen(region string) bool {
 	return true
 }
 
-// Candidates returns the regions that nothing vouches for, by name.
+// Candidates returns the unlisted regions, by name.
 func (t *Table) Candidates() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,13 +148,13 @@ func (t *Table) Candidates() []string {
 
 // DropFrame counts a frame of a candidate that is not about the control log.
 func (t *Table) DropFrame(region, peer string) {
-	t.count(CandidateFrame, region, "a region that nothing vouches for sends counts: they are dropped until it is added",
+	t.count(CandidateFrame, region, "an unlisted region sends counts: they are dropped until it is added",
 		"region", region, "peer", peer)
 }
 
 // DropDaemon counts a daemon of a candidate beyond MaxOfCandidate.
 func (t *Table) DropDaemon(region, peer string) {
-	t.count(TooManyDaemons, region, "a region that nothing vouches for has too many daemons: they are ignored until it is added",
+	t.count(TooManyDaemons, region, "an unlisted region has too many daemons: they are ignored until it is added",
 		"region", region, "peer", peer, "want", MaxOfCandidate)
 }
 

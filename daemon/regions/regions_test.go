@@ -30,11 +30,11 @@ func TestAdmit(t *testing.T) {
 		}
 		record = []string{"us", "eu", "ap"}
 		for _, region := range []string{"us", "eu", "ap"} {
-			if err := table.Admit(region); err != nil || !table.Vouched(region) {
+			if err := table.Admit(region); err != nil || !table.Listed(region) {
 				t.Errorf("%s: %v", region, err)
 			}
 		}
-		if table.Vouched("nowhere-0") || table.Seen("sa") {
+		if table.Listed("nowhere-0") || table.Seen("sa") {
 			t.Error("a region is let in beyond the bound")
 		}
 		if got := table.Refused()[string(TooManyCandidates)]; got != 100-MaxCandidates {

@@ -101,7 +101,7 @@ func (h *Host) admit(a *accepted, hello Hello) bool {
 	same := 0
 	for other := range h.accepted {
 		switch {
-		case !other.sameDaemon(a): // whatever it claims, it ends no stream of another
+		case !other.sameDaemon(a): // no claim ends a stream of another daemon
 		case other.hello.Member.ID == a.hello.Member.ID:
 			same++
 			if oldest == nil || other.since.Before(oldest.since) {
@@ -185,7 +185,7 @@ func (a *accepted) welcome() error {
 	if no := h.admitRegion(own.Hello, theirs.hello); no != nil {
 		return no
 	}
-	if left := h.penalties.remaining(culprit(&a.proof, a.remote, theirs.hello), time.Now()); left > 0 {
+	if left := h.penalties.remaining(penaltyKeys(&a.proof, a.remote, theirs.hello), time.Now()); left > 0 {
 		return &Refused{
 			Reason: ReasonPenalty, peer: theirs.hello.String(),
 			Text: fmt.Sprintf("%s refuses %s: it made a protocol error and has to wait another %v",
@@ -345,7 +345,7 @@ func (a *accepted) farewell(err error, admitted bool) error {
 	case errors.As(err, &refused):
 		h.countRefused(refused, a.remote, &a.proof)
 	case errors.As(err, &bad):
-		wait := h.penalties.add(a.culprit(admitted), time.Now())
+		wait := h.penalties.add(a.penaltyKeys(admitted), time.Now())
 		h.counts.protocolErrors.add(bad.Reason)
 		h.warn("peer dropped for a protocol error", source, bad.Reason,
 			"peer", who, "remote", a.remote, "reason", bad.Reason, "error", bad.Err, "wait", wait)
@@ -361,12 +361,12 @@ func (a *accepted) farewell(err error, admitted bool) error {
 	return st
 }
 
-// culprit returns who is excluded for a protocol error of the stream.
-func (a *accepted) culprit(admitted bool) []string {
+// penaltyKeys returns the keys of the peer for a protocol error of the stream.
+func (a *accepted) penaltyKeys(admitted bool) []string {
 	if admitted {
-		return culprit(&a.proof, a.remote, a.hello)
+		return penaltyKeys(&a.proof, a.remote, a.hello)
 	}
-	return culprit(&a.proof, a.remote, Hello{})
+	return penaltyKeys(&a.proof, a.remote, Hello{})
 }
 
 // countRefused counts and logs the refusal of an incoming connection or stream.

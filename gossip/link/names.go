@@ -42,9 +42,9 @@ func proofOfTLS(s tls.ConnectionState) proof {
 // sourcesEach bounds the sources of peers without names on one machine.
 const sourcesEach = 8
 
-// source returns who is counted, logged and excluded for what a peer does: the
-// name in its certificate or else its machine, with one of a few numbers for
-// the name that it claims. A peer can escape neither by another claim.
+// source returns the name of a peer for limits of log lines: that in its
+// certificate, or else its machine with one of a few numbers for the name that
+// it claims. So other claims do not make more lines.
 func (p *proof) source(remote, claimed string) string {
 	if len(p.names) > 0 {
 		return p.names[0].String()
@@ -62,7 +62,7 @@ func (h *Host) named() bool {
 
 // identify returns nil if a peer is the daemon of its hello, as far as its
 // certificate proves one. A certificate with names proves these only, so its
-// hello must have one of them, whatever the own certificate has.
+// hello must have one of them, even where the own certificate has none.
 func (h *Host) identify(own Hello, theirs Hello, p *proof) *Refused {
 	no := func(reason, format string, args ...any) *Refused {
 		return &Refused{
@@ -89,9 +89,6 @@ func (h *Host) identify(own Hello, theirs Hello, p *proof) *Refused {
 			return no(ReasonIdentity, "its id %s is of a daemon in region %q: reset the state of one of both", theirs.Daemon, region)
 		}
 	}
-	if h.config.Revoked != nil && h.config.Revoked(name) {
-		return no(ReasonRevoked, "%s is revoked", name)
-	}
 	return nil
 }
 
@@ -115,9 +112,8 @@ func (h *Host) recheck() {
 
 // Recheck reads the files of Config.Certificates and verifies the peers of all
 // streams again. It ends the streams of those whose certificate has expired or
-// is not signed by the authorities any more, that are not the daemon of their
-// hello or that are revoked. The Host calls it every 30 s. It does not wait for
-// the ends.
+// is not signed by the authorities any more, or that are not the daemon of
+// their hello. The Host calls it every 30 s. It does not wait for the ends.
 func (h *Host) Recheck() {
 	if h.config.Certificates == nil {
 		return

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -266,12 +265,12 @@ func TestFreshNames(t *testing.T) {
 func TestPenaltyOfName(t *testing.T) {
 	var p penalties
 	now := time.Unix(0, 0)
-	eu := culprit(&proof{names: []certs.Name{eu0}}, "10.0.0.1:5000", helloAs("eu", "eu-0"))
+	eu := penaltyKeys(&proof{names: []certs.Name{eu0}}, "10.0.0.1:5000", helloAs("eu", "eu-0"))
 	p.add(eu, now)
-	if p.remaining(culprit(&proof{names: []certs.Name{eu0}}, "10.0.0.2:1", helloOf(7, "eu", "eu-0")), now) == 0 {
+	if p.remaining(penaltyKeys(&proof{names: []certs.Name{eu0}}, "10.0.0.2:1", helloOf(7, "eu", "eu-0")), now) == 0 {
 		t.Error("the penalty is escaped at another machine")
 	}
-	if p.remaining(culprit(&proof{names: []certs.Name{us1}}, "10.0.0.1:1", helloAs("us", "us-1")), now) > 0 {
+	if p.remaining(penaltyKeys(&proof{names: []certs.Name{us1}}, "10.0.0.1:1", helloAs("us", "us-1")), now) > 0 {
 		t.Error("a neighbor has the penalty, too")
 	}
 }
@@ -280,16 +279,16 @@ func TestPenaltyOfName(t *testing.T) {
 func TestPenaltyOfMachine(t *testing.T) {
 	var p penalties
 	now := time.Unix(0, 0)
-	other := culprit(&proof{}, "10.0.0.1:1", helloOf(999, "eu", "good"))
+	other := penaltyKeys(&proof{}, "10.0.0.1:1", helloOf(999, "eu", "good"))
 	for i := range 20 * machineErrors {
-		p.add(culprit(&proof{}, "10.0.0.1:1", helloOf(crdt.Incarnation(i+1), "eu", fmt.Sprint(i))), now)
+		p.add(penaltyKeys(&proof{}, "10.0.0.1:1", helloOf(crdt.Incarnation(i+1), "eu", fmt.Sprint(i))), now)
 		if left := p.remaining(other, now); left > 0 {
 			t.Fatalf("the machine is excluded after %d errors, one in %v", i+1, machineForgets)
 		}
 		now = now.Add(machineForgets)
 	}
 	for i := range machineErrors + 1 {
-		p.add(culprit(&proof{}, "10.0.0.1:1", helloOf(crdt.Incarnation(1000+i), "eu", fmt.Sprint(i))), now)
+		p.add(penaltyKeys(&proof{}, "10.0.0.1:1", helloOf(crdt.Incarnation(1000+i), "eu", fmt.Sprint(i))), now)
 	}
 	if left := p.remaining(other, now); left != minPenalty {
 		t.Errorf("after many errors the machine waits %v, want %v", left, minPenalty)
@@ -301,10 +300,10 @@ func TestPenaltyOfMachine(t *testing.T) {
 func TestNotTrustedAnyMore(t *testing.T) {
 	for _, c := range []struct {
 		name, reason, line string
-		change             func(t *testing.T, files issued, revoked *atomic.Bool)
+		change             func(t *testing.T, files issued)
 	}{
-		{"expired", ReasonTLS, "has expired", func(*testing.T, issued, *atomic.Bool) { time.Sleep(time.Hour) }},
-		{"authorities replaced", ReasonTLS, "unknown authority", func(t *testing.T, files issued, _ *atomic.Bool) {
+		{"expired", ReasonTLS, "has expired", func(*testing.T, issued) { time.Sleep(time.Hour) }},
+		{"authorities replaced", ReasonTLS, "unknown authority", func(t *testing.T, files issued) {
 			next := newAuthority(t, "the next one").issueTo(t, us0)
 			for from, to := range map[string]string{next.cert: files.cert, next.key: files.key, next.ca: files.ca} {
 				b, err := os.ReadFile(from)
@@ -316,18 +315,12 @@ func TestNotTrustedAnyMore(t *testing.T) {
 				}
 			}
 		}},
-		{"revoked", ReasonRevoked, "eu/eu-0 is revoked", func(_ *testing.T, _ issued, revoked *atomic.Bool) { revoked.Store(true) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *network) {
 				ca := newAuthority(t, "the cluster")
 				files := ca.issueTo(t, us0)
-				secure := secured(t, files)
-				var revoked atomic.Bool
-				a := n.start(t, helloAs("us", "us-0"), func(config *Config) {
-					secure(config)
-					config.Revoked = func(name certs.Name) bool { return revoked.Load() && name == eu0 }
-				})
+				a := n.start(t, helloAs("us", "us-0"), secured(t, files))
 				b := n.start(t, helloAs("eu", "eu-0"), secured(t, ca.issue(t, t.TempDir(), "rld", func(x *x509.Certificate) {
 					named(eu0)(x)
 					x.NotAfter = time.Now().Add(time.Hour)
@@ -341,7 +334,7 @@ func TestNotTrustedAnyMore(t *testing.T) {
 				if s := a.Stats(); s.Outgoing != 2 || s.Accepted != 2 || len(s.Refused) != 0 {
 					t.Fatalf("before: %+v, log %s", s, a.log)
 				}
-				c.change(t, files, &revoked)
+				c.change(t, files)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				var up []string

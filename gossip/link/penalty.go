@@ -24,7 +24,7 @@ const (
 	machineForgets = 20 * time.Second
 )
 
-// penalties holds the peers with a penalty, by their culprits. So a peer can
+// penalties holds the peers with a penalty, by their penaltyKeys. So a peer can
 // neither escape by another claim nor exclude a peer on another host.
 type penalties struct {
 	mu sync.Mutex
@@ -37,14 +37,14 @@ type penalty struct {
 	errors int // of a machine
 }
 
-// machine begins the culprit that stands for all peers of a machine.
+// machine begins the key of all peers of a machine.
 const machine = "machine "
 
-// culprit returns who is excluded for a protocol error: the name in the peer's
-// certificate, wherever it is used. Of a peer without one it is the host
-// together with the address, and with the incarnation, that the peer announced,
-// and its machine. The hello is zero before it is known.
-func culprit(p *proof, remote string, h Hello) []string {
+// penaltyKeys returns the keys of a peer in penalties: the name in its
+// certificate, on any machine. Without one they are its host with the address
+// that the peer announced, its host with the incarnation, and its machine. The
+// hello is zero before it is known.
+func penaltyKeys(p *proof, remote string, h Hello) []string {
 	if len(p.names) > 0 {
 		return []string{"name " + p.names[0].String()}
 	}
@@ -90,7 +90,7 @@ func (p *penalties) add(keys []string, now time.Time) time.Duration {
 	return wait
 }
 
-// next returns the length of the next penalty of one culprit.
+// next returns the length of the next penalty of one key.
 func (p *penalties) next(k string, now time.Time) time.Duration {
 	if old, ok := p.of[k]; ok && old.wait > 0 && now.Before(old.until.Add(penaltyMemory)) {
 		return min(maxPenalty, 2*old.wait)

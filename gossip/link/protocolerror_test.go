@@ -202,7 +202,7 @@ func TestHugeFrame(t *testing.T) {
 func TestPenalties(t *testing.T) {
 	var p penalties
 	now := time.Unix(0, 0)
-	keys := culprit(&proof{}, "10.0.0.1:5000", helloOf(2, "eu", "b"))
+	keys := penaltyKeys(&proof{}, "10.0.0.1:5000", helloOf(2, "eu", "b"))
 	want := minPenalty
 	for range 10 {
 		if got := p.add(keys, now); got != want {
@@ -218,12 +218,12 @@ func TestPenalties(t *testing.T) {
 	if got := p.add(keys, now); got != minPenalty {
 		t.Errorf("penalty %v after good behavior, want %v", got, minPenalty)
 	}
-	other := culprit(&proof{}, "10.0.0.2:5000", helloOf(2, "eu", "b"))
+	other := penaltyKeys(&proof{}, "10.0.0.2:5000", helloOf(2, "eu", "b"))
 	if left := p.remaining(other, now); left > 0 {
 		t.Error("a peer has another one kept out that lives elsewhere")
 	}
 	for i := range 3 * maxPenalties {
-		p.add(culprit(&proof{}, fmt.Sprintf("10.0.0.1:%d", i), helloOf(2, "eu", fmt.Sprint(i))), now)
+		p.add(penaltyKeys(&proof{}, fmt.Sprintf("10.0.0.1:%d", i), helloOf(2, "eu", fmt.Sprint(i))), now)
 		now = now.Add(time.Millisecond)
 	}
 	if len(p.of) > maxPenalties {

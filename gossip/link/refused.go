@@ -23,7 +23,6 @@ const (
 	ReasonFull        = "full"        // no room for another stream
 	ReasonTLS         = "tls"         // no TLS, or a certificate that is not trusted
 	ReasonConnections = "connections" // no room for another connection
-	ReasonRevoked     = "revoked"     // its certificate is not to be trusted any more
 )
 
 // The reasons of protocol errors. A Handler has reasons of its own, too.
@@ -174,7 +173,7 @@ func peerError(err error, trailer metadata.MD) error {
 		}
 		reason = ReasonSize
 	case ReasonVersion, ReasonSecret, ReasonRegion, ReasonShards, ReasonSelf, ReasonHello, ReasonPenalty,
-		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, ReasonTLS, ReasonRevoked, reasonReplaced:
+		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, ReasonTLS, reasonReplaced:
 	default:
 		reason = reasonOther
 	}
