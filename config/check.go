@@ -74,7 +74,7 @@ func (c *Config) openRegions() []string {
 			open = append(open, r.Name)
 		}
 	}
-	if len(open) == 0 || !c.Peer.TLS.On() { // else whoever is in the network can do more
+	if len(open) == 0 || !c.Peer.TLS.On() { // plain streams have greater risks
 		return nil
 	}
 	return []string{fmt.Sprintf("regions %s: no cidrs: their daemons can make this one dial any address", strings.Join(open, ", "))}

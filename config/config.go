@@ -90,8 +90,7 @@ type GRPC struct {
 	// tokens.
 	Insecure bool
 	// UDS is the path of a unix socket to serve on as well, "" for none. Its
-	// callers need no token: UDSMode, the mode of the file, states who may
-	// connect.
+	// callers need no token: UDSMode, the mode of the file, selects them.
 	UDS     string
 	UDSMode fs.FileMode
 	// TLS applies to Addr, not to UDS.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -82,65 +83,74 @@ func fields(c *Config) []field {
 }
 
 func listenerFields(c *Config) []field {
+	g, h := &c.GRPC, &c.HTTP
+	return slices.Concat(
+		[]field{
+			set("grpc.addr", text(&g.Addr, "host:port"),
+				"listening address of gRPC (Envoy RLS, native API, health); port 0 takes a free one"),
+		},
+		callerFields("grpc", "gRPC", &g.Insecure, &g.UDS, &g.UDSMode, &g.TLS),
+		[]field{
+			set("grpc.max_connection_age", orZero(between(&g.MaxConnectionAge, time.Second, noBound)),
+				"age at which a gRPC connection is closed gracefully, 1s or more; 0 disables this"),
+			set("grpc.max_connection_age_grace", between(&g.MaxConnectionAgeGrace, time.Second, noBound),
+				"time for the calls of such a connection to end, 1s or more"),
+		},
+		connectionFields("grpc", "gRPC", &g.Connections),
+		[]field{
+			set("grpc.max_cancelled_calls", number(&g.MaxCancelledCalls, 10, 1_000_000),
+				"calls that a gRPC connection may cancel within 10ms of their start, in a second, 10 to 1000000"),
+			set("http.addr", text(&h.Addr, "host:port"),
+				"listening address of HTTP (/v1/check, /json, /healthcheck); port 0 takes a free one"),
+		},
+		callerFields("http", "HTTP", &h.Insecure, &h.UDS, &h.UDSMode, &h.TLS),
+		[]field{
+			set("http.headers", choice(&h.Headers, HeadersStandard, HeadersLegacy),
+				"rate limit headers of HTTP responses: standard, or legacy for X-RateLimit-* too"),
+			set("http.documentation_url", text(&h.DocumentationURL, "url"),
+				"URL of a page about the limits, for the body of a denial"),
+			set("http.rate_limit_api", mapping(&h.RateLimitAPI),
+				"how the parameters of /api/v1/rate_limit become descriptors"),
+		},
+		connectionFields("http", "HTTP", &h.Connections),
+		[]field{
+			set("admin.addr", text(&c.Admin.Addr, "host:port"),
+				"listening address of metrics, health and pprof; port 0 takes a free one"),
+			set("admin.insecure", boolean(&c.Admin.Insecure),
+				"allow admin.addr off loopback"),
+			set("auth.tokens_file", path(&c.Auth.TokensFile, "callers without tokens"),
+				"file with the hashed tokens of callers, see rld token new"),
+		})
+}
+
+// callerFields returns the settings that protect a listener for callers.
+func callerFields(name, protocol string, insecure *bool, uds *string, udsMode *fs.FileMode, tls *ServerTLS) []field {
 	return []field{
-		set("grpc.addr", text(&c.GRPC.Addr, "host:port"),
-			"listening address of gRPC (Envoy RLS, native API, health); port 0 takes a free one"),
-		set("grpc.insecure", boolean(&c.GRPC.Insecure),
-			"allow grpc.addr off loopback without TLS and tokens"),
-		set("grpc.uds", path(&c.GRPC.UDS, "no unix socket"),
-			"path of a unix socket to serve gRPC on as well, without TLS and tokens"),
-		set("grpc.uds_mode", mode(&c.GRPC.UDSMode),
-			"mode of that socket: who may connect"),
-		set("grpc.tls.cert_file", path(&c.GRPC.TLS.CertFile, "plain text"),
-			"PEM file with the certificate of grpc.addr"),
-		set("grpc.tls.key_file", path(&c.GRPC.TLS.KeyFile, "plain text"),
+		set(name+".insecure", boolean(insecure),
+			"allow "+name+".addr off loopback without TLS and tokens"),
+		set(name+".uds", path(uds, "no unix socket"),
+			"path of a unix socket to serve "+protocol+" on as well, without TLS and tokens"),
+		set(name+".uds_mode", mode(udsMode),
+			"mode of that socket, which states its callers"),
+		set(name+".tls.cert_file", path(&tls.CertFile, "plain text"),
+			"PEM file with the certificate of "+name+".addr"),
+		set(name+".tls.key_file", path(&tls.KeyFile, "plain text"),
 			"PEM file with its private key"),
-		set("grpc.tls.client_ca_file", path(&c.GRPC.TLS.ClientCAFile, "no client certificates"),
+		set(name+".tls.client_ca_file", path(&tls.ClientCAFile, "no client certificates"),
 			"PEM file with the authority that signs the certificates of callers"),
-		set("grpc.tls.client_san", given(&c.GRPC.TLS.ClientSAN, "name", "any certificate of the authority"),
+		set(name+".tls.client_san", given(&tls.ClientSAN, "name", "any certificate of the authority"),
 			"DNS name or URI that these certificates must have"),
-		set("grpc.max_connection_age", orZero(between(&c.GRPC.MaxConnectionAge, time.Second, noBound)),
-			"age at which a gRPC connection is closed gracefully, 1s or more; 0 disables this"),
-		set("grpc.max_connection_age_grace", between(&c.GRPC.MaxConnectionAgeGrace, time.Second, noBound),
-			"time for the calls of such a connection to end, 1s or more"),
-		set("grpc.max_connections", number(&c.GRPC.Max, 1, maxConnections),
-			"gRPC connections, 1 to 100000; the limit of open files may allow fewer"),
-		set("grpc.max_connections_per_source", number(&c.GRPC.MaxPerSource, 1, maxConnections),
-			"gRPC connections of one IPv4 address or one /64 of IPv6 addresses, 1 to 100000"),
-		set("grpc.max_cancelled_calls", number(&c.GRPC.MaxCancelledCalls, 10, 1_000_000),
-			"calls that a gRPC connection may cancel within 10ms of their start, in a second, 10 to 1000000"),
-		set("http.addr", text(&c.HTTP.Addr, "host:port"),
-			"listening address of HTTP (/v1/check, /json, /healthcheck); port 0 takes a free one"),
-		set("http.insecure", boolean(&c.HTTP.Insecure),
-			"allow http.addr off loopback without TLS and tokens"),
-		set("http.uds", path(&c.HTTP.UDS, "no unix socket"),
-			"path of a unix socket to serve HTTP on as well, without TLS and tokens"),
-		set("http.uds_mode", mode(&c.HTTP.UDSMode),
-			"mode of that socket: who may connect"),
-		set("http.tls.cert_file", path(&c.HTTP.TLS.CertFile, "plain text"),
-			"PEM file with the certificate of http.addr"),
-		set("http.tls.key_file", path(&c.HTTP.TLS.KeyFile, "plain text"),
-			"PEM file with its private key"),
-		set("http.tls.client_ca_file", path(&c.HTTP.TLS.ClientCAFile, "no client certificates"),
-			"PEM file with the authority that signs the certificates of callers"),
-		set("http.tls.client_san", given(&c.HTTP.TLS.ClientSAN, "name", "any certificate of the authority"),
-			"DNS name or URI that these certificates must have"),
-		set("http.headers", choice(&c.HTTP.Headers, HeadersStandard, HeadersLegacy),
-			"rate limit headers of HTTP responses: standard, or legacy for X-RateLimit-* too"),
-		set("http.documentation_url", text(&c.HTTP.DocumentationURL, "url"),
-			"URL of a page about the limits, for the body of a denial"),
-		set("http.rate_limit_api", mapping(&c.HTTP.RateLimitAPI),
-			"how the parameters of /api/v1/rate_limit become descriptors"),
-		set("http.max_connections", number(&c.HTTP.Max, 1, maxConnections),
-			"HTTP connections, 1 to 100000; the limit of open files may allow fewer"),
-		set("http.max_connections_per_source", number(&c.HTTP.MaxPerSource, 1, maxConnections),
-			"HTTP connections of one IPv4 address or one /64 of IPv6 addresses, 1 to 100000"),
-		set("admin.addr", text(&c.Admin.Addr, "host:port"),
-			"listening address of metrics, health and pprof; port 0 takes a free one"),
-		set("admin.insecure", boolean(&c.Admin.Insecure),
-			"allow admin.addr off loopback"),
-		set("auth.tokens_file", path(&c.Auth.TokensFile, "callers without tokens"),
-			"file with the hashed tokens of callers, see rld token new"),
+	}
+}
+
+// connectionFields returns the settings that bound the connections of a
+// listener.
+func connectionFields(name, protocol string, c *Connections) []field {
+	return []field{
+		set(name+".max_connections", number(&c.Max, 1, maxConnections),
+			protocol+" connections, 1 to 100000; the limit of open files may allow fewer"),
+		set(name+".max_connections_per_source", number(&c.MaxPerSource, 1, maxConnections),
+			protocol+" connections of one IPv4 address or one /64 of IPv6 addresses, 1 to 100000"),
 	}
 }
 

@@ -42,7 +42,7 @@ type listener struct {
 	insecure    bool     // reachable from other machines without protection
 	insecureBy  string   // the setting of insecure
 	lacks       string   // the fault of plain text there, and its remedy
-	by          []string // what protects it
+	by          []string // its protections
 }
 
 // protected reports whether a listener may leave loopback.
@@ -129,14 +129,14 @@ func (c *Config) reachable(is func(*listener) bool) []string {
 	return out
 }
 
-// Protection is what protects a listener.
+// Protection describes the protection of a listener.
 type Protection struct {
 	// Setting is its address, Value the value of that, and By a list such as
 	// "TLS, client certificates" or "loopback".
 	Setting, Value, By string
 }
 
-// Protections returns what protects each listener.
+// Protections returns the protection of each listener.
 func (c *Config) Protections() []Protection {
 	var out []Protection
 	for _, l := range c.listeners() {
@@ -184,7 +184,7 @@ func mode(p *fs.FileMode) value {
 	v.check = func() string {
 		if *p&^0o777 != 0 || *p&0o200 == 0 {
 			return modeText(*p) + " is not the mode of a socket: 0600 for the user of the daemon, " +
-				"0660 for its group too, 0666 for everybody on the machine"
+				"0660 for its group too, 0666 for all users of the machine"
 		}
 		return ""
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNetworks: networks of regions are valid, or refused with what is right.
+// TestNetworks: networks of regions are valid, or refused with a correct form.
 func TestNetworks(t *testing.T) {
 	c := Default()
 	c.Regions = []Region{{Name: "eu", CIDRs: []string{"10.2.0.0/16", "fd00:2::/32"}}, {Name: "us"}}

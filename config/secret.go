@@ -33,8 +33,8 @@ func ReadSecret(path string) (secret []byte, warnings []string, err error) {
 			"make one with head -c 32 /dev/urandom | base64", setting, path)
 	}
 	if why := guessable(data); why != "" {
-		warnings = append(warnings, fmt.Sprintf("%s: %s: the secret is easy to guess: %s. Whoever guesses it can "+
-			"tell the keys of people from counters: make one with head -c 32 /dev/urandom | base64", setting, path, why))
+		warnings = append(warnings, fmt.Sprintf("%s: %s: the secret is easy to guess: %s. With it the keys of "+
+			"callers can be guessed from counters: make one with head -c 32 /dev/urandom | base64", setting, path, why))
 	}
 	return data, warnings, nil
 }

@@ -57,7 +57,7 @@ func TestReadSecret(t *testing.T) {
 	}
 }
 
-// TestGuessableSecrets: the warning names what is wrong, and good secrets of
+// TestGuessableSecrets: the warning names the weakness, and good secrets of
 // common generators have none.
 func TestGuessableSecrets(t *testing.T) {
 	for secret, want := range map[string]string{

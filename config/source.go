@@ -42,8 +42,8 @@ const (
 // Files reads the limits at path: the file itself, with any name, or the files
 // of a folder and the folders in it, in the order of their names. Symbolic
 // links to files are followed inside the folder, those to folders are not, and
-// one that leaves the folder is an error: otherwise whoever may add a file of
-// limits could have any other file read. One warning names the files of a
+// one that leaves the folder is an error: otherwise an author of limits could
+// have any other file read. One warning names the files of a
 // folder that do not count.
 //
 // It returns an error if there is nothing to read or if a file cannot be read,
@@ -167,6 +167,7 @@ func (r *reader) warnings() []string {
 var errLeaves = errors.New("is a link that leaves the folder of limits, and is not read")
 
 // escapes reports whether an error of os.Root is about a path that leaves it.
+// Package os has no variable for that error.
 func escapes(err error) bool {
 	var p *fs.PathError
 	return errors.As(err, &p) && p.Err.Error() == "path escapes from parent"

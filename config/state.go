@@ -107,7 +107,7 @@ func (c *Config) CheckState() (warnings []string, err error) {
 // some ten.
 const maxStateFiles = 1_000
 
-// CheckStateFiles returns an error if everybody can change the folder of the
+// CheckStateFiles returns an error if all users can change the folder of the
 // state or its files, and for a link among them: through it the daemon would
 // read a file elsewhere. A group that can write gives a warning, since volumes
 // of Kubernetes have one (fsGroup), and so does another owner. A folder that is
@@ -161,7 +161,7 @@ func (c *Config) CheckStateFiles() (warnings []string, err error) {
 // or former content of one.
 func stateFile(name string) bool { return name == "lock" || strings.Contains(name, ".rld") }
 
-// checkMode checks who can write a file or folder of the state.
+// checkMode checks the write permissions of a file or folder of the state.
 func checkMode(path, want string, info fs.FileInfo) (warnings []string, err error) {
 	mode := info.Mode().Perm()
 	switch {

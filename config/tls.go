@@ -45,7 +45,7 @@ func (t TLS) Check(self certs.Name, now time.Time) (warnings []string, err error
 	case err != nil:
 		return warnings, fmt.Errorf("peer.tls.cert: %s: %w", t.Cert, err)
 	case len(names) == 0:
-		warnings = append(warnings, fmt.Sprintf("peer.tls.cert: %s names no daemon: whoever has a certificate of %s may claim "+
+		warnings = append(warnings, fmt.Sprintf("peer.tls.cert: %s names no daemon: any holder of a certificate of %s may claim "+
 			"to be any daemon; want one with %s, as rld cert issue makes", t.Cert, t.CA, certs.Forms))
 	case self != (certs.Name{}):
 		if err := certs.Require(names, self); err != nil {

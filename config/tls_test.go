@@ -132,7 +132,7 @@ func TestCheckTLS(t *testing.T) {
 		},
 		{
 			"no name", func(t *testing.T, f *TLS) { *f = ca.filesOf(t, nil) }, nil, validFrom,
-			"", "names no daemon: whoever has a certificate of ",
+			"", "names no daemon: any holder of a certificate of ",
 		},
 		{
 			"another name", func(t *testing.T, f *TLS) { *f = ca.filesOf(t, []string{"us-1.us.rld"}) }, nil, validFrom,

@@ -31,8 +31,8 @@ func TestLinksStayInTheFolder(t *testing.T) {
 	}
 }
 
-// TestStateIsOurs: a folder of state that everybody can write and links in it
-// are refused, and what a group or another user can change gives a warning.
+// TestStateIsOurs: a folder of state that all users can write, and links in it,
+// are refused. Write permissions of a group or another user give a warning.
 func TestStateIsOurs(t *testing.T) {
 	for _, tc := range []struct {
 		name          string

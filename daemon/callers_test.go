@@ -389,7 +389,7 @@ func TestFailedHandshakesAreNamedOnce(t *testing.T) {
 	}
 }
 
-// TestOpenToAll: health is for everybody, and the reflection for those with a
+// TestOpenToAll: health needs no token, and the reflection for those with a
 // token.
 func TestOpenToAll(t *testing.T) {
 	c := testConfig(t, oneRule)

@@ -93,52 +93,59 @@ const (
 	clusterFiles  = 64 + 16
 	// maxAdmin bounds the connections of the admin listener.
 	maxAdmin = 256
+	// leastEach and leastPeers are the least open files of a listener, and of
+	// the streams of peers in each direction.
+	leastEach, leastPeers = 16, 24
 )
 
 // boundConnections bounds the connections of all listeners, so that they never
-// use up the open files. The admin listener gets its own first.
+// use up the open files.
 func (d *daemon) boundConnections(e *edges) error {
 	c := &d.Config
-	least, reserve := 16, reservedFiles
-	needs := []connlimit.Need{
-		connlimit.NeedOf(least, c.GRPC.Max), connlimit.NeedOf(least, c.HTTP.Max), {Least: least, Most: maxAdmin}, {}, {}, {}, {},
+	listeners := []struct {
+		lis  *net.Listener
+		name string
+		most config.Connections
+	}{
+		{&e.grpcLis, "grpc", c.GRPC.Connections},
+		{&e.udsLis, "grpc_uds", config.Connections{Max: c.GRPC.Max}},
+		{&e.httpLis, "http", c.HTTP.Connections},
+		{&e.httpUDSLis, "http_uds", config.Connections{Max: c.HTTP.Max}},
+		{&e.adminLis, "admin", config.Connections{Max: maxAdmin}},
 	}
-	if e.udsLis != nil {
-		needs[3] = connlimit.NeedOf(least, c.GRPC.Max)
-	}
-	if e.httpUDSLis != nil {
-		needs[6] = connlimit.NeedOf(least, c.HTTP.Max)
+	needs, reserve := make([]connlimit.Need, len(listeners), len(listeners)+2), reservedFiles
+	for i, l := range listeners {
+		if *l.lis != nil {
+			needs[i] = connlimit.NeedOf(leastEach, l.most.Max)
+		}
 	}
 	if e.peerLis != nil {
 		reserve += clusterFiles
-		needs[4] = link.ConnectionsNeeded(24)
-		needs[5] = needs[4] // dialed ones
+		accepted := link.ConnectionsNeeded(leastPeers)
+		needs = append(needs, accepted, accepted) // as many are dialed
 	}
 	limit := connlimit.OpenFiles()
 	files, err := connlimit.Plan(limit, reserve, needs...)
 	if err != nil {
 		return err
 	}
-	bound := func(lis *net.Listener, name string, files int, most config.Connections) {
-		if *lis == nil {
-			return
+	for i, l := range listeners {
+		if *l.lis == nil {
+			continue
 		}
-		o := connlimit.Options{Name: name, Log: d.Log, Bounds: connlimit.BoundsOf(files, most.Max)}
-		if o.Established < most.Max {
-			d.Log.Info("the limit of open files allows fewer connections than the settings", "listener", name,
-				"setting", most.Max, "allowed", o.Established, "open_files", limit)
+		o := connlimit.Options{Name: l.name, Log: d.Log, Bounds: connlimit.BoundsOf(files[i], l.most.Max)}
+		if o.Established < l.most.Max {
+			d.Log.Info("the limit of open files allows fewer connections than the settings", "listener", l.name,
+				"setting", l.most.Max, "allowed", o.Established, "open_files", limit)
 		}
-		o.Source = most.MaxPerSource
-		b := connlimit.New(*lis, o)
-		*lis = b
+		o.Source = l.most.MaxPerSource
+		b := connlimit.New(*l.lis, o)
+		*l.lis = b
 		d.bounded = append(d.bounded, b)
 	}
-	bound(&e.grpcLis, "grpc", files[0], c.GRPC.Connections)
-	bound(&e.httpLis, "http", files[1], c.HTTP.Connections)
-	bound(&e.adminLis, "admin", files[2], config.Connections{Max: maxAdmin})
-	bound(&e.udsLis, "grpc_uds", files[3], config.Connections{Max: c.GRPC.Max})
-	bound(&e.httpUDSLis, "http_uds", files[6], config.Connections{Max: c.HTTP.Max})
-	e.peerBounds = link.BoundsOf(files[4])
+	if e.peerLis != nil {
+		e.peerBounds = link.BoundsOf(files[len(listeners)])
+	}
 	return nil
 }
 

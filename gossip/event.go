@@ -50,9 +50,9 @@ const (
 	CellForged
 	// TransferRejected: a peer claims to have transferred more rights than it
 	// can hold.
+	TransferRejected
 	// SumExceeded: the sums of other regions for a key are greater than all
 	// rights to it. They count no more than these regions can hold.
-	TransferRejected
 	SumExceeded
 	// RefusalReceived: a peer refused a cell of ours; it is sent again later.
 	RefusalReceived

@@ -36,7 +36,7 @@ func surplus(l *rules.Limit) uint64 {
 }
 
 // covered reports whether hits that the rights of this daemon cover fit the
-// limit, whatever others count: its rights left are those of no other.
+// limit for any counts of others: no other daemon holds its unused rights.
 func covered(n *Node, h *Hit, st *Status, now int64) bool {
 	need := sat.Add(st.probed.ahead, h.N)
 	return sat.Add(need, surplus(h.Limit)) <= st.probed.rights && rightsCount(n, h.Rule, now)

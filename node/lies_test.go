@@ -90,7 +90,7 @@ func TestLiesOfSums(t *testing.T) {
 }
 
 // TestLiesOfSumsKeepNoRights: within a region, rights go where the hits are,
-// whatever sum another region claims.
+// for any sum that another region claims.
 func TestLiesOfSumsKeepNoRights(t *testing.T) {
 	for _, hits := range []uint64{100, 1 << 40} {
 		c := rightsCluster(t, fixed100, "a1", "a2", "b1")
@@ -181,7 +181,7 @@ func TestLoweredLimitDenies(t *testing.T) {
 	}
 }
 
-// TestRemainingWithLies: a report does not deny what the daemon admits.
+// TestRemainingWithLies: a report does not deny hits that the daemon admits.
 func TestRemainingWithLies(t *testing.T) {
 	c := rightsCluster(t, fixed100, "a1", "b1")
 	c.lie(t, c.daemons[1], c.daemons[0], "k=v", sumOf("b", 1<<40))

@@ -269,7 +269,7 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 		st.probed.rights -= min(st.probed.rights, h.N)
 	}
 	if least := sat.Sub(st.probed.rights, surplus(h.Limit)); st.Remaining < least && rightsCount(n, h.Rule, now) {
-		st.Remaining = least // what others claim lowers it no further
+		st.Remaining = least // claims of others lower it no further
 	}
 	st.Remaining = min(st.Remaining, st.probed.rights)
 	if st.Gate&RightsGate == 0 || st.Never {

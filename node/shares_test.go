@@ -22,7 +22,7 @@ descriptors:
   - {key: note}
 `
 
-// TestAFloodedRuleDegradesItselfAlone: a caller who sends random values of one
+// TestAFloodedRuleDegradesItselfAlone: a caller with random values of one
 // descriptor takes keys from its rule alone, although windows of a day keep all
 // of them. Tallies name the rule.
 func TestAFloodedRuleDegradesItselfAlone(t *testing.T) {

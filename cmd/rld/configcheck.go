@@ -95,7 +95,7 @@ func (r *configReport) warnings() []string {
 		out = append(out, l+" answers other machines in plain text")
 	}
 	for _, l := range r.Config.PlainTokens() {
-		out = append(out, l+" takes tokens in plain text: whoever reads the network can use them; give it TLS")
+		out = append(out, l+" accepts tokens in plain text, which a reader of the network can use: give it TLS")
 	}
 	if r.limits != nil {
 		out = append(out, r.limits.Warnings...)

@@ -14,8 +14,8 @@ import (
 // maxFullRules is the number of rules without room that a text names.
 const maxFullRules = 3
 
-// keysOfRule is what a rule holds of the room for keys: its keys, and the
-// descriptors that found no room for one more.
+// keysOfRule counts the keys of a rule, and its descriptors without room for
+// one more.
 type keysOfRule struct{ keys, full uint64 }
 
 // countKeysFull returns the keys of each rule, and the descriptors without room

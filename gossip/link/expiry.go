@@ -19,7 +19,7 @@ type Certified struct {
 	// On is false for plain streams.
 	On bool
 	// Names are the daemons that the own certificate names. Without any, every
-	// peer with a certificate of the authorities is trusted, whatever it says.
+	// peer with a certificate of the authorities may use any name.
 	Names []certs.Name
 	// NotAfter is when the own certificate stops being valid. Soon reports that
 	// it should have been renewed.

@@ -76,11 +76,11 @@ func (g *greeting) encode() ([]byte, error) {
 	})
 }
 
-// SecretProof returns what a hello has to show that its sender knows the
-// cluster secret: a MAC, by the fingerprint of the secret, of
-// the nonce, the key and the run of the hello. It differs between streams, so a
-// recording neither tells that two streams are of one cluster, nor is it of use
-// to a daemon with another key, which would have to sign with the recorded one.
+// SecretProof returns the proof in a hello that its sender has the cluster
+// secret: a MAC of the nonce, the key and the run of the hello, with the
+// fingerprint of the secret as its key. It differs between streams, so a
+// recording does not reveal that two streams are of one cluster. A daemon with
+// another key cannot use it: it would have to sign with the recorded key.
 func SecretProof(fingerprint, nonce, public, run []byte) []byte {
 	mac := hmac.New(sha256.New, fingerprint)
 	for _, part := range [][]byte{nonce, public, run} {

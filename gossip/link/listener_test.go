@@ -21,7 +21,7 @@ func (n *network) silent(t *testing.T, d *daemon) net.Conn {
 }
 
 // TestSilentConnections has more connections without a hello than there is room
-// for: a peer connects beside them, and they keep nobody out.
+// for: a peer connects beside them.
 func TestSilentConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), func(c *Config) {

@@ -23,7 +23,7 @@ type proof struct {
 	fault error               // of the names
 }
 
-// proofOf returns what the connection of a call proves.
+// proofOf returns the proof of the connection of a call.
 func proofOf(info credentials.AuthInfo) proof {
 	if t, ok := info.(credentials.TLSInfo); ok {
 		return proofOfTLS(t.State)

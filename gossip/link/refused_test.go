@@ -42,7 +42,7 @@ var refusals = []struct {
 }
 
 // TestTheSecretIsNotShown: hellos of one secret have nothing in common by which
-// they can be told to have it, and a recorded proof is of no use to a daemon
+// they can be seen to have it, and a recorded proof is of no use to a daemon
 // with another key, another run or another nonce.
 func TestTheSecretIsNotShown(t *testing.T) {
 	received := func(change func(*greeting)) greeting {

@@ -16,7 +16,7 @@ import (
 // It is safe for concurrent use.
 type Certificates struct{ store *certs.Store }
 
-// LoadCertificates reads the files, whose Own and What it sets: peers use a
+// LoadCertificates reads the files, and sets their Own and What: peers use a
 // certificate at both ends. The error names the invalid file. The logger
 // receives later faults and changes.
 func LoadCertificates(f certs.Files, log *slog.Logger) (*Certificates, error) {

@@ -100,8 +100,8 @@ func NamesOf(c *x509.Certificate) ([]Name, error) {
 	return slices.Compact(names), nil
 }
 
-// Require returns nil if name is among those of a certificate. The error tells
-// which it has.
+// Require returns nil if name is among those of a certificate. The error lists
+// these.
 func Require(names []Name, name Name) error {
 	switch {
 	case slices.Contains(names, name):

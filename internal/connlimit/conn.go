@@ -23,7 +23,7 @@ type Conn struct {
 	listener *Listener
 	source   netip.Prefix
 	remote   Addr
-	heard    atomic.Int64 // when something was read, since the listener's start
+	readAt   atomic.Int64 // the time of the latest read, since the listener's start
 	counted  atomic.Bool
 
 	// Guarded by Listener.mu.
@@ -33,8 +33,8 @@ type Conn struct {
 	timer *time.Timer   // of the handshake
 }
 
-// Addr is the remote address of a Conn. It leads from what servers tell of a
-// connection to the connection.
+// Addr is the remote address of a Conn. Servers pass it to handlers, which get
+// the connection by Of.
 type Addr struct {
 	net.Addr
 	conn *Conn
@@ -56,7 +56,7 @@ func (c *Conn) RemoteAddr() net.Addr { return &c.remote }
 func (c *Conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		c.heard.Store(int64(c.listener.now()))
+		c.readAt.Store(int64(c.listener.now()))
 	}
 	return n, err
 }

@@ -172,7 +172,7 @@ func (l *Listener) finish(c *Conn) (*Conn, Reason) {
 	c.timer.Stop()
 	l.unfinished.remove(c)
 	c.state, c.since = established, l.now()
-	c.heard.Store(int64(c.since))
+	c.readAt.Store(int64(c.since))
 	l.established.add(c)
 	return victim, ReasonIdle
 }
@@ -187,7 +187,7 @@ func (l *Listener) idle(source netip.Prefix) *Conn {
 	now := l.now()
 	for range min(conns.Len(), idleSteps) {
 		c := conns.Front().Value.(*Conn)
-		if now-time.Duration(c.heard.Load()) >= idleAfter {
+		if now-time.Duration(c.readAt.Load()) >= idleAfter {
 			return c
 		}
 		conns.MoveToBack(conns.Front())

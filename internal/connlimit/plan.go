@@ -15,8 +15,8 @@ type Need struct{ Least, Most int }
 
 // Plan divides the open files of a process: Reserve are for everything without
 // a Need. It returns the number for each need; their sum with the reserve never
-// exceeds the limit. What is left beyond the least numbers is divided in
-// proportion to what is missing.
+// exceeds the limit. The files beyond the least numbers are divided in
+// proportion to the missing ones.
 func Plan(limit uint64, reserve int, needs ...Need) ([]int, error) {
 	least, missing := reserve, 0
 	for _, n := range needs {

@@ -45,7 +45,7 @@ func newAttack(t *testing.T, addr string) *attack {
 	return &attack{t: t, addr: addr, done: make(chan struct{})}
 }
 
-// dial opens a connection and reads whatever comes on it. It returns nil where
+// dial opens a connection and reads from it until it ends. It returns nil where
 // the daemon does not take one.
 func (a *attack) dial(first []byte) net.Conn {
 	d := net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
@@ -88,7 +88,7 @@ func http2Frame(kind, flags byte, call uint32, payload []byte) []byte {
 	}, payload...)
 }
 
-// http2Begin is what a client of HTTP/2 sends first.
+// http2Begin returns the first bytes of a client of HTTP/2.
 func http2Begin() []byte {
 	return append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), http2Frame(4, 0, 0, nil)...)
 }

@@ -1,4 +1,4 @@
-// Package unixsocket opens unix sockets whose mode states who may connect.
+// Package unixsocket opens unix sockets with a mode, which selects their users.
 package unixsocket
 
 import (

@@ -8,9 +8,9 @@ import (
 	"github.com/georld/rld/internal/suggest"
 )
 
-// FileKind is what a file is meant to be. A file that does not look like it,
-// such as a link to a secret or to a file of passwords, gives one fault, with
-// its place and the expected form, and without any of its text.
+// FileKind is the kind of content that a file should have. A file with another
+// content, such as a link to a secret or to a file of passwords, gives one
+// fault, with its place and the expected form, and without any of its text.
 type FileKind struct {
 	// Name completes "this does not look like", Want is the expected form.
 	Name, Want string

@@ -27,7 +27,7 @@ type Options struct {
 	MaxBytes int
 	// TooLong is the hint for a longer file; it may be "".
 	TooLong string
-	// Kind is what the file is meant to be; the zero value is any YAML.
+	// Kind is the kind of the file; the zero value is any YAML.
 	Kind FileKind
 }
 

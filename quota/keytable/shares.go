@@ -4,9 +4,9 @@ import "github.com/georld/rld/rules"
 
 // Shares divides the room for keys among rules. A part of it is reserved, in
 // equal parts for all rules with a limit: a rule with fewer keys than its part
-// always finds room, and one with more uses what is reserved for no other rule.
-// So whoever fills the room with keys of one rule takes it from this rule
-// alone, and a rule alone may use nearly all of it.
+// always finds room, and one with more uses the room that is reserved for no
+// other rule. So a flood of keys of one rule takes room from this rule alone,
+// and a rule alone may use nearly all of it.
 //
 // Keys without a rule have a part like a rule. The zero value has no room.
 //
@@ -17,7 +17,7 @@ type Shares struct {
 	rate   rules.PPM // the reserved part of room
 	rules  []holding // for keys without a rule, then one per rule
 	keys   int       // of all rules
-	unused int       // the sum over the rules of what they lack to their part
+	unused int       // the sum of holding.unused
 }
 
 // holding is the number of keys of one rule.

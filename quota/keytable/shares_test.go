@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/rules"
 )
 
-// TestSharesHoldForEachRule: whatever the other rules do, a rule with fewer
+// TestSharesHoldForEachRule: for any keys of other rules, a rule with fewer
 // keys than its part of the reserve finds room, and the room is never exceeded.
 func TestSharesHoldForEachRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// preface is what a client sends before its first frame of HTTP/2.
+// preface is sent by clients of HTTP/2 before their first frame.
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 // The types of frames that matter, the size of a frame's header, and a flag.
@@ -18,8 +18,8 @@ const (
 	flagEndStream = 1
 )
 
-// frames reads the headers of the frames of HTTP/2 that a client sends, in
-// whatever pieces they come. It checks nothing: gRPC does that after it.
+// frames reads the headers of the frames of HTTP/2 that a client sends, in any
+// pieces. It checks nothing: gRPC does that after it.
 type frames struct {
 	left int // bytes to pass over: of the preface, or of a frame
 	head [frameHead]byte
@@ -30,7 +30,7 @@ type frames struct {
 	calls      ages
 }
 
-// ages tells old calls from young ones, by their ascending numbers.
+// ages separates old calls from young ones, by their ascending numbers.
 type ages struct {
 	last, next, old uint32    // begun last, begun at nextAt, and the last old one
 	lastAt, nextAt  time.Time // when last began, and when next was the last one

@@ -28,8 +28,8 @@ type streams struct {
 	open map[net.Addr]int // by remote address, of which each connection has its own
 }
 
-// enter makes room for a stream. It returns an error, or what the caller calls
-// at the end of the stream.
+// enter makes room for a stream. It returns an error, or a function to call at
+// the end of the stream.
 func (s *streams) enter(ctx context.Context) (leave func(), err error) {
 	p, ok := peer.FromContext(ctx)
 	if !ok {

@@ -107,7 +107,7 @@ func (x *lease) explain(l *rules.Limit, at Now) *LeaseState {
 	return out
 }
 
-// explain works on a copy: whoever looks moves no account to another window.
+// explain works on a copy: reading moves no account to another window.
 func (o owner) explain(l *rules.Limit, now int64) *OwnerState {
 	o.roll(l, now)
 	m := o.account.Watermark(l, now, now, 0)

@@ -151,7 +151,7 @@ func leaseEnd(l *rules.Limit, now, within int64) int64 {
 
 // mostGranted returns the most rights that owners can have granted a daemon of
 // one window, of a bucket or log for some milliseconds from now on: the limit
-// with its budget, and what a bucket refills meanwhile.
+// with its budget, and the refill of a bucket meanwhile.
 func mostGranted(l *rules.Limit, within int64) uint64 {
 	most := max(l.Total(), l.TotalBurst())
 	if quota.Of(l).Drains() {

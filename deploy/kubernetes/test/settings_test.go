@@ -104,8 +104,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// expected are the warnings about what the manifests leave to their users: the
-// networks of pods and the authority, and a volume that belongs to a group.
+// expected are the warnings about settings that the manifests leave to their
+// users: networks of pods, the authority, and volumes that belong to a group.
 var expected = []string{
 	"answers other machines in plain text", "names no daemon", "no cidrs", "unless the group is that of this daemon alone",
 }

@@ -1,7 +1,7 @@
-// Command release builds what a release of rld consists of, into one folder:
-// static binaries for Linux, the modules in them as CycloneDX, the licences of
-// those modules with their texts, and the checksums of all of these files. The
-// same commit and the same Go release give the same bytes.
+// Command release builds the files of a release of rld into one folder: static
+// binaries for Linux, the modules in them as CycloneDX, the licences of those
+// modules with their texts, and the checksums of all of these files. The same
+// commit and the same Go release give the same bytes.
 //
 //	make release
 //	cd dist && sha256sum --check SHA256SUMS
