@@ -1,10 +1,6 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,27 +15,14 @@ func (t ServerTLS) Check(name string, now time.Time) (warnings []string, err err
 	if !t.On() {
 		return nil, nil
 	}
-	certs, certErr := readPEM(name+".cert_file", t.CertFile)
-	key, warnings, keyErr := readPrivate(name+".key_file", t.KeyFile, maxPEMBytes)
-	var caErr error
-	if t.ClientCAFile != "" {
-		ca, err := readPEM(name+".client_ca_file", t.ClientCAFile)
-		if caErr = err; err == nil && !x509.NewCertPool().AppendCertsFromPEM(ca) {
-			caErr = fmt.Errorf("%s.client_ca_file: %s: holds no certificate in PEM", name, t.ClientCAFile)
-		}
-	}
-	if err := errors.Join(certErr, keyErr, caErr); err != nil {
+	read, warnings, err := readTLS([3]pemFile{
+		{name + ".cert_file", t.CertFile}, {name + ".key_file", t.KeyFile}, {name + ".client_ca_file", t.ClientCAFile},
+	})
+	if err != nil {
 		return warnings, err
 	}
-	if block, _ := pem.Decode(key); block == nil {
-		return warnings, fmt.Errorf("%s.key_file: %s: holds no private key in PEM", name, t.KeyFile)
-	}
-	pair, err := tls.X509KeyPair(certs, key)
-	if err != nil {
-		return warnings, fmt.Errorf("%s.key_file: %s is not the key of %s: %w", name, t.KeyFile, t.CertFile, err)
-	}
 	problem := ""
-	switch leaf := pair.Leaf; {
+	switch leaf := read.pair.Leaf; {
 	case now.Before(leaf.NotBefore):
 		problem = "is not valid before " + leaf.NotBefore.Format(time.RFC3339)
 	case now.After(leaf.NotAfter):

@@ -23,24 +23,11 @@ func (t TLS) Check(self certs.Name, now time.Time) (warnings []string, err error
 	if !t.On() {
 		return nil, nil
 	}
-	cert, certErr := readPEM("peer.tls.cert", t.Cert)
-	key, warnings, keyErr := readPrivate("peer.tls.key", t.Key, maxPEMBytes)
-	ca, caErr := readPEM("peer.tls.ca", t.CA)
-	pool := x509.NewCertPool()
-	if caErr == nil && !pool.AppendCertsFromPEM(ca) {
-		caErr = fmt.Errorf("peer.tls.ca: %s: holds no certificate in PEM", t.CA)
-	}
-	if err := errors.Join(certErr, keyErr, caErr); err != nil {
+	read, warnings, err := readTLS([3]pemFile{{"peer.tls.cert", t.Cert}, {"peer.tls.key", t.Key}, {"peer.tls.ca", t.CA}})
+	if err != nil {
 		return warnings, err
 	}
-	if block, _ := pem.Decode(key); block == nil {
-		return warnings, fmt.Errorf("peer.tls.key: %s: holds no private key in PEM", t.Key)
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return warnings, fmt.Errorf("peer.tls.key: %s is not the key of %s: %w", t.Key, t.Cert, err)
-	}
-	names, err := certs.NamesOf(pair.Leaf)
+	names, err := certs.NamesOf(read.pair.Leaf)
 	switch {
 	case err != nil:
 		return warnings, fmt.Errorf("peer.tls.cert: %s: %w", t.Cert, err)
@@ -52,18 +39,55 @@ func (t TLS) Check(self certs.Name, now time.Time) (warnings []string, err error
 			return warnings, fmt.Errorf("peer.tls.cert: %s: %w (%s): use that, or correct region and name", t.Cert, err, self.URI())
 		}
 	}
-	return append(warnings, t.untrusted(pair, pool, now)...), nil
+	return append(warnings, t.untrusted(read.pair, read.ca, now)...), nil
 }
 
-func readPEM(setting, path string) ([]byte, error) {
-	data, err := readRegular(path, maxPEMBytes)
+// pemFile is a file in PEM, and the setting that names it.
+type pemFile struct{ setting, path string }
+
+// read reads a file of certificates.
+func (f pemFile) read() ([]byte, error) {
+	data, err := readRegular(f.path, maxPEMBytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", setting, err)
+		return nil, fmt.Errorf("%s: %w", f.setting, err)
 	}
 	if block, _ := pem.Decode(data); block == nil {
-		return nil, fmt.Errorf("%s: %s: holds no certificate in PEM", setting, path)
+		return nil, fmt.Errorf("%s: %s: holds no certificate in PEM", f.setting, f.path)
 	}
 	return data, nil
+}
+
+// tlsFiles is the content of the files of one end of TLS.
+type tlsFiles struct {
+	pair tls.Certificate
+	ca   *x509.CertPool // nil without a file
+}
+
+// readTLS reads a certificate, its key and the authorities of the other ends,
+// "" for none. It returns all faults of the files as a joined error, and a
+// warning for a key that others can read.
+func readTLS(files [3]pemFile) (read tlsFiles, warnings []string, err error) {
+	certFile, keyFile, caFile := files[0], files[1], files[2]
+	cert, certErr := certFile.read()
+	key, warnings, keyErr := readPrivate(keyFile.setting, keyFile.path, maxPEMBytes)
+	var caErr error
+	if caFile.path != "" {
+		var ca []byte
+		ca, caErr = caFile.read()
+		if read.ca = x509.NewCertPool(); !read.ca.AppendCertsFromPEM(ca) && caErr == nil {
+			caErr = fmt.Errorf("%s: %s: holds no certificate in PEM", caFile.setting, caFile.path)
+		}
+	}
+	if err := errors.Join(certErr, keyErr, caErr); err != nil {
+		return tlsFiles{}, warnings, err
+	}
+	if block, _ := pem.Decode(key); block == nil {
+		return tlsFiles{}, warnings, fmt.Errorf("%s: %s: holds no private key in PEM", keyFile.setting, keyFile.path)
+	}
+	if read.pair, err = tls.X509KeyPair(cert, key); err != nil {
+		return tlsFiles{}, warnings, fmt.Errorf("%s: %s is not the key of %s: %w", keyFile.setting, keyFile.path, certFile.path, err)
+	}
+	return read, warnings, nil
 }
 
 // untrusted returns the reason why a daemon with the same CA would refuse the

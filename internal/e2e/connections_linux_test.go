@@ -131,14 +131,14 @@ func (a *attack) rapid(n int) {
 					return
 				default:
 				}
+				var begin []byte
 				if conn == nil {
-					from = 0
-					if conn = a.dial(http2Begin()); conn == nil {
+					from, begin = 0, http2Begin()
+					if conn = a.dial(nil); conn == nil {
 						continue
 					}
-					time.Sleep(time.Millisecond) // http2Begin first
 				}
-				if _, err := conn.Write(http2Calls(from, 100, "Check", true)); err != nil {
+				if _, err := conn.Write(append(begin, http2Calls(from, 100, "Check", true)...)); err != nil {
 					conn = nil
 				}
 				from += 100
