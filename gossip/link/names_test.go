@@ -1,9 +1,12 @@
 package link
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/url"
 	"os"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/await"
 	"github.com/georld/rld/internal/certs"
 )
 
@@ -392,4 +396,33 @@ func TestExpiresSoon(t *testing.T) {
 			t.Errorf("28 minutes before the own end: %+v, log %s", got, a.log)
 		}
 	})
+}
+
+// TestPriorityOfAnotherName has a daemon with the key of another one open a
+// priority stream beside that one's bulk stream: its certificate does not fit.
+func TestPriorityOfAnotherName(t *testing.T) {
+	ca := newAuthority(t, "the cluster")
+	l := newPriorityPair(t, func(name string) func(*Config) { return secured(t, ca.issue(t, t.TempDir(), name, nil)) })
+	stolen, err := LoadCertificates(ca.issueTo(t, eu0).files(), slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := stolen.Client()
+	config.NextProtos = []string{priorityProto}
+	conn, err := tls.Dial("tcp", l.addr, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write(appendPriorityFrame(nil, encoded(t, greetingFrom(helloOf(1, "eu", "a"))))); err != nil {
+		t.Fatal(err)
+	}
+	await.Done(t, "the end of the connection", func() {
+		if got, _ := io.ReadAll(conn); len(got) > 0 {
+			t.Errorf("it answered with %d bytes", len(got))
+		}
+	})
+	if got := l.b.Stats().Refused[ReasonIdentity]; got != 1 {
+		t.Errorf("%d refused for %s, want 1", got, ReasonIdentity)
+	}
 }
