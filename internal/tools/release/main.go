@@ -72,11 +72,12 @@ func emptied(out string) error {
 	return os.MkdirAll(out, 0o755)
 }
 
-// build links a static binary without symbols: the one of the image.
+// build links a static binary without symbols: the one of the image. It has the
+// commit in it, for any GOFLAGS.
 func build(platform, binary string) error {
 	goos, goarch, _ := strings.Cut(platform, "/")
 	return command([]string{"CGO_ENABLED=0", "GOOS=" + goos, "GOARCH=" + goarch},
-		"go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/rld")
+		"go", "build", "-trimpath", "-buildvcs=true", "-ldflags=-s -w", "-o", binary, "./cmd/rld")
 }
 
 // bom writes the modules that are linked into a binary, with their versions
