@@ -1,44 +1,25 @@
 package config
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/georld/rld/internal/certs"
+	"github.com/georld/rld/internal/certs/certstest"
 )
 
 // authority signs certificates for tests.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
+type authority struct{ *certstest.Authority }
 
 var validFrom = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newAuthority(t *testing.T) *authority {
-	a := &authority{cert: &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotBefore: validFrom,
-		NotAfter: validFrom.AddDate(10, 0, 0), IsCA: true, BasicConstraintsValid: true,
-	}}
-	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	der, err := x509.CreateCertificate(rand.Reader, a.cert, a.cert, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return &authority{certstest.New(t, func(c *x509.Certificate) {
+		c.Subject.CommonName, c.NotBefore, c.NotAfter = "ca", validFrom, validFrom.AddDate(10, 0, 0)
+	})}
 }
 
 // files signs a certificate of us/us-0 for a year and for uses, and returns its
@@ -49,24 +30,10 @@ func (a *authority) files(t *testing.T, uses ...x509.ExtKeyUsage) TLS {
 
 // filesOf signs a certificate with DNS names.
 func (a *authority) filesOf(t *testing.T, names []string, uses ...x509.ExtKeyUsage) TLS {
-	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "daemon"}, NotBefore: validFrom,
-		NotAfter: validFrom.AddDate(1, 0, 0), ExtKeyUsage: uses, DNSNames: names,
-	}, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	files := TLS{filepath.Join(dir, "cert"), filepath.Join(dir, "key"), filepath.Join(dir, "ca")}
-	write(t, files.Cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	write(t, files.Key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
-	write(t, files.CA, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})))
-	return files
+	f := a.Write(t, t.TempDir(), func(c *x509.Certificate) {
+		c.NotBefore, c.NotAfter, c.ExtKeyUsage, c.DNSNames = validFrom, validFrom.AddDate(1, 0, 0), uses, names
+	})
+	return TLS{f.Cert, f.Key, f.CA}
 }
 
 func TestCheckTLS(t *testing.T) {
@@ -93,11 +60,11 @@ func TestCheckTLS(t *testing.T) {
 		},
 		{
 			"certificate is none", func(t *testing.T, f *TLS) { write(t, f.Cert, "x") }, nil, validFrom,
-			"/cert: holds no certificate in PEM", "",
+			"/cert.pem: holds no certificate in PEM", "",
 		},
 		{
 			"key is none", func(t *testing.T, f *TLS) { write(t, f.Key, "x") }, nil, validFrom,
-			"/key: holds no private key in PEM", "",
+			"/key.pem: holds no private key in PEM", "",
 		},
 		{
 			"authority is a key", func(_ *testing.T, f *TLS) { f.CA = f.Key }, nil, validFrom,
@@ -140,7 +107,7 @@ func TestCheckTLS(t *testing.T) {
 		},
 		{
 			"no name at all", func(t *testing.T, f *TLS) { *f = ca.filesOf(t, []string{"*.us.rld"}) }, nil, validFrom,
-			"/cert: DNS name \"*.us.rld\"", "",
+			"/cert.pem: DNS name \"*.us.rld\"", "",
 		},
 	} {
 		files := ca.files(t, tc.uses...)

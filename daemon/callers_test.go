@@ -2,16 +2,12 @@ package daemon
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/url"
@@ -32,66 +28,21 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/internal/await"
+	"github.com/georld/rld/internal/certs/certstest"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/server/auth"
 )
 
-// authority signs certificates of listeners and callers.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{key: newKey(t)}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 // issue returns a certificate for 127.0.0.1 with a URI, and its key, in PEM.
-func (a *authority) issue(t *testing.T, serial int64, uri string) (cert, key []byte) {
+func issue(t *testing.T, a *certstest.Authority, uri string) (cert, key []byte) {
 	t.Helper()
 	u, err := url.Parse(uri)
 	if err != nil {
 		t.Fatal(err)
 	}
-	secret := newKey(t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, URIs: []*url.URL{u},
-	}, a.cert, &secret.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := x509.MarshalPKCS8PrivateKey(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pemOf("CERTIFICATE", der), pemOf("PRIVATE KEY", text)
-}
-
-func pemOf(kind string, der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
+	return a.Issue(t, func(c *x509.Certificate) {
+		c.IPAddresses, c.URIs = []net.IP{net.IPv4(127, 0, 0, 1)}, []*url.URL{u}
+	})
 }
 
 // caller is one way to call a daemon.
@@ -103,12 +54,12 @@ type caller struct {
 
 // trusting returns TLS of a caller that trusts a, with a certificate of by for
 // a URI, or with none.
-func trusting(t *testing.T, a, by *authority, uri string) *tls.Config {
+func trusting(t *testing.T, a, by *certstest.Authority, uri string) *tls.Config {
 	t.Helper()
 	out := &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "127.0.0.1"}
-	out.RootCAs.AddCert(a.cert)
+	out.RootCAs.AddCert(a.Cert)
 	if by != nil {
-		cert, key := by.issue(t, 9, uri)
+		cert, key := issue(t, by, uri)
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +131,7 @@ func (c *caller) http(t *testing.T, r *running) int {
 type guarded struct {
 	config.Config
 	dir    string
-	server *authority
+	server *certstest.Authority
 }
 
 func (g *guarded) file(name string) string { return filepath.Join(g.dir, name) }
@@ -198,8 +149,8 @@ func (g *guarded) put(t *testing.T, name string, data []byte) {
 
 func newGuarded(t *testing.T) *guarded {
 	t.Helper()
-	g := &guarded{Config: testConfig(t, oneRule), dir: t.TempDir(), server: newAuthority(t)}
-	cert, key := g.server.issue(t, 2, "https://rld.example")
+	g := &guarded{Config: testConfig(t, oneRule), dir: t.TempDir(), server: certstest.New(t, nil)}
+	cert, key := issue(t, g.server, "https://rld.example")
 	g.put(t, "cert", cert)
 	g.put(t, "key", key)
 	files := config.ServerTLS{CertFile: g.file("cert"), KeyFile: g.file("key")}
@@ -208,9 +159,9 @@ func newGuarded(t *testing.T) *guarded {
 	return g
 }
 
-func (g *guarded) withClients(t *testing.T, by *authority, san string) {
+func (g *guarded) withClients(t *testing.T, by *certstest.Authority, san string) {
 	t.Helper()
-	g.put(t, "clients", pemOf("CERTIFICATE", by.cert.Raw))
+	g.put(t, "clients", by.PEM())
 	for _, s := range []*config.ServerTLS{&g.GRPC.TLS, &g.HTTP.TLS} {
 		s.ClientCAFile, s.ClientSAN = g.file("clients"), san
 	}
@@ -231,7 +182,7 @@ func (g *guarded) withTokens(t *testing.T, names ...string) {
 // TestCallers calls daemons with all kinds of credentials.
 func TestCallers(t *testing.T) {
 	const envoy = "spiffe://mesh/envoy"
-	clients, outsiders := newAuthority(t), newAuthority(t)
+	clients, outsiders := certstest.New(t, nil), certstest.New(t, nil)
 	g := newGuarded(t)
 	bare := trusting(t, g.server, nil, "")
 	named, other := trusting(t, g.server, clients, envoy), trusting(t, g.server, clients, "spiffe://mesh/other")
@@ -335,8 +286,8 @@ func TestCallersReload(t *testing.T) {
 	if got := second.http(t, r); got != 200 {
 		t.Errorf("with a broken certificate: %d", got)
 	}
-	next := newAuthority(t)
-	cert, key := next.issue(t, 3, "https://rld.example")
+	next := certstest.New(t, nil)
+	cert, key := issue(t, next, "https://rld.example")
 	g.put(t, "key", key)
 	g.put(t, "cert", cert)
 	third := &caller{tls: trusting(t, next, nil, ""), token: "second"}

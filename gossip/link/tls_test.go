@@ -3,20 +3,13 @@ package link
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,47 +17,15 @@ import (
 
 	"github.com/georld/rld/internal/await"
 	"github.com/georld/rld/internal/certs"
+	"github.com/georld/rld/internal/certs/certstest"
 )
 
-// authority signs certificates in tests.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-// The clock of a bubble starts in the year 2000.
-var (
-	longAgo   = time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
-	farAway   = time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC)
-	bothRoles = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-)
+// authority signs certificates that are valid in a bubble.
+type authority struct{ *certstest.Authority }
 
 func newAuthority(t *testing.T, name string) *authority {
 	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: longAgo, NotAfter: farAway, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{cert: cert, key: key}
-}
-
-func newKey(t *testing.T) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
+	return &authority{certstest.New(t, func(c *x509.Certificate) { c.Subject.CommonName = name })}
 }
 
 // issued is the files of a daemon.
@@ -75,38 +36,15 @@ func (f issued) files() certs.Files { return certs.Files{Cert: f.cert, Key: f.ke
 // issue writes the files of a daemon into dir and overwrites existing ones.
 func (a *authority) issue(t *testing.T, dir, name string, mend func(*x509.Certificate)) issued {
 	t.Helper()
-	key := newKey(t)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name},
-		NotBefore: longAgo, NotAfter: farAway, ExtKeyUsage: bothRoles,
-	}
-	if mend != nil {
-		mend(template)
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := issued{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")}
-	write(t, files.cert, "CERTIFICATE", der)
-	write(t, files.key, "PRIVATE KEY", secret)
-	write(t, files.ca, "CERTIFICATE", a.cert.Raw)
-	return files
+	f := a.Write(t, dir, func(c *x509.Certificate) {
+		c.Subject.CommonName = name
+		if mend != nil {
+			mend(c)
+		}
+	})
+	return issued{f.Cert, f.Key, f.CA}
 }
 
-func write(t *testing.T, name, kind string, der []byte) {
-	t.Helper()
-	b := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	if err := os.WriteFile(name, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// secured has a daemon use files.
 func secured(t *testing.T, f issued) func(*Config) {
 	t.Helper()
 	c, err := LoadCertificates(f.files(), slog.Default())
@@ -358,10 +296,10 @@ func TestBadCertificates(t *testing.T) {
 		"no PEM":          {swap: func(f *issued) { f.ca = f.key }, want: "no certificate in it"},
 		"another key":     {swap: func(f *issued) { f.key = foreign.key }, want: "private key does not match"},
 		"other authority": {swap: func(f *issued) { f.ca = foreign.ca }, want: "unknown authority"},
-		"expired":         {mend: func(c *x509.Certificate) { c.NotAfter = longAgo.Add(time.Hour) }, want: "expired"},
-		"not yet valid":   {mend: func(c *x509.Certificate) { c.NotBefore = farAway }, want: "not yet valid"},
+		"expired":         {mend: func(c *x509.Certificate) { c.NotAfter = certstest.From.Add(time.Hour) }, want: "expired"},
+		"not yet valid":   {mend: func(c *x509.Certificate) { c.NotBefore = certstest.Until }, want: "not yet valid"},
 		"servers only": {
-			mend: func(c *x509.Certificate) { c.ExtKeyUsage = bothRoles[:1] }, want: "both ends of TLS",
+			mend: func(c *x509.Certificate) { c.ExtKeyUsage = certstest.Both()[:1] }, want: "both ends of TLS",
 		},
 	} {
 		f := ca.issue(t, t.TempDir(), "own", c.mend)

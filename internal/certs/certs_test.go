@@ -2,85 +2,31 @@ package certs
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"fmt"
 	"log/slog"
-	"math/big"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/internal/certs/certstest"
 )
 
-var bothUses = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-
-// authority signs certificates in tests.
-type authority struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+// issue writes the files of a daemon into dir, valid for an hour.
+func issue(t *testing.T, a *certstest.Authority, dir string, change func(*x509.Certificate)) Files {
+	t.Helper()
+	f := a.Write(t, dir, func(c *x509.Certificate) {
+		c.NotAfter = time.Now().Add(time.Hour)
+		change(c)
+	})
+	return Files{Cert: f.Cert, Key: f.Key, CA: f.CA, Own: certstest.Both(), What: "certificates of peers"}
 }
 
-func newAuthority(t *testing.T, notAfter time.Time) *authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the cluster"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: notAfter,
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &authority{cert: cert, key: key}
-}
-
-// issue writes the files of a daemon into dir.
-func (a *authority) issue(t *testing.T, dir string, change func(*x509.Certificate)) Files {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: bothUses,
-	}
-	change(template)
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := Files{Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem"), CA: filepath.Join(dir, "ca.pem")}
-	f.Own, f.What = bothUses, "certificates of peers"
-	for name, block := range map[string]*pem.Block{
-		f.Cert: {Type: "CERTIFICATE", Bytes: der},
-		f.Key:  {Type: "PRIVATE KEY", Bytes: secret},
-		f.CA:   {Type: "CERTIFICATE", Bytes: a.cert.Raw},
-	} {
-		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return f
+// until makes an authority end at a time.
+func until(t time.Time) func(*x509.Certificate) {
+	return func(c *x509.Certificate) { c.NotAfter = t }
 }
 
 func uri(t *testing.T, s string) *url.URL {
@@ -153,18 +99,18 @@ func TestRequire(t *testing.T) {
 
 // TestReload changes the files of a store.
 func TestReload(t *testing.T) {
-	ca := newAuthority(t, time.Now().Add(time.Hour))
+	ca := certstest.New(t, until(time.Now().Add(time.Hour)))
 	dir := t.TempDir()
 	named := func(name string) func(*x509.Certificate) {
 		return func(c *x509.Certificate) { c.URIs = []*url.URL{uri(t, "spiffe://rld/us/"+name)} }
 	}
-	f := ca.issue(t, dir, named("a"))
+	f := issue(t, ca, dir, named("a"))
 	var log bytes.Buffer
 	s, err := Load(f, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ca.issue(t, dir, named("b"))
+	issue(t, ca, dir, named("b"))
 	if got := List(s.Current().Names); got != "us/a" {
 		t.Errorf("before a reload: %s", got)
 	}
@@ -184,7 +130,7 @@ func TestReload(t *testing.T) {
 	if n := strings.Count(log.String(), "broken: the former ones stay in force"); n != 1 || s.Fault() == nil {
 		t.Errorf("%d lines, fault %v", n, s.Fault())
 	}
-	ca.issue(t, dir, named("c"))
+	issue(t, ca, dir, named("c"))
 	if got := List(s.Reload().Names); got != "us/c" || s.Fault() != nil {
 		t.Errorf("after a mend: %s, fault %v", got, s.Fault())
 	}
@@ -192,7 +138,7 @@ func TestReload(t *testing.T) {
 
 // A certificate with names must have that of its daemon, and later ones too.
 func TestSelf(t *testing.T) {
-	ca, dir := newAuthority(t, time.Now().Add(time.Hour)), t.TempDir()
+	ca, dir := certstest.New(t, until(time.Now().Add(time.Hour))), t.TempDir()
 	named := func(uris ...string) func(*x509.Certificate) {
 		return func(c *x509.Certificate) {
 			for _, s := range uris {
@@ -200,19 +146,19 @@ func TestSelf(t *testing.T) {
 			}
 		}
 	}
-	f := ca.issue(t, dir, named("spiffe://rld/eu/eu-0"))
+	f := issue(t, ca, dir, named("spiffe://rld/eu/eu-0"))
 	f.Self = Name{"us", "us-0"}
 	want := f.Cert + ": the certificate is of eu/eu-0, want one of us/us-0 (spiffe://rld/us/us-0): use that"
 	if _, err := Load(f, slog.Default()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %s", err, want)
 	}
-	ca.issue(t, dir, named("spiffe://rld/eu/eu-0", "spiffe://rld/us/us-0"))
+	issue(t, ca, dir, named("spiffe://rld/eu/eu-0", "spiffe://rld/us/us-0"))
 	s, err := Load(f, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, later := range []func(*x509.Certificate){named(), named("spiffe://rld/eu/eu-0")} {
-		ca.issue(t, dir, later)
+		issue(t, ca, dir, later)
 		if got := List(s.Reload().Names); got != "eu/eu-0, us/us-0" || s.Fault() == nil {
 			t.Errorf("names %s, fault %v", got, s.Fault())
 		}
@@ -223,7 +169,7 @@ func TestSelf(t *testing.T) {
 func TestNotAfter(t *testing.T) {
 	early, late := time.Now().Add(time.Minute).Truncate(time.Second), time.Now().Add(time.Hour).Truncate(time.Second)
 	for name, c := range map[string]struct{ ca, own time.Time }{"authority": {early, late}, "certificate": {late, early}} {
-		f := newAuthority(t, c.ca).issue(t, t.TempDir(), func(x *x509.Certificate) { x.NotAfter = c.own })
+		f := issue(t, certstest.New(t, until(c.ca)), t.TempDir(), func(x *x509.Certificate) { x.NotAfter = c.own })
 		if s, err := Read(f); err != nil || !s.NotAfter.Equal(early) {
 			t.Errorf("%s: %v, %v, want %v", name, s, err, early)
 		}
@@ -232,8 +178,8 @@ func TestNotAfter(t *testing.T) {
 
 // A set without authorities, or with those of others, needs no signature.
 func TestServerOnly(t *testing.T) {
-	f := newAuthority(t, time.Now().Add(time.Hour)).issue(t, t.TempDir(), func(*x509.Certificate) {})
-	others := newAuthority(t, time.Now().Add(time.Hour)).issue(t, t.TempDir(), func(*x509.Certificate) {})
+	f := issue(t, certstest.New(t, nil), t.TempDir(), func(*x509.Certificate) {})
+	others := issue(t, certstest.New(t, nil), t.TempDir(), func(*x509.Certificate) {})
 	foreign := f
 	foreign.CA = others.CA
 	if _, err := Read(foreign); err == nil || !strings.Contains(err.Error(), "does not fit") {

@@ -3,13 +3,7 @@
 package e2e
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -17,9 +11,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/georld/rld/internal/await"
+	"github.com/georld/rld/internal/certs/certstest"
 )
 
 // grpcurlModule is the version of grpcurl that calls the daemon where none is
@@ -41,42 +35,6 @@ func grpcurl(t *testing.T, dir string) string {
 	return filepath.Join(dir, "grpcurl")
 }
 
-// certificateFiles writes an authority, and a certificate of it for 127.0.0.1.
-func certificateFiles(t *testing.T, dir string) {
-	t.Helper()
-	put := func(name, kind string, der []byte, err error) {
-		t.Helper()
-		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	newKey := func() *ecdsa.PrivateKey {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return key
-	}
-	caKey, key := newKey(), newKey()
-	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
-	put("ca.pem", "CERTIFICATE", der, err)
-	leaf := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "rld"}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err = x509.CreateCertificate(rand.Reader, leaf, ca, &key.PublicKey, caKey)
-	put("cert.pem", "CERTIFICATE", der, err)
-	der, err = x509.MarshalPKCS8PrivateKey(key)
-	put("key.pem", "PRIVATE KEY", der, err)
-}
-
 // TestCallers runs a daemon with TLS and tokens, and calls it with curl and
 // grpcurl: with right, wrong and missing credentials.
 func TestCallers(t *testing.T) {
@@ -87,7 +45,7 @@ func TestCallers(t *testing.T) {
 		t.Skip("curl is not installed")
 	}
 	grpcurl := grpcurl(t, dir)
-	certificateFiles(t, dir)
+	certstest.New(t, nil).Write(t, dir, func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} })
 
 	// Tokens, as an operator makes them.
 	entries := "tokens:\n"
