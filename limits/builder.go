@@ -16,11 +16,11 @@ import (
 // sets one itself is rejected.
 type builder struct {
 	*yamlpos.Collector
-	options       *Options
-	short, owned  *tally
-	out           *rules.Limit
-	own, defaults *rldFields
-	limit         *decoded // the rate_limit itself
+	options             *Options
+	short, brief, owned *tally
+	out                 *rules.Limit
+	own, defaults       *rldFields
+	limit               *decoded // the rate_limit itself
 }
 
 // build completes the limit. counted is false when its requests_per_unit is a

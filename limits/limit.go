@@ -35,7 +35,7 @@ func (l *loader) limit(d *decoded, defaults *rldFields) *rules.Limit {
 		out.Unit = l.unit(r)
 	}
 	b := builder{
-		Collector: &l.Collector, options: &l.options, short: &l.short, owned: &l.owned,
+		Collector: &l.Collector, options: &l.options, short: &l.short, brief: &l.brief, owned: &l.owned,
 		out: out, own: &own, defaults: defaults, limit: r,
 	}
 	b.build(counted)

@@ -35,6 +35,9 @@ const (
 	// shortWindowMillis is 20 times the 250 ms by which the clocks of two
 	// daemons may differ by default. In shorter windows this shows.
 	shortWindowMillis = 20 * 250
+	// briefBucketMillis is the refill time below which a bucket has owners in
+	// vain: a request to one in another region takes about as long.
+	briefBucketMillis = 200
 )
 
 // fileKind is how a file of limits begins.
@@ -101,6 +104,7 @@ func Parse(files []File, o Options) (*rules.Set, yamlpos.Diagnostics) {
 		return nil, l.List()
 	}
 	l.reportShortWindows()
+	l.reportBriefBuckets()
 	l.reportOwned()
 	nodes := make([]rules.DomainNode, 0, len(l.order))
 	for _, d := range l.order {
@@ -128,6 +132,7 @@ type loader struct {
 	pathBytes int  // of the rules so far
 
 	short tally // limits with a short window
+	brief tally // with owners, of buckets that refill in a short time
 	owned tally // limits whose keys one daemon owns
 }
 

@@ -153,6 +153,10 @@ func (b *builder) checkOwned() {
 		return
 	}
 	b.owned.count(b.Collector, b.countAt())
+	if out.Algorithm.Bucket() && out.Requests > 0 && !b.options.Alone &&
+		uint64(out.Burst)*uint64(out.Window()) < briefBucketMillis*uint64(out.Requests) {
+		b.brief.count(b.Collector, b.countAt())
+	}
 	// Requests x 1000 > rate x milliseconds, in 128 bits.
 	high, low := bits.Mul64(maxBucketRate, uint64(out.Window()))
 	if out.Algorithm.Bucket() && high == 0 && out.Total()*1_000 > low {

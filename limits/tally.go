@@ -46,6 +46,16 @@ func (l *loader) reportShortWindows() {
 	}
 }
 
+// reportBriefBuckets warns once a set of buckets that are refilled before they
+// can be shared out.
+func (l *loader) reportBriefBuckets() {
+	if l.brief.n > 0 {
+		l.brief.report(&l.Collector, yamlpos.Warning, l.brief.limits("has a bucket", "have buckets")+
+			" refilled within 200ms, and an owner for each key: other daemons get at most half of it, "+
+			"and nothing if it refills while the owner's answer is on its way", "a larger burst goes further")
+	}
+}
+
 // reportOwned states once a set how available the limits are whose keys one
 // daemon owns.
 func (l *loader) reportOwned() {

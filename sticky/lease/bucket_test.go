@@ -199,3 +199,13 @@ func TestLogRightsUsedLate(t *testing.T) {
 		t.Errorf("%d used late, %d allowed: the test proves nothing", used, w.allowed)
 	}
 }
+
+// TestBriefBucketIsServed asks for a bucket that refills sooner than a daemon
+// waits for the owner.
+func TestBriefBucketIsServed(t *testing.T) {
+	w := newUserWorld(t, "unit: second, requests_per_unit: 1000, burst: 60, algorithm: token_bucket, consistency: strict", 3)
+	x, _, _ := w.roles(descriptor("user", "bob", 1))
+	x.reach = 250 * time.Millisecond
+	w.serves(30, x)
+	w.check(1)
+}

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"math"
+	"time"
 
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
@@ -131,6 +132,29 @@ func (x *ruleLimits) refresh(r *rules.Rule, now int64, a Allotments) {
 // milliseconds.
 const leastUsable = 100
 
+// leastUsableOf returns the same for the grants of a limit. While rights are
+// usable, as many of a bucket are not granted as it refills in that time, which
+// half of its refill time bounds to half of the bucket.
+func leastUsableOf(l *rules.Limit) int64 {
+	if f := quota.Of(l); f.Drains() && l.Requests > 0 {
+		return min(leastUsable, f.RefillTime()/2)
+	}
+	return leastUsable
+}
+
+// usableFor returns how long a grant is asked to stay usable, by a daemon that
+// waits that long for the owner and that got its former answers within a time.
+// For a bucket that refills in less, it is what the answers take: see
+// leastUsableOf.
+func usableFor(l *rules.Limit, wait, answered time.Duration) time.Duration {
+	wait = min(max(wait, 0), maxWithin)
+	if f := quota.Of(l); f.Drains() && l.Requests > 0 {
+		half := time.Duration(f.RefillTime()/2) * time.Millisecond
+		return min(wait, max(half, answered))
+	}
+	return wait
+}
+
 // leaseEnd returns when rights granted now end, in Unix milliseconds, if they
 // must stay usable for within milliseconds: with the window, or at the end of a
 // step of a bucket or log.
@@ -145,7 +169,7 @@ func leaseEnd(l *rules.Limit, now, within int64) int64 {
 			step = leastUsable // the region has no rights now, and may soon
 		}
 	}
-	at := now + max(within, leastUsable)
+	at := now + max(within, leastUsableOf(l))
 	return at - at%step + step
 }
 

@@ -98,7 +98,7 @@ func (t *Table) request(e *entry, r *rules.Rule) bool {
 	t.requestID++
 	q := t.state(e, r.Limit, owner.Incarnation)
 	q.ID, q.Want, q.Need, q.Extra, q.Prefetch = t.requestID, want, need, extra, prefetch
-	q.Within = uint32(min(max(within, 0), maxWithin) / time.Millisecond)
+	q.Within = uint32(usableFor(l, within, 2*x.roundTrip) / time.Millisecond)
 	e.cover(q.ID)
 	x.requests = append(x.requests, request{q.ID, owner.Incarnation, t.at.Mono})
 	m := t.to(owner.Incarnation)
