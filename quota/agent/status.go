@@ -31,7 +31,7 @@ type EpochStatus struct {
 	Since int64
 	// Members, and all other names, are ordered by name.
 	Members []MemberStatus
-	// Missing are the members that have not acknowledged it.
+	// Missing are the participants that it waits for: see epoch.WaitsFor.
 	Missing []string
 	// NoVote are the daemons without a known vote for an epoch of regions that
 	// this region has not acknowledged.
@@ -79,7 +79,12 @@ func (a *Agent) epochs(table int) []EpochStatus {
 	var out []EpochStatus
 	for i := range t.Len() {
 		if k := t.At(i); !k.Epoch.ID.Before(settled) {
-			out = append(out, a.describe(table, &k))
+			s := a.describe(table, &k)
+			for _, id := range t.WaitsFor(i) {
+				s.Missing = append(s.Missing, a.names.of(table, id))
+			}
+			slices.Sort(s.Missing)
+			out = append(out, s)
 		}
 	}
 	return out
@@ -92,12 +97,8 @@ func (a *Agent) describe(table int, k *epoch.EntryView) EpochStatus {
 	}
 	for _, m := range k.Epoch.Members {
 		s.Members = append(s.Members, MemberStatus{a.names.of(table, m.ID), m.Amount})
-		if !k.Settled && !hasAck(k, m.ID) {
-			s.Missing = append(s.Missing, a.names.of(table, m.ID))
-		}
 	}
 	slices.SortFunc(s.Members, func(a, b MemberStatus) int { return cmp.Compare(a.Name, b.Name) })
-	slices.Sort(s.Missing)
 	if table == daemonTable || k.Settled || hasAck(k, a.cfg.Generation) {
 		return s
 	}

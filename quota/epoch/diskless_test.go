@@ -131,3 +131,47 @@ func TestDisklessExtendNobody(t *testing.T) {
 		}
 	}
 }
+
+// TestWaitsFor: the last daemon with a disk leaves, two without one share its
+// rights, and one of these dies. No epoch can be settled without the other,
+// whose table names the dead one also where it acknowledged all it knew.
+func TestWaitsFor(t *testing.T) {
+	g := Epoch{Horizon: 30_000, Members: diskless(amounts(1, 5, 2, 5, 3, 5), 2, 3)}
+	a, b, c := mustNew(t, 1, g), mustNew(t, 2, g), mustNew(t, 3, g)
+	without := Epoch{ID: at(20_000), Horizon: 30_000, Members: diskless(amounts(2, 5, 3, 5), 2, 3)}
+	again := Epoch{ID: at(30_000), Pred: g.ID, Horizon: 30_000, Members: diskless(amounts(1, 5, 2, 5), 2)}
+	if err := b.Learn(without); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, b, c)
+	acknowledge(t, b, without.ID, 20_000)
+	acknowledge(t, c, without.ID, 20_000)
+	exchange(t, b, c) // then 3 dies
+	want := func(ids ...uint64) {
+		t.Helper()
+		if got := b.WaitsFor(b.Len() - 1); !slices.Equal(got, ids) {
+			t.Errorf("waits for %d, want %d", got, ids)
+		}
+	}
+	want(1)
+	if err := a.Learn(again); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, a, b)
+	want(1, 2, 3)
+	acknowledge(t, a, again.ID, 30_000)
+	acknowledge(t, b, again.ID, 30_000)
+	exchange(t, a, b)
+	want(3)
+	retires := again
+	retires.ID, retires.Retired = at(40_000), []Retirement{{ID: 3, From: 40_000}}
+	if err := a.Learn(retires); err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, a, b)
+	acknowledge(t, a, retires.ID, 40_000)
+	acknowledge(t, b, retires.ID, 40_000)
+	exchange(t, a, b)
+	want()
+	wantSettled(t, retires.ID, 40_001, a, b)
+}

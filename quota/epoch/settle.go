@@ -64,19 +64,23 @@ func (t *Table) settledFrom(e *entry) int64 {
 func covered(e, older *entry) int64 {
 	from := int64(always)
 	for _, k := range older.Members {
-		if e.Has(k.ID) {
-			continue // settledFrom checks its acknowledgement
+		if !e.Has(k.ID) { // settledFrom checks its acknowledgement
+			from = max(from, coveredOf(e, older, k.ID))
 		}
-		first := beyondHorizon(e, older, k.ID)
-		if a, ok := e.ack(k.ID); ok {
-			first = min(first, a.From)
-		}
-		if dead, ok := e.retired(k.ID); ok {
-			first = min(first, dead)
-		}
-		from = max(from, first)
 	}
 	return from
+}
+
+// coveredOf is covered for one member of the older epoch that is outside e.
+func coveredOf(e, older *entry, id uint64) int64 {
+	first := beyondHorizon(e, older, id)
+	if a, ok := e.ack(id); ok {
+		first = min(first, a.From)
+	}
+	if dead, ok := e.retired(id); ok {
+		first = min(first, dead)
+	}
+	return first
 }
 
 // beyondHorizon returns the first window in which the participant cannot use
@@ -101,6 +105,44 @@ func beyondHorizon(e, older *entry, id uint64) int64 {
 	}
 	slices.Sort(horizons)
 	return sat.AddInt(horizons[need-1], 1)
+}
+
+// WaitsFor returns, ascending, the participants that keep the epoch at place i
+// from being settled: its members that have not acknowledged it, and those
+// outside that may use an older one until they acknowledge this one, or until a
+// later epoch retires them. Those that an earlier epoch waits for are not among
+// them.
+func (t *Table) WaitsFor(i int) []uint64 {
+	e := &t.entries[i]
+	if e.from != never {
+		return nil
+	}
+	var all []uint64
+	for _, m := range e.Members {
+		if _, ok := e.ack(m.ID); !ok {
+			all = append(all, m.ID)
+		}
+	}
+	outside := func(id ID) {
+		j, ok := t.find(id)
+		if !ok {
+			return
+		}
+		older := &t.entries[j]
+		for _, m := range older.Members {
+			if !e.Has(m.ID) && coveredOf(e, older, m.ID) == never {
+				all = append(all, m.ID)
+			}
+		}
+	}
+	outside(e.Pred)
+	for _, a := range e.acks {
+		for _, id := range a.Before {
+			outside(id)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // Reclaimable reports whether the share of a participant that is silent can be

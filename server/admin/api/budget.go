@@ -170,7 +170,8 @@ type EpochState struct {
 	// RuleWeights rules that have weights of their own.
 	Members     []EpochMember `json:"members"`
 	RuleWeights int           `json:"rule_weights"`
-	// WaitsFor names the members that have not acknowledged it.
+	// WaitsFor names the members that have not acknowledged it, and the others
+	// that may use rights of an earlier one.
 	WaitsFor []string `json:"waits_for"`
 	// Unacknowledged names the daemons of this region that have not
 	// acknowledged it, if WaitsFor includes the region.
