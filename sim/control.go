@@ -347,30 +347,37 @@ func resumeRegion(w *World, d *Daemon) {
 const recoverAgain = 20 * time.Second
 
 // recoverControl has the operator recover the control log where the voters that
-// are left are no majority, or two recoveries of one number began, at the
-// daemon with the latest record.
+// are left are no majority, or two recoveries of one number began: at the
+// daemon with the latest record, or at another one if that refuses, as where
+// its record differs from that of the leader.
 func recoverControl(w *World, split bool) {
-	var best *Daemon
-	for _, d := range w.daemons {
-		if d.Up && d.control != nil && d.control.Record() != nil && w.cfg.controlOf(d).Durable &&
-			(best == nil || d.control.Record().Version.Compare(best.control.Record().Version) > 0) {
-			best = d
-		}
-	}
-	if best == nil || w.now < w.faults.recovers {
+	durable := slices.DeleteFunc(slices.Clone(w.daemons), func(d *Daemon) bool {
+		return !d.Up || d.control == nil || d.control.Record() == nil || !w.cfg.controlOf(d).Durable
+	})
+	if len(durable) == 0 || w.now < w.faults.recovers {
 		return
 	}
-	w.acting, w.faults.recovers = best, w.now+recoverAgain
-	if split && w.faults.rng.IntN(2) == 0 {
-		for _, d := range w.daemons {
-			if d.Up && d.control != nil && d.control.Recover(control.RecoverRequest{Author: "operator", Yield: true}) == nil {
-				d.turnControl(w)
-				return
-			}
+	slices.SortStableFunc(durable, func(a, b *Daemon) int {
+		return b.control.Record().Version.Compare(a.control.Record().Version)
+	})
+	w.acting, w.faults.recovers = durable[0], w.now+recoverAgain
+	if split && w.faults.rng.IntN(2) == 0 && recoverAt(w, w.daemons, control.RecoverRequest{Author: "operator", Yield: true}) {
+		return
+	}
+	recoverAt(w, durable, control.RecoverRequest{Author: "operator", Stopped: split}) // refused where a majority is live
+}
+
+// recoverAt recovers the control log at the first of some daemons that does not
+// refuse it. It returns false if all refuse.
+func recoverAt(w *World, all []*Daemon, request control.RecoverRequest) bool {
+	for _, d := range all {
+		if d.Up && d.control != nil && d.control.Recover(request) == nil {
+			w.acting = d
+			d.turnControl(w)
+			return true
 		}
 	}
-	_ = best.control.Recover(control.RecoverRequest{Author: "operator", Stopped: split}) // refused where a majority is live
-	best.turnControl(w)
+	return false
 }
 
 // controlMajority reports whether a majority of the voters of the latest record

@@ -12,7 +12,6 @@ import (
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim/load"
-	"github.com/georld/rld/sticky/route"
 )
 
 // probe is the clients of one region in the liveness phase: they ask its
@@ -163,6 +162,8 @@ func (r *recovery) served(p *probe, st *node.Status) bool {
 		return false
 	case usedBefore(w, p.asked, l):
 		return true
+	case l.Homed() && hardlyLent(w, l):
+		return true
 	default: // rights and owners take messages
 		return capacity < uint64(4*len(w.daemons)) || !r.intact(p, l)
 	}
@@ -244,29 +245,6 @@ func drained(d *Daemon) bool {
 	}
 	g := d.control.Record().Region(d.Region)
 	return g != nil && g.Weight == 0
-}
-
-// reachesOwners reports whether in every region a majority of the voters can
-// vote and does not refuse a daemon, and so none of each other. All owners that
-// the daemon asks are such voters.
-func (w *World) reachesOwners(d *Daemon) bool {
-	layout := d.acceptor.Acceptor.Layout()
-	return !slices.ContainsFunc(layout.Regions, func(region route.Region) bool {
-		able, lost := 0, 0
-		for _, o := range w.daemons {
-			switch {
-			case !slices.Contains(region.Replicas, o.Name) || d.refuses(o):
-			case o.lostVotes():
-				lost++
-			default:
-				able++
-			}
-		}
-		if others := len(region.Replicas) - 1; lost == 1 && able == others && others > 0 {
-			able++ // it copies from all others
-		}
-		return !region.Retired() && able < route.Majority(len(region.Replicas))
-	})
 }
 
 // founded reports whether nothing keeps the first layout of strict keys from
@@ -442,7 +420,7 @@ func holders(local, pods []*Daemon) int {
 		for _, e := range d.agent.Agent.Status().Daemons {
 			durable := 0
 			for _, m := range e.Members {
-				if !slices.ContainsFunc(pods, func(p *Daemon) bool { return m.Name == p.Name || strings.HasPrefix(m.Name, p.Name+",") }) {
+				if slices.ContainsFunc(local, func(o *Daemon) bool { return m.Name == o.Name || strings.HasPrefix(m.Name, o.Name+",") }) {
 					durable++
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
+	"github.com/georld/rld/quota"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky"
@@ -425,4 +426,37 @@ func (d *Daemon) stepStrict(w *World, m *sticky.Message) []sticky.Message {
 		w.drain(d, set)
 	}
 	return answers
+}
+
+// reachesOwners reports whether in every region a majority of the voters can
+// vote and does not refuse a daemon, and so none of each other. All owners that
+// the daemon asks are such voters.
+func (w *World) reachesOwners(d *Daemon) bool {
+	layout := d.acceptor.Acceptor.Layout()
+	return !slices.ContainsFunc(layout.Regions, func(region route.Region) bool {
+		able, lost := 0, 0
+		for _, o := range w.daemons {
+			switch {
+			case !slices.Contains(region.Replicas, o.Name) || d.refuses(o):
+			case o.lostVotes():
+				lost++
+			default:
+				able++
+			}
+		}
+		if others := len(region.Replicas) - 1; lost == 1 && able == others && others > 0 {
+			able++ // it copies from all others
+		}
+		return !region.Retired() && able < route.Majority(len(region.Replicas))
+	})
+}
+
+// hardlyLent reports whether owners have little to grant of a bucket: without
+// the reserves of regions it holds few tokens, or refills while a grant is on
+// its way.
+func hardlyLent(w *World, l *rules.Limit) bool {
+	owner := l.OwnerLimit(len(w.regions))
+	f, net := quota.Of(&owner), &w.cfg.Network
+	trip := 2 * max(net.Across.Delay+net.Across.Jitter, net.Region.Delay+net.Region.Jitter)
+	return f.Drains() && (f.Capacity() < uint64(4*len(w.daemons)) || f.RefillTime() < 4*trip.Milliseconds())
 }

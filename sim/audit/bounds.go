@@ -39,6 +39,7 @@ const (
 	headBytes    = 512
 	refusalBytes = 48
 	digestBytes  = 16
+	rightsBytes  = 112
 )
 
 func bounds(a *sim.Auditor, t *truth) {
@@ -122,6 +123,6 @@ func (a *boundAuditor) measure(m *gossip.Message) {
 		return
 	}
 	a.frame = frame
-	most := a.gossip.FrameBytes + headBytes + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests)
+	most := a.gossip.FrameBytes + headBytes + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests) + rightsBytes*len(m.RightsMessages)
 	a.check(len(frame) <= most, "%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
 }
