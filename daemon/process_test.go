@@ -21,6 +21,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/replica/processtest"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/lease"
 	"github.com/georld/rld/sticky/quorum"
@@ -28,11 +29,14 @@ import (
 
 var processOwner = journal.Owner{Cluster: 1, Name: "us/us-0"}
 
+// TestProcess replays the scripts of replica/testdata/process.
+func TestProcess(t *testing.T) { processtest.Run(t, playProcess) }
+
 // playProcess calls play with the driver of the daemon.
-func playProcess(t *testing.T, play func(func(*processScript) processDriver)) {
+func playProcess(t *testing.T, play func(func(*processtest.Script) processtest.Driver)) {
 	folder := &faultyFolder{Folder: osdir.Dir(t.TempDir())}
 	synctest.Test(t, func(t *testing.T) {
-		play(func(x *processScript) processDriver {
+		play(func(x *processtest.Script) processtest.Driver {
 			return &localProcess{script: x, folder: folder, begin: time.Now()}
 		})
 	})
@@ -41,7 +45,7 @@ func playProcess(t *testing.T, play func(func(*processScript) processDriver)) {
 // localProcess is an engine with the loops of a daemon, in a synctest bubble.
 // Its frames go to a script instead of streams.
 type localProcess struct {
-	script *processScript
+	script *processtest.Script
 	folder *faultyFolder
 	begin  time.Time
 	starts uint64
@@ -123,41 +127,41 @@ func (p *localProcess) frames(to crdt.Incarnation, frame []byte) bool {
 	if p.shut[min(to, 1_004)] { // other daemons are on the machine of ap-0
 		return false
 	}
-	p.later(func() { p.script.sent(to, frame) })
+	p.later(func() { p.script.Sent(to, frame) })
 	return true
 }
 
-func (p *localProcess) start() {
-	p.stop()
+func (p *localProcess) Start() {
+	p.Stop()
 	p.starts++
 	p.mu.Lock()
 	p.shut = map[crdt.Incarnation]bool{}
 	p.mu.Unlock()
 	log := slog.New(transitionLog{p})
 	s := newStrict(replica.Config{
-		Region: "us", ForwardTimeout: processForward, ForwardMargin: processMargin, Breaker: processBreaker,
+		Region: "us", ForwardTimeout: processtest.ForwardTimeout, ForwardMargin: processtest.ForwardMargin, Breaker: processtest.Breaker,
 	}, newAcceptorLoop(log), log)
-	storage := replica.Storage{Folder: p.folder, Owner: processOwner, Fence: p.wall().UnixMilli()}
+	storage := replica.Storage{Folder: p.folder, Owner: processOwner, Fence: p.Wall().UnixMilli()}
 	loop := &rightsLoop{log: log, storage: storage, news: make(chan struct{}, 1)}
 	record, found, err := storage.OpenRights()
-	p.script.must(errors.Join(err, found.Fault))
-	loop.loop.Agent, err = agent.New(p.script.agentConfig(), agent.Start{Record: record, Found: record == nil})
-	p.script.must(err)
+	p.script.Must(errors.Join(err, found.Fault))
+	loop.loop.Agent, err = agent.New(p.script.AgentConfig(), agent.Start{Record: record, Found: record == nil})
+	p.script.Must(err)
 	loop.loop.Agent.Confirm()
 	nc := node.Default()
 	nc.Region, nc.Name, nc.Owners, nc.Allotments = "us", "us-0", s, loop
-	nc.Gossip.FrameCells = processCells
+	nc.Gossip.FrameCells = processtest.Cells
 	nc.Strict = lease.Config{Headroom: 20}
 	e, err := NewEngine(EngineConfig{
-		Node: nc, Shards: processShards, MaxKeys: 100_000, Secret: processSecret, Seed: [2]uint64{7, p.starts},
+		Node: nc, Shards: processtest.Shards, MaxKeys: 100_000, Secret: processtest.Secret, Seed: [2]uint64{7, p.starts},
 		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
-	p.script.must(err)
-	s.acceptor.layouts = func() layoutsView { return layoutsView{p.script.layout(), nil, true} }
+	p.script.Must(err)
+	s.acceptor.layouts = func() layoutsView { return layoutsView{p.script.Layout(), nil, true} }
 	s.acceptor.report = func(quorum.Report) {}
-	p.script.must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0"}, func() replica.Storage { return storage }))
-	e.SetRules(processRules(), node.MatcherOptions{})
-	loop.rules(processRules())
+	p.script.Must(s.acceptor.open(quorum.Config{Region: "us", Name: "us-0"}, func() replica.Storage { return storage }))
+	e.SetRules(processtest.Rules(), node.MatcherOptions{})
+	loop.rules(processtest.Rules())
 	p.cluster = &cluster{clusterConfig: clusterConfig{
 		engine: e, agent: loop, strict: s, log: log,
 		self: gossip.Member{Peer: gossip.Peer{ID: e.Incarnation(), Name: "us-0", Region: "us"}},
@@ -168,8 +172,8 @@ func (p *localProcess) start() {
 	send := p.frames
 	s.send.Store(&send)
 	p.turn()
-	p.peers(nil)
-	p.pass(0)
+	p.Peers(nil)
+	p.Pass(0)
 }
 
 // turn starts the loops of the process.
@@ -195,7 +199,7 @@ func (p *localProcess) pausing(do func()) {
 	p.turn()
 }
 
-func (p *localProcess) stop() {
+func (p *localProcess) Stop() {
 	if p.end != nil {
 		p.end()
 		p.end = nil
@@ -203,23 +207,23 @@ func (p *localProcess) stop() {
 	}
 }
 
-func (p *localProcess) self() crdt.Incarnation { return p.cluster.self.ID }
+func (p *localProcess) Self() crdt.Incarnation { return p.cluster.self.ID }
 
-func (p *localProcess) mono() time.Duration {
+func (p *localProcess) Mono() time.Duration {
 	if p.replaying {
 		return p.replayed
 	}
 	return p.clock()
 }
 
-func (p *localProcess) wall() time.Time { return wallAt(p.mono()) }
+func (p *localProcess) Wall() time.Time { return wallAt(p.Mono()) }
 
 // wallAt returns the wall clock at an instant.
 func wallAt(at time.Duration) time.Time {
 	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(at)
 }
 
-func (p *localProcess) pass(d time.Duration) {
+func (p *localProcess) Pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 	p.mu.Lock()
@@ -234,7 +238,7 @@ func (p *localProcess) pass(d time.Duration) {
 	p.replaying = false
 }
 
-func (p *localProcess) peers(live []gossip.Peer) {
+func (p *localProcess) Peers(live []gossip.Peer) {
 	members := []gossip.Member{p.cluster.self}
 	members[0].Ready = true
 	for _, l := range live {
@@ -243,7 +247,7 @@ func (p *localProcess) peers(live []gossip.Peer) {
 	p.cluster.setPeers(members)
 }
 
-func (p *localProcess) receive(from gossip.Peer, frame []byte) error {
+func (p *localProcess) Receive(from gossip.Peer, frame []byte) error {
 	err := p.cluster.Frame(link.Hello{Member: gossip.Member{Peer: from}}, frame)
 	if bad := (*link.ProtocolError)(nil); errors.As(err, &bad) {
 		return &replica.FrameError{Reason: bad.Reason, Err: bad.Err}
@@ -251,7 +255,7 @@ func (p *localProcess) receive(from gossip.Peer, frame []byte) error {
 	return err
 }
 
-func (p *localProcess) call(c *node.Call, noWait bool, decided func()) (leave func()) {
+func (p *localProcess) Call(c *node.Call, noWait bool, decided func()) (leave func()) {
 	e := p.cluster.engine
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -266,7 +270,7 @@ func (p *localProcess) call(c *node.Call, noWait bool, decided func()) (leave fu
 		defer p.mu.Unlock()
 		if !errors.Is(err, context.Canceled) {
 			p.later(func() {
-				p.script.must(err)
+				p.script.Must(err)
 				decided()
 			})
 		}
@@ -275,17 +279,17 @@ func (p *localProcess) call(c *node.Call, noWait bool, decided func()) (leave fu
 	return cancel
 }
 
-func (p *localProcess) post(m sticky.Message) { replica.Route([]sticky.Message{m}, p.cluster.strict) }
+func (p *localProcess) Post(m sticky.Message) { replica.Route([]sticky.Message{m}, p.cluster.strict) }
 
-func (p *localProcess) room(to crdt.Incarnation, yes bool) {
+func (p *localProcess) Room(to crdt.Incarnation, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shut[to] = !yes
 }
 
-func (p *localProcess) disk(broken bool) { p.folder.broken.Store(broken) }
+func (p *localProcess) Disk(broken bool) { p.folder.broken.Store(broken) }
 
-func (p *localProcess) hold(held bool) {
+func (p *localProcess) Hold(held bool) {
 	if was := p.folder.held.Swap(nil); was != nil {
 		close(*was)
 	}
@@ -295,31 +299,31 @@ func (p *localProcess) hold(held bool) {
 	}
 }
 
-func (p *localProcess) log(change func([][]byte) [][]byte) {
-	p.stop()
+func (p *localProcess) Log(change func([][]byte) [][]byte) {
+	p.Stop()
 	j, kept, err := journal.Open(journal.Config{Folder: p.folder, Name: replica.JournalFile, Owner: processOwner})
-	p.script.must(err)
+	p.script.Must(err)
 	if all := change(kept.Records); len(all) > 0 {
-		p.script.must(j.Rewrite(slices.Values(all)))
-		p.script.must(j.Close())
+		p.script.Must(j.Rewrite(slices.Values(all)))
+		p.script.Must(j.Close())
 		return
 	}
-	p.script.must(j.Close())
-	p.script.must(p.folder.Remove(replica.JournalFile))
+	p.script.Must(j.Close())
+	p.script.Must(p.folder.Remove(replica.JournalFile))
 }
 
-func (p *localProcess) compact() {
+func (p *localProcess) Compact() {
 	p.pausing(func() {
 		a := p.cluster.strict.acceptor
-		p.script.must(a.disk.Rewrite(a))
+		p.script.Must(a.disk.Rewrite(a))
 	})
 }
 
-func (p *localProcess) process(do func(*replica.Process)) { p.cluster.strict.With(do) }
+func (p *localProcess) Process(do func(*replica.Process)) { p.cluster.strict.With(do) }
 
-func (p *localProcess) acceptor(do func(*quorum.Acceptor)) { p.cluster.strict.acceptor.do(do) }
+func (p *localProcess) Acceptor(do func(*quorum.Acceptor)) { p.cluster.strict.acceptor.do(do) }
 
-func (p *localProcess) agent(do func(*agent.Agent)) {
+func (p *localProcess) Agent(do func(*agent.Agent)) {
 	p.cluster.agent.with(func(l *replica.RightsLoop) { do(l.Agent) })
 }
 
@@ -355,7 +359,7 @@ func (l transitionLog) Handle(_ context.Context, r slog.Record) error {
 	if to := states[attrs["event"]]; to != "" {
 		l.process.mu.Lock()
 		defer l.process.mu.Unlock()
-		l.process.later(func() { l.process.script.transition(attrs["owner"], to, attrs["was"], calls, failed) })
+		l.process.later(func() { l.process.script.Transition(attrs["owner"], to, attrs["was"], calls, failed) })
 	}
 	return nil
 }

@@ -13,21 +13,25 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/replica/processtest"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
 	"github.com/georld/rld/wire"
 )
 
+// TestProcess replays the scripts of replica/testdata/process.
+func TestProcess(t *testing.T) { processtest.Run(t, playProcess) }
+
 // playProcess calls play with the driver of the simulator.
-func playProcess(_ *testing.T, play func(func(*processScript) processDriver)) {
-	play(func(x *processScript) processDriver { return newVirtualProcess(x) })
+func playProcess(_ *testing.T, play func(func(*processtest.Script) processtest.Driver)) {
+	play(func(x *processtest.Script) processtest.Driver { return newVirtualProcess(x) })
 }
 
 // virtualProcess is a world of which only us-0 runs. The machines of its peers
 // are there, and a script plays the processes on them.
 type virtualProcess struct {
-	script *processScript
+	script *processtest.Script
 	world  *World
 	daemon *Daemon
 	peer   map[crdt.Incarnation]int32 // in World.membership
@@ -45,24 +49,24 @@ type virtualCall struct {
 
 var errVirtualDisk = errors.New("disk on fire")
 
-func newVirtualProcess(x *processScript) *virtualProcess {
+func newVirtualProcess(x *processtest.Script) *virtualProcess {
 	cfg := Default()
-	cfg.Regions = []Region{{"us", len(x.daemons())}, {"eu", 1}, {"ap", 1}}
-	cfg.Shards, cfg.Rules, cfg.Duration = processShards, processRules(), MaxDuration
+	cfg.Regions = []Region{{"us", len(x.Daemons())}, {"eu", 1}, {"ap", 1}}
+	cfg.Shards, cfg.Rules, cfg.Duration = processtest.Shards, processtest.Rules(), MaxDuration
 	cfg.Network = Network{}
-	cfg.Node.Gossip.FrameCells = processCells
-	cfg.Strict = Strict{Headroom: 20, Forward: processForward, Margin: processMargin, Sync: time.Nanosecond, Breaker: processBreaker}
+	cfg.Node.Gossip.FrameCells = processtest.Cells
+	cfg.Strict = Strict{Headroom: 20, Forward: processtest.ForwardTimeout, Margin: processtest.ForwardMargin, Sync: time.Nanosecond, Breaker: processtest.Breaker}
 	v := &virtualProcess{script: x, world: newWorld(&cfg), peer: map[crdt.Incarnation]int32{}}
 	w := v.world
 	w.now, v.daemon = 0, w.daemons[0]
-	for _, p := range processPeers() {
+	for _, p := range processtest.Peers() {
 		if i := slices.IndexFunc(w.daemons, func(d *Daemon) bool { return d.Name == p.Name }); i >= 0 {
 			v.join(p, i)
 		}
 	}
-	w.steps.layouts = func(*Daemon) (active, announced *route.Layout) { return x.layout(), nil }
+	w.steps.layouts = func(*Daemon) (active, announced *route.Layout) { return x.Layout(), nil }
 	w.steps.transition = func(_ *Daemon, c replica.PathChange) {
-		x.transition(c.Region+"/"+c.Name, c.To.String(), c.From.String(), uint64(c.Calls), uint64(c.Failures))
+		x.Transition(c.Region+"/"+c.Name, c.To.String(), c.From.String(), uint64(c.Calls), uint64(c.Failures))
 	}
 	return v
 }
@@ -70,7 +74,7 @@ func newVirtualProcess(x *processScript) *virtualProcess {
 // join makes a peer a member that takes frames and does nothing with them.
 func (v *virtualProcess) join(p gossip.Peer, daemon int) {
 	m := &v.world.membership
-	shards := slices.Repeat([]crdt.Incarnation{p.ID}, processShards)
+	shards := slices.Repeat([]crdt.Incarnation{p.ID}, processtest.Shards)
 	v.peer[p.ID] = int32(len(m.all))
 	m.byAddress[p.ID] = int32(len(m.all))
 	m.all = append(m.all, incarnation{daemon: daemon, name: p.Name, incarnations: shards, up: true})
@@ -88,31 +92,31 @@ func (v *virtualProcess) others(up bool) {
 	}
 }
 
-func (v *virtualProcess) stop() {}
+func (v *virtualProcess) Stop() {}
 
-func (v *virtualProcess) start() {
+func (v *virtualProcess) Start() {
 	v.others(false)
 	v.world.crash(v.daemon)
 	if v.calls = nil; v.change != nil {
 		v.changeLog(v.change)
 		v.change = nil
 	}
-	v.script.must(v.world.start(v.daemon))
+	v.script.Must(v.world.start(v.daemon))
 	v.daemon.known = []int32{v.daemon.member}
 	v.world.membership.setPeers(v.world, v.daemon)
 	v.others(true)
-	v.pass(0)
+	v.Pass(0)
 }
 
-func (v *virtualProcess) self() crdt.Incarnation { return v.daemon.incarnations[0] }
+func (v *virtualProcess) Self() crdt.Incarnation { return v.daemon.incarnations[0] }
 
-func (v *virtualProcess) mono() time.Duration { return v.world.now }
+func (v *virtualProcess) Mono() time.Duration { return v.world.now }
 
-func (v *virtualProcess) wall() time.Time {
+func (v *virtualProcess) Wall() time.Time {
 	return time.Unix(0, v.daemon.Instant(v.world.now).Wall).UTC()
 }
 
-func (v *virtualProcess) pass(d time.Duration) {
+func (v *virtualProcess) Pass(d time.Duration) {
 	w := v.world
 	until := w.now + d
 	v.settle()
@@ -127,9 +131,9 @@ func (v *virtualProcess) pass(d time.Duration) {
 			w.now = at
 		}
 		if wake := v.daemon.process.Wake(); w.doing.kind == evWake && wake <= v.daemon.Instant(at).Mono {
-			v.script.t.Errorf("at %v it is to be woken at %v", at, wake)
+			v.script.Errorf("at %v it is to be woken at %v", at, wake)
 		}
-		v.script.must(w.failed)
+		v.script.Must(w.failed)
 		v.settle()
 	}
 	w.now = until
@@ -159,7 +163,7 @@ func (v *virtualProcess) settle() {
 			default:
 				to = addressee(f.frame)
 			}
-			v.script.sent(to, f.frame)
+			v.script.Sent(to, f.frame)
 		}
 	}
 	v.calls = slices.DeleteFunc(v.calls, func(c virtualCall) bool {
@@ -184,9 +188,9 @@ func addressee(frame []byte) crdt.Incarnation {
 }
 
 // peers does what membership does with the news of peers.
-func (v *virtualProcess) peers(live []gossip.Peer) {
+func (v *virtualProcess) Peers(live []gossip.Peer) {
 	w, d := v.world, v.daemon
-	all := []gossip.Peer{{ID: v.self(), Name: d.Name, Region: d.Region, Ready: true}}
+	all := []gossip.Peer{{ID: v.Self(), Name: d.Name, Region: d.Region, Ready: true}}
 	for _, p := range live {
 		if _, ok := v.peer[p.ID]; !ok {
 			v.join(p, len(w.daemons)-1)
@@ -201,7 +205,7 @@ func (v *virtualProcess) peers(live []gossip.Peer) {
 	w.drain(d, allShards)
 }
 
-func (v *virtualProcess) receive(from gossip.Peer, frame []byte) error {
+func (v *virtualProcess) Receive(from gossip.Peer, frame []byte) error {
 	i := v.peer[from.ID]
 	return v.world.receive(v.daemon, flight{
 		from: int32(v.world.membership.all[i].daemon), to: int32(v.daemon.Index), sender: i, name: v.daemon.Name, frame: frame,
@@ -209,9 +213,9 @@ func (v *virtualProcess) receive(from gossip.Peer, frame []byte) error {
 	})
 }
 
-func (v *virtualProcess) call(c *node.Call, noWait bool, decided func()) (leave func()) {
+func (v *virtualProcess) Call(c *node.Call, noWait bool, decided func()) (leave func()) {
 	w, d := v.world, v.daemon
-	v.script.must(w.sets[d.Set].front.Resolve(c))
+	v.script.Must(w.sets[d.Set].front.Resolve(c))
 	a := &pendingCall{call: c, from: attempt{source: traceSource}, daemon: d, member: d.member, set: d.Set, since: w.now}
 	a.Tag = a
 	a.Start(c)
@@ -227,12 +231,12 @@ func (v *virtualProcess) leave(a *pendingCall) {
 	v.world.abandon(a)
 }
 
-func (v *virtualProcess) post(m sticky.Message) {
+func (v *virtualProcess) Post(m sticky.Message) {
 	replica.Route([]sticky.Message{m}, v.daemon.parts)
 	v.world.sleep(v.daemon)
 }
 
-func (v *virtualProcess) room(to crdt.Incarnation, yes bool) {
+func (v *virtualProcess) Room(to crdt.Incarnation, yes bool) {
 	w := v.world
 	l := w.network.link(v.daemon.Index, w.membership.all[v.peer[to]].daemon)
 	l.Bandwidth, l.busy = 0, 0
@@ -241,21 +245,21 @@ func (v *virtualProcess) room(to crdt.Incarnation, yes bool) {
 	}
 }
 
-func (v *virtualProcess) disk(broken bool) {
+func (v *virtualProcess) Disk(broken bool) {
 	v.daemon.disk.Faults = simdisk.Faults{}
 	if broken {
 		v.daemon.disk.Faults.Write = errVirtualDisk
 	}
 }
 
-func (v *virtualProcess) hold(held bool) {
+func (v *virtualProcess) Hold(held bool) {
 	for _, i := range v.waits {
 		v.world.events.push(v.world.now, evStored, i)
 	}
 	v.held, v.waits = held, nil
 }
 
-func (v *virtualProcess) log(change func([][]byte) [][]byte) { v.change = change }
+func (v *virtualProcess) Log(change func([][]byte) [][]byte) { v.change = change }
 
 // changeLog changes the log of the acceptor, while no process runs.
 func (v *virtualProcess) changeLog(change func([][]byte) [][]byte) {
@@ -263,18 +267,18 @@ func (v *virtualProcess) changeLog(change func([][]byte) [][]byte) {
 	m := d.disk.Mount()
 	defer m.End()
 	j, kept, err := journal.Open(journal.Config{Folder: m, Name: replica.JournalFile, Owner: d.storage.Owner})
-	v.script.must(err)
+	v.script.Must(err)
 	if all := change(kept.Records); len(all) > 0 {
-		v.script.must(j.Rewrite(slices.Values(all)))
+		v.script.Must(j.Rewrite(slices.Values(all)))
 		return
 	}
-	v.script.must(m.Remove(replica.JournalFile))
+	v.script.Must(m.Remove(replica.JournalFile))
 }
 
-func (v *virtualProcess) compact() { v.script.must(v.daemon.log.Rewrite(v.daemon.acceptor)) }
+func (v *virtualProcess) Compact() { v.script.Must(v.daemon.log.Rewrite(v.daemon.acceptor)) }
 
-func (v *virtualProcess) process(do func(*replica.Process)) { do(v.daemon.process) }
+func (v *virtualProcess) Process(do func(*replica.Process)) { do(v.daemon.process) }
 
-func (v *virtualProcess) acceptor(do func(*quorum.Acceptor)) { do(v.daemon.acceptor.Acceptor) }
+func (v *virtualProcess) Acceptor(do func(*quorum.Acceptor)) { do(v.daemon.acceptor.Acceptor) }
 
-func (v *virtualProcess) agent(do func(*agent.Agent)) { do(v.daemon.agent.Agent) }
+func (v *virtualProcess) Agent(do func(*agent.Agent)) { do(v.daemon.agent.Agent) }

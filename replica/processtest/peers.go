@@ -1,4 +1,4 @@
-package sim
+package processtest
 
 import (
 	"errors"
@@ -17,13 +17,13 @@ import (
 	"github.com/georld/rld/wire"
 )
 
-// sent prints a frame of the process, and keeps what it asks its peer.
-func (x *processScript) sent(to crdt.Incarnation, frame []byte) {
+// Sent prints a frame of the process, and keeps what it asks its peer.
+func (x *Script) Sent(to crdt.Incarnation, frame []byte) {
 	name := x.name(to)
 	switch {
 	case wire.IsRights(frame):
 		m, err := wire.DecodeRights(frame)
-		x.must(err)
+		x.Must(err)
 		if x.watch["rights"] {
 			for _, e := range m.Regions.Epochs {
 				x.printf("to %s: an epoch of %d regions, shares of rules %v", name, len(e.Members), e.Rules)
@@ -34,11 +34,11 @@ func (x *processScript) sent(to crdt.Incarnation, frame []byte) {
 		}
 	case wire.IsStrict(frame):
 		m, err := wire.DecodeStrict(frame)
-		x.must(err)
+		x.Must(err)
 		x.sentStrict(name, m)
 	default:
 		all, err := new(wire.Decoder).Decode(frame)
-		x.must(err)
+		x.Must(err)
 		cells := 0
 		var shards []int
 		for i := range all {
@@ -51,7 +51,7 @@ func (x *processScript) sent(to crdt.Incarnation, frame []byte) {
 	}
 }
 
-func (x *processScript) sentStrict(name string, m *sticky.Message) {
+func (x *Script) sentStrict(name string, m *sticky.Message) {
 	var parts []string
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	for _, r := range m.Requests {
@@ -95,7 +95,7 @@ func (x *processScript) sentStrict(name string, m *sticky.Message) {
 	if m.Number != 1 && len(parts) > 0 {
 		add("number %d", m.Number)
 	}
-	if off := m.Stamp.Millis() - x.driver.wall().UnixMilli(); (off < -100 || off > 100) && len(parts) > 0 {
+	if off := m.Stamp.Millis() - x.driver.Wall().UnixMilli(); (off < -100 || off > 100) && len(parts) > 0 {
 		add("stamp off by %d ms", off)
 	}
 	if len(parts) > 0 {
@@ -110,12 +110,12 @@ func countItems(m *sticky.Message) string {
 }
 
 // peerCommand lets a peer send something.
-func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
-	m := sticky.Message{From: p.ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
+func (x *Script) peerCommand(name string, p gossip.Peer, args []string) {
+	m := sticky.Message{From: p.ID, To: x.driver.Self(), Number: 1, Stamp: x.stamp()}
 	switch name {
 	case "rtt":
 		d, err := time.ParseDuration(args[0])
-		x.must(err)
+		x.Must(err)
 		x.counts(p, d, 0)
 		return
 	case "counts":
@@ -126,8 +126,8 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 		x.counts(p, -1, 3, shards...)
 		return
 	case "rights":
-		frame, err := wire.EncodeRights(nil, &agent.Message{From: p.ID, To: x.driver.self(), Region: p.Region, Name: p.Name, Stamp: x.stamp()})
-		x.must(err)
+		frame, err := wire.EncodeRights(nil, &agent.Message{From: p.ID, To: x.driver.Self(), Region: p.Region, Name: p.Name, Stamp: x.stamp()})
+		x.Must(err)
 		x.receive(p, frame)
 		return
 	case "bad":
@@ -151,7 +151,7 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 		}}
 	case "copy":
 		m.SnapshotRequests = []sticky.SnapshotRequest{{Voter: route.NameHash(p.Name), Number: 1, Begin: true}}
-		m.Layouts = []route.Layout{*x.layout()}
+		m.Layouts = []route.Layout{*x.Layout()}
 	case "chunk":
 		_, hits := x.resolve(args[:1])
 		for _, q := range x.copies[p.Name] {
@@ -170,12 +170,12 @@ func (x *processScript) peerCommand(name string, p gossip.Peer, args []string) {
 		x.t.Fatalf("no command %s", name)
 	}
 	frame, err := wire.EncodeStrict(nil, &m)
-	x.must(err)
+	x.Must(err)
 	x.receive(p, frame)
 }
 
 // ask adds requests of a peer for leases on some keys.
-func (x *processScript) ask(from crdt.Incarnation, keys []string, m *sticky.Message) {
+func (x *Script) ask(from crdt.Incarnation, keys []string, m *sticky.Message) {
 	_, hits := x.resolve(keys)
 	for i := range hits {
 		x.number++
@@ -187,7 +187,7 @@ func (x *processScript) ask(from crdt.Incarnation, keys []string, m *sticky.Mess
 
 // answer adds the grants for the requests that a peer has got, those for some
 // keys if keys are given.
-func (x *processScript) answer(name string, p gossip.Peer, args []string, m *sticky.Message) {
+func (x *Script) answer(name string, p gossip.Peer, args []string, m *sticky.Message) {
 	keys := args
 	if name == "fail" {
 		keys = args[1:]
@@ -224,8 +224,8 @@ func (x *processScript) answer(name string, p gossip.Peer, args []string, m *sti
 var hexadecimal = regexp.MustCompile("[0-9a-f]{8,}")
 
 // receive hands a frame to the process, and prints why it rejects it.
-func (x *processScript) receive(from gossip.Peer, frame []byte) {
-	if err := x.driver.receive(from, frame); err != nil {
+func (x *Script) receive(from gossip.Peer, frame []byte) {
+	if err := x.driver.Receive(from, frame); err != nil {
 		if bad := (*replica.FrameError)(nil); errors.As(err, &bad) {
 			x.printf("rejected for its %s: %s", bad.Reason, hexadecimal.ReplaceAllString(err.Error(), "#"))
 			return
@@ -236,21 +236,21 @@ func (x *processScript) receive(from gossip.Peer, frame []byte) {
 
 // counts sends a message of some shards with cells, which measures a round trip
 // unless that is negative.
-func (x *processScript) counts(p gossip.Peer, rtt time.Duration, cells int, shards ...int) {
+func (x *Script) counts(p gossip.Peer, rtt time.Duration, cells int, shards ...int) {
 	x.receive(p, x.countsFrame(p, rtt, cells, shards...))
 }
 
-func (x *processScript) countsFrame(p gossip.Peer, rtt time.Duration, cells int, shards ...int) []byte {
+func (x *Script) countsFrame(p gossip.Peer, rtt time.Duration, cells int, shards ...int) []byte {
 	var all []gossip.Message
 	if rtt >= 0 {
-		for i := range processShards {
+		for i := range Shards {
 			shards = append(shards[:i], i)
 		}
 	}
 	x.number++
-	now := uint64(x.driver.mono().Microseconds())
+	now := uint64(x.driver.Mono().Microseconds())
 	for _, shard := range shards {
-		m := x.countsMessage(p.ID, x.driver.self(), shard, processShards, cells)
+		m := x.countsMessage(p.ID, x.driver.Self(), shard, Shards, cells)
 		m.Nonce = now + x.number
 		if rtt >= 0 {
 			m.Echo = now - uint64(rtt.Microseconds())
@@ -258,14 +258,14 @@ func (x *processScript) countsFrame(p gossip.Peer, rtt time.Duration, cells int,
 		all = append(all, m)
 	}
 	frame, err := wire.Encode(nil, all)
-	x.must(err)
+	x.Must(err)
 	return frame
 }
 
 // countsMessage returns a message with cells of a shard.
-func (x *processScript) countsMessage(from, to crdt.Incarnation, shard, shards, cells int) gossip.Message {
+func (x *Script) countsMessage(from, to crdt.Incarnation, shard, shards, cells int) gossip.Message {
 	m := gossip.Message{From: from, To: to, Shard: shard, Shards: shards}
-	m.Header = gossip.Header{Stamp: x.stamp(), Rules: processRules().Hash(), Ready: true}
+	m.Header = gossip.Header{Stamp: x.stamp(), Rules: Rules().Hash(), Ready: true}
 	m.Complete, m.Hi = true, uint64(cells)
 	_, hits := x.resolve([]string{"plain=1"})
 	for i := range cells {
@@ -280,11 +280,11 @@ func (x *processScript) countsMessage(from, to crdt.Incarnation, shard, shards, 
 }
 
 // bad sends a frame that is not valid.
-func (x *processScript) bad(p gossip.Peer, kind string) {
-	m := sticky.Message{From: p.ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
+func (x *Script) bad(p gossip.Peer, kind string) {
+	m := sticky.Message{From: p.ID, To: x.driver.Self(), Number: 1, Stamp: x.stamp()}
 	encode := func() []byte {
 		frame, err := wire.EncodeStrict(nil, &m)
-		x.must(err)
+		x.Must(err)
 		return frame
 	}
 	frame := encode()
@@ -312,26 +312,26 @@ func (x *processScript) bad(p gossip.Peer, kind string) {
 	case "foreign-rights":
 		var err error
 		frame, err = wire.EncodeRights(nil, &agent.Message{From: 4_711, To: m.To, Region: p.Region, Name: p.Name, Stamp: x.stamp()})
-		x.must(err)
+		x.Must(err)
 	case "cells":
 		frame = x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 0)
 	case "most-cells":
 		frame = x.countsFrame(p, -1, gossip.DefaultFrameCells, 0)
 	case "cells-of-another":
 		all, err := new(wire.Decoder).Decode(x.countsFrame(p, -1, 1, 0))
-		x.must(err)
+		x.Must(err)
 		more, err := new(wire.Decoder).Decode(x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 1))
-		x.must(err)
+		x.Must(err)
 		more[0].Header = all[0].Header
 		frame, err = wire.Encode(nil, append(all, more...))
-		x.must(err)
+		x.Must(err)
 	case "shards":
 		frame = x.countsFrame(p, -1, 1, 0)
 		all, err := new(wire.Decoder).Decode(frame)
-		x.must(err)
+		x.Must(err)
 		all[0].Shards, all[0].Shard = 64, 63
 		frame, err = wire.Encode(nil, all)
-		x.must(err)
+		x.Must(err)
 	default:
 		x.t.Fatalf("no kind %s", kind)
 	}

@@ -1,4 +1,4 @@
-package daemon
+package processtest
 
 import (
 	"time"
@@ -14,21 +14,21 @@ import (
 
 // The constants of all scripts.
 const (
-	processShards  = 4
-	processCells   = 64 // of a message of counts
-	processForward = 50 * time.Millisecond
-	processMargin  = 100 * time.Millisecond
+	Shards         = 4
+	Cells          = 64 // of a message of counts
+	ForwardTimeout = 50 * time.Millisecond
+	ForwardMargin  = 100 * time.Millisecond
 )
 
 var (
-	processBreaker = breaker.Config{Calls: 4, Window: 10 * time.Second, Open: time.Minute}
-	processSecret  = [rules.SecretBytes]byte{'s', 'i', 'm'}
-	processRegions = []string{"ap", "eu", "us"}
+	Breaker = breaker.Config{Calls: 4, Window: 10 * time.Second, Open: time.Minute}
+	Secret  = [rules.SecretBytes]byte{'s', 'i', 'm'}
+	regions = []string{"ap", "eu", "us"}
 )
 
-// processRules returns the rules of all scripts: strict keys of two regions,
+// Rules returns the rules of all scripts: strict keys of two regions,
 // one of them with regional reserves, plain limits, and rights.
-func processRules() *rules.Set {
+func Rules() *rules.Set {
 	strict := func(home string, on rules.OnFailure) *rules.Limit {
 		return &rules.Limit{
 			Unit: rules.Minute, Multiplier: 1, Requests: 1_000, Consistency: rules.Strict, Placed: rules.Owner,
@@ -60,40 +60,40 @@ func processRules() *rules.Set {
 	return set
 }
 
-// daemons returns the daemons of the region of the process.
-func (x *processScript) daemons() []string {
+// Daemons returns the daemons of the region of the process.
+func (x *Script) Daemons() []string {
 	if x.alone {
 		return []string{"us-0"}
 	}
 	return []string{"us-0", "us-1", "us-2"}
 }
 
-// layout returns the layout, in which the process has the store number that it
+// Layout returns the layout, in which the process has the store number that it
 // had when it began.
-func (x *processScript) layout() *route.Layout {
-	l := &route.Layout{Number: 1, Reserves: []route.Reserves{{Regions: len(processRegions)}}}
-	for _, name := range processRegions {
+func (x *Script) Layout() *route.Layout {
+	l := &route.Layout{Number: 1, Reserves: []route.Reserves{{Regions: len(regions)}}}
+	for _, name := range regions {
 		voters := []string{name + "-0"}
 		if name == "us" {
-			voters = x.daemons()
+			voters = x.Daemons()
 		}
 		l.Regions = append(l.Regions, route.Region{Name: name, Weight: 1, Replicas: voters})
 	}
 	l.Region("us").Generations = route.Generations(nil).With(route.Generation{Voter: route.NameHash("us-0"), Generation: x.store()})
-	l.Pins = replica.Pins(processRules())
+	l.Pins = replica.Pins(Rules())
 	return l
 }
 
 // store returns the store number that the process began with.
-func (x *processScript) store() uint64 {
+func (x *Script) store() uint64 {
 	if x.stores == 0 {
-		x.driver.acceptor(func(a *quorum.Acceptor) { x.stores = a.Status().Generation })
+		x.driver.Acceptor(func(a *quorum.Acceptor) { x.stores = a.Status().Generation })
 	}
 	return x.stores
 }
 
-// processPeers are the peers that scripts name.
-func processPeers() []gossip.Peer {
+// Peers are the peers that scripts name.
+func Peers() []gossip.Peer {
 	var all []gossip.Peer
 	for i, name := range []string{"us-1", "us-2", "eu-0", "ap-0"} {
 		all = append(all, gossip.Peer{ID: crdt.Incarnation(1_001 + i), Name: name, Region: name[:2], Ready: true})

@@ -1,4 +1,4 @@
-package daemon
+package processtest
 
 import (
 	"cmp"
@@ -21,35 +21,35 @@ import (
 
 // partCommand gives a command to a part of the process itself, or to a new part
 // like it. It reports whether there is such a command.
-func (x *processScript) partCommand(name string, args []string) bool {
+func (x *Script) partCommand(name string, args []string) bool {
 	switch name {
 	case "asks":
-		x.driver.process(x.asks)
+		x.driver.Process(x.asks)
 	case "late":
-		x.driver.process(func(p *replica.Process) { x.late(p, x.int(args[0])) })
+		x.driver.Process(func(p *replica.Process) { x.late(p, x.int(args[0])) })
 	case "again":
-		x.driver.process(func(p *replica.Process) { x.again(p, x.peer(args[0])) })
+		x.driver.Process(func(p *replica.Process) { x.again(p, x.peer(args[0])) })
 	case "order":
-		x.driver.process(x.order)
+		x.driver.Process(x.order)
 	case "probe":
-		x.driver.process(func(p *replica.Process) { x.probe(p, x.peer(args[0])) })
+		x.driver.Process(func(p *replica.Process) { x.probe(p, x.peer(args[0])) })
 	case "twins":
-		x.driver.process(func(p *replica.Process) { x.twins(p, x.peer(args[0])) })
+		x.driver.Process(func(p *replica.Process) { x.twins(p, x.peer(args[0])) })
 	case "forget":
-		x.driver.process(func(p *replica.Process) { x.forget(p, args[0]) })
+		x.driver.Process(func(p *replica.Process) { x.forget(p, args[0]) })
 	case "route":
-		m := sticky.Message{From: x.peer(args[0]).ID, To: x.driver.self(), Number: 1, Stamp: x.stamp()}
+		m := sticky.Message{From: x.peer(args[0]).ID, To: x.driver.Self(), Number: 1, Stamp: x.stamp()}
 		x.ask(m.From, args[1:], &m)
-		x.driver.post(m)
+		x.driver.Post(m)
 	case "encode":
 		x.encode(args)
 	case "strictless":
 		err := (&replica.Inbound{Strict: &sticky.Message{}}).Deliver(strictless{})
 		x.printf("delivered, error %v", err)
 	case "unknown":
-		x.driver.acceptor(func(a *quorum.Acceptor) {
+		x.driver.Acceptor(func(a *quorum.Acceptor) {
 			l := replica.AcceptorLoop{Acceptor: a}
-			err := l.Receive(x.driver.mono(), x.stamp(), &sticky.Message{From: 4_711, To: x.driver.self()})
+			err := l.Receive(x.driver.Mono(), x.stamp(), &sticky.Message{From: 4_711, To: x.driver.Self()})
 			x.printf("rejected: %s", hexadecimal.ReplaceAllString(err.Error(), "#"))
 		})
 	case "rules":
@@ -68,17 +68,17 @@ type strictless struct{ replica.Receiver }
 func (strictless) Strict() replica.Parts { return nil }
 
 // waiting returns a call that waits for the owner of a key for no time.
-func (x *processScript) waiting(owner crdt.Incarnation) (c *node.Call, shard int) {
+func (x *Script) waiting(owner crdt.Incarnation) (c *node.Call, shard int) {
 	c, hits := x.resolve([]string{"far=1"})
 	c.Decision.Allowed = true
 	c.Statuses[0].Wait, c.Statuses[0].Owner = true, owner
-	return c, node.ShardOf(hits[0].Key, processShards)
+	return c, node.ShardOf(hits[0].Key, Shards)
 }
 
 // asks has a call request leases until it may no more, and prints how often it
 // did. Its owner answers, but leaves it waiting.
-func (x *processScript) asks(p *replica.Process) {
-	at, n := x.driver.mono(), 0
+func (x *Script) asks(p *replica.Process) {
+	at, n := x.driver.Mono(), 0
 	call, shard := x.waiting(0)
 	c := &replica.StrictCall{}
 	c.Start(call)
@@ -95,8 +95,8 @@ func (x *processScript) asks(p *replica.Process) {
 
 // probe has a call wait for two keys of one owner, which answers for the second
 // one only.
-func (x *processScript) probe(p *replica.Process, owner gossip.Peer) {
-	at := x.driver.mono()
+func (x *Script) probe(p *replica.Process, owner gossip.Peer) {
+	at := x.driver.Mono()
 	call, hits := x.resolve([]string{"far=1", "far=2"})
 	call.Decision.Allowed = true
 	for i := range call.Statuses {
@@ -108,7 +108,7 @@ func (x *processScript) probe(p *replica.Process, owner gossip.Peer) {
 		p.Waiters.Next(at, c)
 		p.Waiters.Requested(at, c)
 		for i := range hits {
-			p.Waiters.Answered(c.Ticket(), node.ShardOf(hits[i].Key, processShards))
+			p.Waiters.Answered(c.Ticket(), node.ShardOf(hits[i].Key, Shards))
 		}
 		call.Statuses[1].Wait = false
 	}
@@ -117,8 +117,8 @@ func (x *processScript) probe(p *replica.Process, owner gossip.Peer) {
 
 // twins has a peer live in many incarnations, and prints whether their paths
 // are in order.
-func (x *processScript) twins(p *replica.Process, of gossip.Peer) {
-	at := x.driver.mono()
+func (x *Script) twins(p *replica.Process, of gossip.Peer) {
+	at := x.driver.Mono()
 	live := x.known()
 	for i := range crdt.Incarnation(8) {
 		of.ID = 9_000 + i
@@ -137,14 +137,14 @@ func inOrder(all []replica.Circuit) bool {
 }
 
 // known returns all daemons.
-func (x *processScript) known() []gossip.Peer {
-	return append([]gossip.Peer{{ID: x.driver.self(), Name: "us-0", Region: "us", Ready: true}}, x.peers...)
+func (x *Script) known() []gossip.Peer {
+	return append([]gossip.Peer{{ID: x.driver.Self(), Name: "us-0", Region: "us", Ready: true}}, x.peers...)
 }
 
 // late has calls wait for no time, of which the first one is answered, and
 // prints those that a tick returns. No other call may be late.
-func (x *processScript) late(p *replica.Process, n int) {
-	at := x.driver.mono()
+func (x *Script) late(p *replica.Process, n int) {
+	at := x.driver.Mono()
 	call, shard := x.waiting(0)
 	calls := make([]replica.StrictCall, n)
 	for i := range calls {
@@ -166,8 +166,8 @@ func (x *processScript) late(p *replica.Process, n int) {
 
 // again uses a StrictCall twice. The second call is abandoned before it
 // requests leases.
-func (x *processScript) again(p *replica.Process, owner gossip.Peer) {
-	at := x.driver.mono()
+func (x *Script) again(p *replica.Process, owner gossip.Peer) {
+	at := x.driver.Mono()
 	call, _ := x.waiting(owner.ID)
 	c := &replica.StrictCall{Tag: "tag"}
 	c.Start(call)
@@ -186,10 +186,10 @@ func (x *processScript) again(p *replica.Process, owner gossip.Peer) {
 
 // order has messages to many daemons wait for room, and prints in which order
 // they go on.
-func (x *processScript) order(p *replica.Process) {
-	at := x.driver.mono()
+func (x *Script) order(p *replica.Process) {
+	at := x.driver.Mono()
 	for to := range crdt.Incarnation(8) {
-		p.Outbox.Post(sticky.Message{From: x.driver.self(), To: 9_000 + to, Number: 1, Requests: make([]sticky.LeaseRequest, 1)})
+		p.Outbox.Post(sticky.Message{From: x.driver.Self(), To: 9_000 + to, Number: 1, Requests: make([]sticky.LeaseRequest, 1)})
 		m, _ := p.Outbox.Next(at, 9_000+to)
 		p.Outbox.Done(at, &m, false, nil)
 	}
@@ -206,8 +206,8 @@ func (x *processScript) order(p *replica.Process) {
 }
 
 // forget removes the path to a peer that the shards still have.
-func (x *processScript) forget(p *replica.Process, name string) {
-	at := x.driver.mono()
+func (x *Script) forget(p *replica.Process, name string) {
+	at := x.driver.Mono()
 	live := slices.DeleteFunc(x.known(), func(l gossip.Peer) bool { return l.Name == name })
 	p.Reach.Peers(at, live)
 	p.Reach.Peers(at+time.Hour, live)
@@ -215,19 +215,19 @@ func (x *processScript) forget(p *replica.Process, name string) {
 
 // encode prints the frames of messages of counts, each described by its
 // receiver, shard and number of cells.
-func (x *processScript) encode(args []string) {
+func (x *Script) encode(args []string) {
 	var out []gossip.Message
 	for _, arg := range args {
 		parts := strings.Split(arg, ":")
-		out = append(out, x.countsMessage(x.driver.self(), x.peer(parts[0]).ID, x.int(parts[1]), 64, x.int(parts[2])))
+		out = append(out, x.countsMessage(x.driver.Self(), x.peer(parts[0]).ID, x.int(parts[1]), 64, x.int(parts[2])))
 	}
 	memory := make([]byte, 0, wire.MaxFrameBytes)
 	buffer := func() []byte { return memory }
 	replica.CountFrames(new(wire.Encoder), out, buffer, func(msgs []gossip.Message, frame []byte, err error) {
-		x.must(err)
+		x.Must(err)
 		text := fmt.Sprintf("frame to %s, in its memory %v:", x.name(msgs[0].To), &frame[0] == &memory[:1][0])
 		all, err := new(wire.Decoder).Decode(frame)
-		x.must(err)
+		x.Must(err)
 		for i := range all {
 			text += fmt.Sprintf(" %d cells of %d", len(all[i].Cells), msgs[i].Shard)
 		}
@@ -236,17 +236,17 @@ func (x *processScript) encode(args []string) {
 }
 
 // rights prints the rules with rights, and when their hits are counted.
-func (x *processScript) rights() {
-	for _, rule := range replica.RightsRules(processRules()) {
-		for _, r := range processRules().Rules() {
+func (x *Script) rights() {
+	for _, rule := range replica.RightsRules(Rules()) {
+		for _, r := range Rules().Rules() {
 			if r.Limit != nil && r.Shared() == rule.ID {
 				x.printf("rule %s: %v, window %v, lookback %v", r.Path, rule.Pins, rule.Window, rule.Lookback)
 			}
 		}
 	}
 	var due []bool
-	a, err := agent.New(x.agentConfig(), agent.Start{Found: true})
-	x.must(err)
+	a, err := agent.New(x.AgentConfig(), agent.Start{Found: true})
+	x.Must(err)
 	l := replica.RightsLoop{Agent: a}
 	for _, at := range []time.Duration{0, 999, 1_000, 1_999, 2_000} {
 		due = append(due, l.CountDue(at*time.Millisecond))
@@ -254,16 +254,16 @@ func (x *processScript) rights() {
 	x.printf("counts due %v", due)
 }
 
-// agentConfig returns the configuration of the agent of us-0.
-func (x *processScript) agentConfig() agent.Config {
+// AgentConfig returns the configuration of the agent of us-0.
+func (x *Script) AgentConfig() agent.Config {
 	c := agent.Config{
 		Region: "us", Name: "us-0", Self: rendezvous.Hash("daemon", "us-0"), Generation: rendezvous.Hash("region", "us"),
 		DaemonHorizon: agent.DefaultDaemonHorizon, Horizon: agent.DefaultDaemonHorizon.Milliseconds(),
 	}
-	for _, name := range x.daemons() {
+	for _, name := range x.Daemons() {
 		c.Founders = append(c.Founders, rendezvous.Hash("daemon", name))
 	}
-	for _, name := range processRegions {
+	for _, name := range regions {
 		c.Genesis = append(c.Genesis, agent.Region{Name: name, ID: rendezvous.Hash("region", name)})
 	}
 	return c
@@ -271,12 +271,12 @@ func (x *processScript) agentConfig() agent.Config {
 
 // agent prints the work of a new rights agent, which sends once its record is
 // stored.
-func (x *processScript) agent() {
-	a, err := agent.New(x.agentConfig(), agent.Start{Found: true})
-	x.must(err)
+func (x *Script) agent() {
+	a, err := agent.New(x.AgentConfig(), agent.Start{Found: true})
+	x.Must(err)
 	l := replica.RightsLoop{Agent: a}
-	at := x.driver.mono()
-	a.Peers(at, x.driver.self(), slices.Clone(x.peers))
+	at := x.driver.Mono()
+	a.Peers(at, x.driver.Self(), slices.Clone(x.peers))
 	ready := func(r agent.Ready) {
 		x.printf("stores %v, sends %d messages, wakes after %v", r.Store != nil, len(r.Messages), r.Wake-at)
 	}
@@ -291,40 +291,40 @@ func (x *processScript) agent() {
 var errNoRoom = errors.New("no room")
 
 // disk breaks or mends the disk, or changes the log of the acceptor.
-func (x *processScript) disk(how string) {
+func (x *Script) disk(how string) {
 	switch how {
 	case "broken", "whole":
-		x.driver.disk(how == "broken")
+		x.driver.Disk(how == "broken")
 	case "held", "released":
-		x.driver.hold(how == "held")
+		x.driver.Hold(how == "held")
 	case "compact":
-		x.driver.compact()
+		x.driver.Compact()
 	case "lost":
-		x.driver.log(func([][]byte) [][]byte { return nil })
+		x.driver.Log(func([][]byte) [][]byte { return nil })
 	case "damaged":
-		x.driver.log(func(all [][]byte) [][]byte { return append(all, []byte{1, 2, 3}) })
+		x.driver.Log(func(all [][]byte) [][]byte { return append(all, []byte{1, 2, 3}) })
 	case "old":
-		x.driver.log(func(all [][]byte) [][]byte {
-			return append(all, wire.EncodeEntry(nil, &quorum.Entry{Next: x.layout()}))
+		x.driver.Log(func(all [][]byte) [][]byte {
+			return append(all, wire.EncodeEntry(nil, &quorum.Entry{Next: x.Layout()}))
 		})
 	case "headless":
-		x.driver.log(func(all [][]byte) [][]byte { return all[1:] })
+		x.driver.Log(func(all [][]byte) [][]byte { return all[1:] })
 	default:
 		x.t.Fatalf("no disk is %s", how)
 	}
 }
 
 // state prints the acceptor and the rights.
-func (x *processScript) state() {
-	x.driver.acceptor(func(a *quorum.Acceptor) {
+func (x *Script) state() {
+	x.driver.Acceptor(func(a *quorum.Acceptor) {
 		s := a.Status()
 		why, _, _ := strings.Cut(s.Reason, ":")
 		x.printf("layout %d, voting %v %s, %d keys", s.Layout.Number, s.Voting, why, s.Keys)
 	})
-	x.driver.agent(func(a *agent.Agent) {
+	x.driver.Agent(func(a *agent.Agent) {
 		s := a.Status()
 		x.printf("rights: holds %v %v, failing %v", s.Holds, s.Reason, s.Failing != "")
-		for _, r := range processRules().Rules() {
+		for _, r := range Rules().Rules() {
 			if r.Limit != nil && r.Limit.HasRights() {
 				n, why := a.Allotment(r.Shared(), 1_000, x.window(), 0, false)
 				x.printf("rights of %s: %v, allotment %d %v", r.Path, a.Weights(r.Shared()), n, why)
