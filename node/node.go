@@ -148,7 +148,7 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 		st.Gate = EstimateGate
 	}
 	allowed := !st.probed.bounded || n.allow(h, st, used, now)
-	if allowed && st.Gate == EstimateGate && covered(n, h, st, now) {
+	if st.probed.bounded && allowed && st.Gate == EstimateGate && covered(n, h, st, now) {
 		st.Gate = NoGate
 	}
 	if !allowed {

@@ -38,8 +38,14 @@ func (r *rig) admit(t testing.TB, n int, d string) int {
 // override asks for one hit under a limit that comes with the request.
 func (r *rig) override(t testing.TB, key, value string, o rules.Override) *Status {
 	t.Helper()
+	return r.overrideHits(t, key, value, o, 1)
+}
+
+// overrideHits asks for some hits under a limit that comes with the request.
+func (r *rig) overrideHits(t testing.TB, key, value string, o rules.Override, hits uint64) *Status {
+	t.Helper()
 	r.call = Call{Domain: "edge", Descriptors: []rules.Descriptor{{
-		Hits: 1, Override: o, Entries: []rules.Entry{{Key: key, Value: value}},
+		Hits: hits, Override: o, Entries: []rules.Entry{{Key: key, Value: value}},
 	}}}
 	if err := r.front.Resolve(&r.call); err != nil {
 		t.Fatal(err)
@@ -195,6 +201,22 @@ func TestOverridesKeepTheRulesCounter(t *testing.T) {
 	r.override(t, "k", "a", big)
 	if st := r.must(t, 0, "k=a"); !st.Over {
 		t.Fatalf("the debt of 15 is gone: %+v", st)
+	}
+}
+
+// A call without hits, whose override is below what is used, needs no rule with
+// a window: neither one that is missing nor an unlimited one.
+func TestOverrideBelowUse(t *testing.T) {
+	for key, limits := range map[string]string{
+		"missing":   "domain: edge\ndescriptors:\n  - {key: other}\n",
+		"unlimited": "domain: edge\ndescriptors:\n  - {key: k, rate_limit: {unlimited: true}}\n",
+	} {
+		r := newRig(t, Default())
+		r.put(t, limits)
+		r.overrideHits(t, "k", "a", rules.Override{Requests: 10, Unit: rules.Minute}, 6)
+		if st := r.overrideHits(t, "k", "a", rules.Override{Requests: 5, Unit: rules.Minute}, 0); !st.Over || st.Gate != EstimateGate {
+			t.Errorf("with a rule that is %s: %+v, want over the limit by the estimate", key, st)
+		}
 	}
 }
 
