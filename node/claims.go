@@ -15,10 +15,11 @@ import (
 
 // rightsCount reports whether rights bound the hits that count under a rule, of
 // all daemons: not if it counts denied hits, keeps debts or was lowered since
-// hits count.
+// hits count, nor of a bucket with a budget, whose rights refill faster than
+// its limit.
 func rightsCount(n *Node, r *rules.Rule, now int64) bool {
 	l := r.Limit
-	if l.ChargeDenied || l.CarryDebt || l.Shadow {
+	if l.ChargeDenied || l.CarryDebt || l.Shadow || quota.Of(l).Drains() && surplus(l) > 0 {
 		return false
 	}
 	i := n.rules.index(r)

@@ -203,3 +203,18 @@ func TestTrueSumsCount(t *testing.T) {
 		t.Errorf("%d and %d admitted, want 100", before, after)
 	}
 }
+
+// TestRightsOfABudgetDrainFaster: the rights of a bucket with a budget refill
+// faster than its limit, so a daemon that has all of them exceeds the limit by
+// nothing all the same.
+func TestRightsOfABudgetDrainFaster(t *testing.T) {
+	c := rightsCluster(t, "unit: second, unit_multiplier: 5, requests_per_unit: 200, burst: 60, algorithm: token_bucket, overage_budget: 100%", "a1")
+	admitted := uint64(0)
+	for range 500 {
+		admitted += c.grant(t, c.daemons[0], "k=v", 1)
+		c.pass(time.Millisecond)
+	}
+	if admitted > 60+20 {
+		t.Errorf("%d admitted in 500 ms, want 80", admitted)
+	}
+}
