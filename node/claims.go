@@ -19,7 +19,7 @@ import (
 // its limit.
 func rightsCount(n *Node, r *rules.Rule, now int64) bool {
 	l := r.Limit
-	if l.ChargeDenied || l.CarryDebt || l.Shadow || quota.Of(l).Drains() && surplus(l) > 0 {
+	if l.ChargeDenied || l.CarryDebt || l.Shadow || quota.Of(l).Drains() && l.Budget > 0 {
 		return false
 	}
 	i := n.rules.index(r)

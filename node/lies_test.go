@@ -208,13 +208,19 @@ func TestTrueSumsCount(t *testing.T) {
 // faster than its limit, so a daemon that has all of them exceeds the limit by
 // nothing all the same.
 func TestRightsOfABudgetDrainFaster(t *testing.T) {
-	c := rightsCluster(t, "unit: second, unit_multiplier: 5, requests_per_unit: 200, burst: 60, algorithm: token_bucket, overage_budget: 100%", "a1")
-	admitted := uint64(0)
-	for range 500 {
-		admitted += c.grant(t, c.daemons[0], "k=v", 1)
-		c.pass(time.Millisecond)
-	}
-	if admitted > 60+20 {
-		t.Errorf("%d admitted in 500 ms, want 80", admitted)
+	for _, tt := range []struct {
+		burst  uint64
+		budget string
+	}{{60, "100%"}, {9, "10%"}} {
+		c := rightsCluster(t, fmt.Sprintf("unit: second, unit_multiplier: 5, requests_per_unit: 200, burst: %d, "+
+			"algorithm: token_bucket, overage_budget: %s", tt.burst, tt.budget), "a1")
+		admitted := uint64(0)
+		for range 500 {
+			admitted += c.grant(t, c.daemons[0], "k=v", 1)
+			c.pass(time.Millisecond)
+		}
+		if admitted > tt.burst+20 {
+			t.Errorf("with a budget of %s, %d admitted in 500 ms, want %d", tt.budget, admitted, tt.burst+20)
+		}
 	}
 }
