@@ -234,17 +234,19 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 			return false
 		}
 	}
-	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0) && !drained(p.asked)
+	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0) && !drained(w, p.asked)
 }
 
 // drained reports whether an operator took all rights from the region of a
-// daemon.
-func drained(d *Daemon) bool {
+// daemon, or gave it none: a cluster begins without regions of diskless daemons
+// alone.
+func drained(w *World, d *Daemon) bool {
 	if d.control == nil || d.control.Record() == nil {
 		return false
 	}
 	g := d.control.Record().Region(d.Region)
-	return g != nil && g.Weight == 0
+	durable := func(o *Daemon) bool { return w.cfg.controlOf(o).Durable }
+	return g != nil && g.Weight == 0 || g == nil && !slices.ContainsFunc(w.local[d.RegionIndex], durable)
 }
 
 // founded reports whether nothing keeps the first layout of strict keys from
