@@ -263,10 +263,22 @@ func (l *link) complete(now time.Duration, m *Message) {
 		gap := max(now-l.receivedAt, l.interval())
 		l.lag = max(gap, l.lag+(gap-l.lag)/8)
 	}
-	l.receivedAt, l.sentAt = now, time.Duration(m.Nonce)*time.Microsecond
-	l.unsent, l.ownAge = m.Unsent, m.Own
+	l.receivedAt, l.sentAt = now, claimed(m.Nonce)
+	l.unsent, l.ownAge = min(m.Unsent, longestClaim), min(m.Own, longestClaim)
 	l.staleness = append(l.staleness[:0], m.Staleness...)
-	l.echoed = max(l.echoed, m.Echo)
+	for i := range l.staleness {
+		l.staleness[i].Age = min(l.staleness[i].Age, longestClaim)
+	}
+	l.echoed = max(l.echoed, min(m.Echo, uint64(now.Microseconds())))
+}
+
+// longestClaim bounds the times that a peer claims, so that sums with them do
+// not overflow: a negative age could not be sent to other peers.
+const longestClaim = 10 * 365 * 24 * time.Hour
+
+// claimed returns a time that a peer claims in microseconds.
+func claimed(n uint64) time.Duration {
+	return time.Duration(min(n, uint64(longestClaim.Microseconds()))) * time.Microsecond
 }
 
 // measureRTT measures the round trip from an echo.
@@ -274,7 +286,7 @@ func (l *link) measureRTT(now time.Duration, m *Message) {
 	if m.Echo == 0 {
 		return
 	}
-	trip := now - time.Duration(m.Echo)*time.Microsecond - time.Duration(m.Held)*time.Microsecond
+	trip := now - claimed(m.Echo) - claimed(m.Held)
 	if trip < 0 {
 		return
 	}
