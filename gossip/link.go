@@ -263,7 +263,8 @@ func (l *link) complete(now time.Duration, m *Message) {
 		gap := max(now-l.receivedAt, l.interval())
 		l.lag = max(gap, l.lag+(gap-l.lag)/8)
 	}
-	l.receivedAt, l.sentAt = now, claimed(m.Nonce)
+	l.receivedAt = now
+	l.sentAt = time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
 	l.unsent, l.ownAge = min(m.Unsent, longestClaim), min(m.Own, longestClaim)
 	l.staleness = append(l.staleness[:0], m.Staleness...)
 	for i := range l.staleness {
@@ -276,18 +277,13 @@ func (l *link) complete(now time.Duration, m *Message) {
 // not overflow: a negative age could not be sent to other peers.
 const longestClaim = 10 * 365 * 24 * time.Hour
 
-// claimed returns a time that a peer claims in microseconds.
-func claimed(n uint64) time.Duration {
-	return time.Duration(min(n, uint64(longestClaim.Microseconds()))) * time.Microsecond
-}
-
 // measureRTT measures the round trip from an echo.
 func (l *link) measureRTT(now time.Duration, m *Message) {
 	if m.Echo == 0 {
 		return
 	}
-	trip := now - claimed(m.Echo) - claimed(m.Held)
-	if trip < 0 {
+	trip := now - time.Duration(m.Echo)*time.Microsecond - time.Duration(m.Held)*time.Microsecond
+	if trip < 0 || trip > longestClaim {
 		return
 	}
 	if l.rtt < 0 || trip < l.rtt {
