@@ -29,15 +29,22 @@ var identity = []string{`reason="identity"`}
 // thief.
 var heists = []heist{
 	{
-		name: "another daemon, as the dialer", metric: handshakes, labels: identity,
+		name: "another daemon, as the dialer", metric: handshakes, series: identity,
 		log: []string{"peer refused", "reason=identity", "remote="},
 		begin: func(s *thief, _ string) (attack, end func()) {
 			g := s.dials(s.helloAs("a", "a-1"), s.c.daemon("a-0"))
-			return func() {}, g.close
+			fresh := s.withNewKey().dials(s.helloAs("a", "a-1"), s.c.daemon("a-0"))
+			return func() {}, func() {
+				if g.to(s.c.daemon("a-0")) != 0 || fresh.to(s.c.daemon("a-0")) != 0 {
+					s.t.Error("the thief has a stream as another daemon")
+				}
+				g.close()
+				fresh.close()
+			}
 		},
 	},
 	{
-		name: "another daemon, as the listener", metric: handshakes, labels: identity,
+		name: "another daemon, as the listener", metric: handshakes, series: identity,
 		log: []string{"peer refused", "reason=identity", "addr="},
 		begin: func(s *thief, _ string) (attack, end func()) {
 			g := s.answers(s.helloAs("b", "b-1"))
@@ -45,7 +52,7 @@ var heists = []heist{
 		},
 	},
 	{
-		name: "the incarnation of another daemon", metric: handshakes, labels: identity,
+		name: "the incarnation of another daemon", metric: handshakes, series: identity,
 		begin: func(s *thief, _ string) (attack, end func()) {
 			hello := s.hello()
 			hello.Member.ID = s.incarnation(s.c.daemon("a-1"))
@@ -54,21 +61,24 @@ var heists = []heist{
 		},
 	},
 	{
-		name: "invented regions", metric: handshakes, labels: identity,
+		name: "invented regions", metric: handshakes, series: identity,
 		begin: func(s *thief, _ string) (attack, end func()) {
 			var all []*guise
 			for i := range 64 {
-				all = append(all, s.dials(s.helloAs(fmt.Sprint("nowhere-", i), "b-0"), s.c.daemon("a-0")))
+				all = append(all, s.withNewKey().dials(s.helloAs(fmt.Sprint("nowhere-", i), "b-0"), s.c.daemon("a-0")))
 			}
 			return func() {}, func() {
 				for _, g := range all {
+					if g.to(s.c.daemon("a-0")) != 0 {
+						s.t.Errorf("the thief has a stream as a daemon of %s", g.hello.Member.Region)
+					}
 					g.close()
 				}
 			}
 		},
 	},
 	{
-		name: "sums of regions and daemons", metric: events, labels: []string{`kind="sum_exceeded"`},
+		name: "sums of regions and daemons", metric: events, series: []string{`kind="sum_exceeded"`},
 		log:     []string{"other regions claim to have admitted more than all rights"},
 		mayDeny: []string{"plain"},
 		begin: cells(func(g *guise, c gossip.Cell) []gossip.Cell {
@@ -82,7 +92,7 @@ var heists = []heist{
 		}),
 	},
 	{
-		name: "counts in the name of others", metric: events, labels: []string{`kind="cell_forged"`},
+		name: "counts in the name of others", metric: events, series: []string{`kind="cell_forged"`},
 		log: []string{"a peer sends counts that it cannot know"},
 		begin: cells(func(g *guise, c gossip.Cell) []gossip.Cell {
 			c.Value = crdt.PN{P: far}
@@ -101,7 +111,7 @@ var heists = []heist{
 		}),
 	},
 	{
-		name: "transfers", metric: events, labels: []string{`kind="transfer_rejected"`},
+		name: "transfers", metric: events, series: []string{`kind="transfer_rejected"`},
 		log: []string{"a peer claims to have transferred more rights than it can hold"},
 		begin: cells(func(g *guise, c gossip.Cell) []gossip.Cell {
 			c.Kind, c.Incarnation, c.Value = gossip.Given, g.to(g.toward), crdt.PN{P: far}
@@ -123,7 +133,7 @@ var heists = []heist{
 		},
 	},
 	{
-		name: "nonces, echoes, versions and stamps", metric: events, labels: []string{`kind="drift_rejected"`},
+		name: "nonces, echoes, versions and stamps", metric: events, series: []string{`kind="drift_rejected"`},
 		log: []string{"a peer's clock is too far ahead and is not followed"},
 		begin: func(s *thief, value string) (attack, end func()) {
 			g := s.peer()
@@ -164,7 +174,7 @@ var heists = []heist{
 		},
 	},
 	{
-		name: "far addresses", metric: "rld_refused_claims_total", labels: []string{`kind="address"`},
+		name: "far addresses", metric: "rld_refused_claims_total", series: []string{`kind="address"`},
 		log: []string{"an address that peers report is not dialed"},
 		begin: func(s *thief, _ string) (attack, end func()) {
 			lis, err := net.Listen("tcp", "127.0.0.9:0")
@@ -210,7 +220,7 @@ var heists = []heist{
 		},
 	},
 	{
-		name: "rubbish under many incarnations", metric: handshakes, labels: []string{`reason="penalty"`},
+		name: "invalid frames under many incarnations", metric: handshakes, series: []string{`reason="penalty"`},
 		log: []string{"peer refused", "reason=penalty", "remote="},
 		begin: func(s *thief, _ string) (attack, end func()) {
 			a0 := s.c.daemon("a-0")
@@ -222,7 +232,7 @@ var heists = []heist{
 					for range 20 {
 						if g.to(a0) != 0 {
 							tried++
-							g.host.Send(g.to(a0), rubbish(g.message(a0)))
+							g.host.Send(g.to(a0), invalid(g.message(a0)))
 							break
 						}
 						time.Sleep(time.Millisecond)
@@ -285,9 +295,9 @@ func (g *guise) leases(to *daemon, value string) []sticky.Message {
 	return all
 }
 
-// rubbish returns a frame that no daemon sends: one of random bytes, or a right
+// invalid returns a frame that no daemon sends: one of random bytes, or a right
 // one with a changed byte and the right checksum, or one of another sender.
-func rubbish(m gossip.Message) []byte {
+func invalid(m gossip.Message) []byte {
 	if rand.IntN(3) == 0 {
 		m.From++
 	}

@@ -106,11 +106,11 @@ func (x *hostileCaller) raw(addr, request string) string {
 var misdeeds = []struct {
 	name string
 	do   func(x *hostileCaller)
-	// metric counts the refusals, with labels; "" for no refusal of its own.
-	metric, label string
-	log           []string
+	// metric counts the refusals, in one series; "" for no refusal of its own.
+	metric, series string
+	log            []string
 }{
-	{name: "wrong tokens", metric: "rld_refused_calls_total", label: `reason="unknown_token"`, log: []string{"reason=unknown_token"},
+	{name: "wrong tokens", metric: "rld_refused_calls_total", series: `reason="unknown_token"`, log: []string{"reason=unknown_token"},
 		do: func(x *hostileCaller) {
 			for i := range 200 {
 				token := fmt.Sprintf("rld_%064x", i)
@@ -122,7 +122,7 @@ var misdeeds = []struct {
 				}
 			}
 		}},
-	{name: "a token of another domain", metric: "rld_refused_calls_total", label: `reason="domain"`, log: []string{"reason=domain", "token=other"},
+	{name: "a token of another domain", metric: "rld_refused_calls_total", series: `reason="domain"`, log: []string{"reason=domain", "token=other"},
 		do: func(x *hostileCaller) {
 			for range 200 {
 				if code, text := x.post(x.victim, x.other, questionOf(day, "theft", 1)); code != http.StatusForbidden {
@@ -133,7 +133,7 @@ var misdeeds = []struct {
 				}
 			}
 		}},
-	{name: "random values", metric: "rld_keys_full_total", label: `rule="kept"`, log: nil, do: (*hostileCaller).randomValues},
+	{name: "random values", metric: "rld_keys_full_total", series: `rule="kept"`, log: nil, do: (*hostileCaller).randomValues},
 	{name: "giant values", do: func(x *hostileCaller) {
 		giant := strings.Repeat("x", 1<<20)
 		for body, want := range map[string]int{
@@ -168,7 +168,7 @@ var misdeeds = []struct {
 		rpc.hold(200, bytes.Join([][]byte{http2Begin(), http2Calls(0, 1, "Check", false), message}, nil))
 		x.t.Cleanup(func() { web.stop(); rpc.stop() })
 	}},
-	{name: "tricks with headers", metric: "rld_refused_calls_total", label: `reason="no_token"`, do: func(x *hostileCaller) {
+	{name: "tricks with headers", metric: "rld_refused_calls_total", series: `reason="no_token"`, do: func(x *hostileCaller) {
 		body := questionOf(day, "theft", 1)
 		right, wrong := "Authorization: Bearer "+x.honest, "Authorization: Bearer rld_wrong"
 		const get = "GET /v1/check?domain=e2e&d=day:theft"
@@ -266,11 +266,11 @@ func TestHostileCaller(t *testing.T) {
 			x.t, x.c.t = t, t
 			was := 0.0
 			if m.metric != "" {
-				was, _ = x.victim.metric(m.metric, m.label)
+				was, _ = x.victim.metric(m.metric, m.series)
 			}
 			m.do(x)
-			if n, err := x.victim.metric(m.metric, m.label); m.metric != "" && (err != nil || n <= was) {
-				t.Errorf("%s{%s} is %v, before %v, %v", m.metric, m.label, n, was, err)
+			if n, err := x.victim.metric(m.metric, m.series); m.metric != "" && (err != nil || n <= was) {
+				t.Errorf("%s{%s} is %v, before %v, %v", m.metric, m.series, n, was, err)
 			}
 			x.served(fmt.Sprint("honest-", i))
 			if lines := x.victim.lines(m.log...); m.log != nil && len(lines) != 1 {

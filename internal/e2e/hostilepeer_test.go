@@ -18,7 +18,7 @@ const (
 	plainLimit  = 40
 	rightsLimit = 100 // of two regions with half of it each
 	rightsBound = 110
-	homeLimit   = 40
+	ownedLimit  = 40
 )
 
 var thiefLimits = fmt.Sprintf(`domain: %s
@@ -27,7 +27,7 @@ descriptors:
   - {key: budgeted, rate_limit: {unit: day, requests_per_unit: %d, overage_budget: 10%%}}
   - {key: partition, rate_limit: {unit: day, requests_per_unit: %[3]d, consistency: partition}}
   - {key: strict, rate_limit: {unit: day, requests_per_unit: %d, consistency: strict, home: a}}
-`, domain, plainLimit, rightsLimit, homeLimit)
+`, domain, plainLimit, rightsLimit, ownedLimit)
 
 // heist is one attack of a thief.
 type heist struct {
@@ -35,10 +35,10 @@ type heist struct {
 	// begin prepares the attack on the keys of a value. attack is repeated
 	// while honest callers use them up, and end ends it.
 	begin func(s *thief, value string) (attack, end func())
-	// metric counts the refusals, with labels; "" for an attack that is refused
-	// by having no effect.
+	// metric counts the refusals, in the series with these parts; "" for an
+	// attack that only has no effect.
 	metric string
-	labels []string
+	series []string
 	// log are parts of the line that names it.
 	log []string
 	// mayDeny are rules that it may deny, as docs/security.md has it.
@@ -67,7 +67,7 @@ func TestHostilePeer(t *testing.T) {
 	s := c.steal(t, c.daemon("b-0"))
 	want := c.useUp("before", nil)
 	t.Logf("without an attack region a admits %v", want)
-	if want["plain"] != plainLimit || want[strict] != homeLimit || want["partition"] == 0 || want["partition"] > rightsLimit {
+	if want["plain"] != plainLimit || want[strict] != ownedLimit || want["partition"] == 0 || want["partition"] > rightsLimit {
 		t.Fatal("that is not what the limits allow")
 	}
 	for i, h := range heists {
@@ -76,16 +76,16 @@ func TestHostilePeer(t *testing.T) {
 			value := fmt.Sprint("value-", i)
 			before := 0.0
 			if h.metric != "" {
-				before, _ = a0.metric(h.metric, h.labels...)
+				before, _ = a0.metric(h.metric, h.series...)
 			}
 			attack, end := h.begin(s, value)
 			got := c.useUp(value, attack)
 			t.Logf("region a admits %v", got)
 			if h.metric != "" {
 				c.within(patience, "the refusals are counted", func() string {
-					n, err := a0.metric(h.metric, h.labels...)
+					n, err := a0.metric(h.metric, h.series...)
 					if err != nil || n <= before {
-						return fmt.Sprintf("%s%v is %v, before %v, %v", h.metric, h.labels, n, before, err)
+						return fmt.Sprintf("%s%v is %v, before %v, %v", h.metric, h.series, n, before, err)
 					}
 					return ""
 				})

@@ -101,6 +101,14 @@ func (s *thief) key() control.Identity {
 	return n.Identity()
 }
 
+// withNewKey returns the thief with a key that no daemon knows.
+func (s *thief) withNewKey() *thief {
+	other := *s
+	seed := control.InsecureSeed(rand.New(rand.NewPCG(rand.Uint64(), 1)))
+	other.identity, other.kept = control.Identity{Key: seed.Key(0), Run: seed.Run()}, nil
+	return &other
+}
+
 // hello returns the handshake of a new start of the daemon.
 func (s *thief) hello() link.Hello { return s.helloAs(s.of.region, s.of.name) }
 
