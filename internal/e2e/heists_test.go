@@ -13,6 +13,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
+	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/wire"
@@ -171,6 +172,29 @@ var heists = []heist{
 					last = append(last, s.dials(hello, s.c.daemon("a-0")))
 				}
 			}, drop
+		},
+	},
+	{
+		name: "the membership of another region", metric: "rld_refused_members_total", series: []string{`reason="name_taken"`},
+		log: []string{"membership refused: name taken", "a-1"},
+		begin: func(s *thief, _ string) (attack, end func()) {
+			var all []*swim.Swim
+			for _, name := range []string{"a-1", "a-9"} { // a name that is taken, and a new one
+				m, err := swim.Start(swim.Config{
+					Self: s.helloAs("a", name).Member, Keys: [][]byte{s.derive("membership key")}, Bind: "127.0.0.1:0",
+					Seeds: []string{s.c.daemon("a-0").at.swim},
+				})
+				if err != nil {
+					s.t.Fatal(err)
+				}
+				m.SetReady(true)
+				all = append(all, m)
+			}
+			return func() {}, func() {
+				for _, m := range all {
+					_ = m.Close()
+				}
+			}
 		},
 	},
 	{

@@ -66,7 +66,7 @@ func (c *cluster) steal(t *testing.T, of *daemon) *thief {
 	if set == nil {
 		t.Fatal(found)
 	}
-	s.set, s.hasher = set, rules.NewHasher([rules.SecretBytes]byte(s.derive("key hash")))
+	s.set, s.hasher = set, rules.NewHasher([rules.SecretBytes]byte(s.derive("key hash")[:rules.SecretBytes]))
 	s.identity = s.key()
 	return s
 }
@@ -74,7 +74,7 @@ func (c *cluster) steal(t *testing.T, of *daemon) *thief {
 // derive returns what a daemon derives from the secret for a purpose.
 func (s *thief) derive(purpose string) []byte {
 	sum := sha256.Sum256(append([]byte("rld "+purpose+"\x00"), s.secret...))
-	return sum[:rules.SecretBytes]
+	return sum[:]
 }
 
 // key reads the key of the daemon from a copy of its state folder.
@@ -153,7 +153,7 @@ func (s *thief) dials(hello link.Hello, to ...*daemon) *guise {
 	g := &guise{s: s, hello: hello, begin: time.Now(), met: map[string]link.Hello{}}
 	g.host = link.New(link.Config{
 		Self: func() link.Hello { return hello }, Identity: func() control.Identity { return s.identity },
-		Fingerprint: [16]byte(s.derive("fingerprint")), Certificates: s.certs, Handler: g,
+		Fingerprint: [16]byte(s.derive("fingerprint")[:16]), Certificates: s.certs, Handler: g,
 	})
 	var targets []link.Target
 	for _, d := range to {
