@@ -138,8 +138,9 @@ var heists = []heist{
 		log: []string{"a peer's clock is too far ahead and is not followed"},
 		begin: func(s *thief, value string) (attack, end func()) {
 			g := s.peer()
-			const far = uint64(1) << 62
+			far := uint64(1) << 62
 			return func() {
+				far++ // a nonce counts once
 				for _, d := range s.c.in("a") {
 					for shard := range thiefShards {
 						m := g.message(d)
@@ -251,7 +252,9 @@ var heists = []heist{
 			before, _ := a0.metric("rld_refused_frames_total")
 			tried := 0
 			return func() {
-					g := s.dials(s.hello(), a0)
+					hello := s.hello() // another incarnation and address each time
+					hello.Member.Addr = fmt.Sprint("127.0.0.1:", 1+tried)
+					g := s.dials(hello, a0)
 					defer g.close()
 					for range 20 {
 						if g.to(a0) != 0 {
@@ -300,12 +303,15 @@ func (g *guise) leases(to *daemon, value string) []sticky.Message {
 		grant := sticky.LeaseGrant{
 			ID: 1, Owner: of, Round: 1, Key: h.Key, Rule: rule, Window: window, Until: end, Total: far, Remaining: far, Keep: far,
 		}
+		few := grant // so many that a lessee may have them
+		few.Total = 5
 		denial := grant
 		denial.Total, denial.Remaining, denial.Keep, denial.Denied, denial.Never = 0, 0, 0, true, true
 		back := sticky.LeaseRequest{Lessee: of, Owner: g.to(to), Key: h.Key, Rule: rule, Window: window, Returned: far}
 		request := sticky.LeaseRequest{ID: 1 << 40, Lessee: of, Key: h.Key, Rule: rule, Window: window, Want: far, Need: 1}
 		ballot := sticky.Ballot{Round: sticky.MaxRound, Owner: of, Term: 1}
 		all = append(all,
+			sticky.Message{Grants: []sticky.LeaseGrant{few}},
 			sticky.Message{Grants: []sticky.LeaseGrant{grant}},
 			sticky.Message{Grants: []sticky.LeaseGrant{denial}},
 			sticky.Message{Requests: []sticky.LeaseRequest{back}},

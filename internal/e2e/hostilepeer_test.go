@@ -200,6 +200,11 @@ func (c *cluster) unharmed(h heist) {
 			c.t.Errorf("%s has connected to %s %d times", d.name, all[1-i].name, n)
 		}
 	}
+	for _, d := range all {
+		if lines := d.lines("level=ERROR", "defect"); len(lines) > 0 {
+			c.t.Errorf("%s has a defect:\n%s", d.name, strings.Join(lines, ""))
+		}
+	}
 	if lines := all[0].lines(h.log...); h.log != nil {
 		_, _, began := all[0].now()
 		if most := 1 + int(time.Since(began)/logged); len(lines) == 0 || len(lines) > most {
