@@ -71,16 +71,18 @@ func (n *acceptorLoop) do(by func(*quorum.Acceptor)) {
 	n.with(func(l *replica.AcceptorLoop) { by(l.Acceptor) })
 }
 
-// receive handles a message to the acceptor.
-func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) {
+// receive handles a message to the acceptor. The error is that of a rejected
+// one.
+func (n *acceptorLoop) receive(e *Engine, m *sticky.Message) (err error) {
 	at := e.Now()
 	now := e.Time(at)
 	n.with(func(l *replica.AcceptorLoop) {
-		if err := l.Receive(at.Mono, now, m); err != nil {
+		if err = l.Receive(at.Mono, now, m); err != nil {
 			n.rejected++
 		}
 	})
 	n.expedite()
+	return err
 }
 
 // peers sets the daemons that are live.

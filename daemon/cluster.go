@@ -110,7 +110,9 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	}
 	if c.strict != nil {
 		send := c.host.SendNow
+		nameOf := c.name
 		c.strict.send.Store(&send)
+		c.strict.nameOf.Store(&nameOf)
 		c.background.Go(func() { c.strict.acceptor.run(ctx, c.strict) })
 		c.background.Go(func() { c.strict.run(ctx) })
 	}

@@ -21,10 +21,11 @@ type eventLog struct {
 	logged  map[eventKey]time.Duration // when
 }
 
-// eventKey identifies events that are logged only once in eventQuiet.
+// eventKey identifies events that are logged only once in eventQuiet: those of
+// one daemon, under any of its incarnations.
 type eventKey struct {
-	kind gossip.EventKind
-	peer crdt.Incarnation
+	kind   gossip.EventKind
+	daemon uint32
 }
 
 const (
@@ -89,7 +90,7 @@ func (l *eventLog) write(e gossip.Event) {
 	if !ok {
 		return
 	}
-	key := eventKey{e.Kind, e.Peer}
+	key := eventKey{e.Kind, gossip.DaemonOf(e.Peer)}
 	if last, ok := l.logged[key]; ok && e.At-last < eventQuiet {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/breaker"
+	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/sticky"
@@ -38,6 +39,9 @@ type strict struct {
 	now    func() time.Duration           // monotonic
 	timer  *time.Timer
 	lost   uint64 // lease.Stats.Lost, as of the last log line; of tick alone
+	// nameOf returns the name of a peer for logs; nil before there are streams.
+	nameOf  atomic.Pointer[func(crdt.Incarnation) string]
+	notices loglimit.Limiter
 
 	mu      sync.Mutex
 	process *replica.Process
@@ -167,23 +171,42 @@ func (s *strict) Routes() *replica.Routes { return s.routes.Load() }
 func (s *strict) StepStrict(m *sticky.Message) []sticky.Message {
 	var after afterUnlock
 	set, acceptor := replica.Recipients(m, s.cfg.Shards)
-	at := s.engine.Now()
+	at, rejected := s.engine.Now(), 0
 	each(set, func(i int) {
 		s.engine.in(i, func(n *node.Node) {
-			n.StepLease(at, m)
+			rejected += n.StepLease(at, m)
 			after.collect(at, s, i, n)
 			if n.Expedited() {
 				after.expedite |= 1 << i
 			}
 		})
 	})
-	if acceptor {
-		s.acceptor.receive(s.engine, m)
+	if acceptor && s.acceptor.receive(s.engine, m) != nil {
+		rejected++
+	}
+	if rejected > 0 {
+		s.noteRejected(m.From, rejected)
 	}
 	if after.expedite != 0 {
 		s.engine.expedite(after.expedite)
 	}
 	return after.messages
+}
+
+// rejectedEach is the time between two lines about rejected items of a peer.
+const rejectedEach = time.Minute
+
+// noteRejected logs that items of a peer were rejected. Some come late, after
+// the owner of a key has changed.
+func (s *strict) noteRejected(from crdt.Incarnation, items int) {
+	nameOf := s.nameOf.Load()
+	if nameOf == nil {
+		return
+	}
+	if peer := (*nameOf)(from); s.notices.Due(peer, time.Now(), rejectedEach) {
+		s.log.Info("items about strict keys are rejected: they are late, or the peer may not send them",
+			"event", "strict_rejected", "peer", peer, "items", items)
+	}
 }
 
 // Flush is part of replica.Parts. It encodes each message for a frame of its

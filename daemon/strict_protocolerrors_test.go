@@ -110,6 +110,12 @@ func TestStrictProtocolErrors(t *testing.T) {
 		if n := rejected() - refused; n != 2 {
 			t.Errorf("%d accepts were rejected, want 2", n)
 		}
+		for _, from := range []link.Hello{hello, unknown} {
+			name := owner.cluster.name(from.Member.ID)
+			if got := owner.lines("items about strict keys are rejected", "peer="+name); len(got) != 1 {
+				t.Errorf("%d lines name %s", len(got), name)
+			}
+		}
 		passed := 1
 		for i := range 18 {
 			if w.residents[i%6].check(descriptor(1, "login", "bob")).Decision.Allowed {

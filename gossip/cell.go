@@ -140,6 +140,10 @@ func IncarnationOf(id crdt.Incarnation, region, name string) bool {
 	return id == DaemonIncarnation(region, name, uint32(id))
 }
 
+// DaemonOf returns the half of an incarnation that is the same for all starts
+// of a daemon.
+func DaemonOf(id crdt.Incarnation) uint32 { return uint32(id >> nameBits) }
+
 // RegionIncarnation returns the incarnation of the sums of a region.
 func RegionIncarnation(region string) crdt.Incarnation {
 	return crdt.Incarnation(rendezvous.Hash("region", region))

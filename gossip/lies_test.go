@@ -24,6 +24,8 @@ func TestLiesOfClocksAndVersions(t *testing.T) {
 			Staleness: []Staleness{{RegionIncarnation("b"), math.MaxInt64}},
 		},
 	}
+	farther := lie
+	farther.From = r.of("b1").self.ID
 	if err := r.hand(lie); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +39,17 @@ func TestLiesOfClocksAndVersions(t *testing.T) {
 				t.Fatalf("step %d: the view of %s is %v old, silent %v", i, l.Peer.Name, l.Age, l.Silent)
 			}
 		}
+		for _, lie := range []Message{lie, farther} {
+			lie.Nonce = far + uint64(i)
+			if err := r.hand(lie); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, s := range a1.links.staleness(r.mono(a1), nil) { // a negative one cannot be sent
+			if s.Age < 0 {
+				t.Fatalf("step %d: the view of region %v is %v old", i, s.Region, s.Age)
+			}
+		}
 	}
 	for k := range 3 {
 		if got := a1.Total(testKey(k), epoch); got != 20 {
@@ -44,6 +57,7 @@ func TestLiesOfClocksAndVersions(t *testing.T) {
 		}
 	}
 	r.restart(a2)
+	r.restart(r.of("b1"))
 	r.run(5 * time.Second)
 	for l := range a1.Links(r.mono(a1)) {
 		if l.Age < 0 || l.Age > time.Second || l.Silent {

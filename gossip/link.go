@@ -263,11 +263,19 @@ func (l *link) complete(now time.Duration, m *Message) {
 		gap := max(now-l.receivedAt, l.interval())
 		l.lag = max(gap, l.lag+(gap-l.lag)/8)
 	}
-	l.receivedAt, l.sentAt = now, time.Duration(m.Nonce)*time.Microsecond
-	l.unsent, l.ownAge = m.Unsent, m.Own
+	l.receivedAt = now
+	l.sentAt = time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
+	l.unsent, l.ownAge = min(m.Unsent, longestClaim), min(m.Own, longestClaim)
 	l.staleness = append(l.staleness[:0], m.Staleness...)
-	l.echoed = max(l.echoed, m.Echo)
+	for i := range l.staleness {
+		l.staleness[i].Age = min(l.staleness[i].Age, longestClaim)
+	}
+	l.echoed = max(l.echoed, min(m.Echo, uint64(now.Microseconds())))
 }
+
+// longestClaim bounds the times that a peer claims, so that sums with them do
+// not overflow: a negative age could not be sent to other peers.
+const longestClaim = 10 * 365 * 24 * time.Hour
 
 // measureRTT measures the round trip from an echo.
 func (l *link) measureRTT(now time.Duration, m *Message) {
@@ -275,7 +283,7 @@ func (l *link) measureRTT(now time.Duration, m *Message) {
 		return
 	}
 	trip := now - time.Duration(m.Echo)*time.Microsecond - time.Duration(m.Held)*time.Microsecond
-	if trip < 0 {
+	if trip < 0 || trip > longestClaim {
 		return
 	}
 	if l.rtt < 0 || trip < l.rtt {

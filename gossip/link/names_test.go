@@ -414,7 +414,8 @@ func TestPriorityOfAnotherName(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if _, err := conn.Write(appendPriorityFrame(nil, encoded(t, greetingFrom(helloOf(1, "eu", "a"))))); err != nil {
+	hello := helloOf(gossip.DaemonIncarnation("eu", "a", 1), "eu", "a") // all but the name is right
+	if _, err := conn.Write(appendPriorityFrame(nil, encoded(t, greetingFrom(hello)))); err != nil {
 		t.Fatal(err)
 	}
 	await.Done(t, "the end of the connection", func() {

@@ -51,13 +51,9 @@ func TestCallers(t *testing.T) {
 	entries := "tokens:\n"
 	token := func(args ...string) string {
 		t.Helper()
-		out, err := exec.CommandContext(t.Context(), binary, append([]string{"token", "new"}, args...)...).Output()
-		found := regexp.MustCompile(`(?s)^token: (\S+)\n.*\n(  - \{.*\}\n)$`).FindStringSubmatch(string(out))
-		if err != nil || found == nil {
-			t.Fatalf("rld token new: %v\n%s", err, out)
-		}
-		entries += found[2]
-		return found[1]
+		token, entry := newToken(t, args...)
+		entries += entry
+		return token
 	}
 	right := token("--name", "edge", "--domain", "edge")
 	other := token("--name", "other", "--domain", "cart")

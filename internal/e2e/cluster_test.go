@@ -42,8 +42,12 @@ type plan struct {
 	witness string
 	// founding is the number of regions that found the cluster, the first ones.
 	founding int
-	// secured reports mutual TLS between the daemons.
-	secured bool
+	// secured reports mutual TLS between the daemons, whose certificates have
+	// their names. networks reports that regions have the networks where their
+	// daemons are.
+	secured, networks bool
+	// settings are lines that all settings files begin with.
+	settings string
 	// limits is the file of limits of each daemon.
 	limits string
 }

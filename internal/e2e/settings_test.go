@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -100,7 +99,7 @@ type addresses struct{ grpc, http, admin, peer, swim string }
 // settings returns the settings file of daemon d of c.
 func (c *cluster) settings(d *daemon) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "region: %s\nname: %s\nmax_keys: 20000\n", d.region, d.name)
+	fmt.Fprintf(&b, "region: %s\nname: %s\nmax_keys: 20000\n%s", d.region, d.name, c.plan.settings)
 	var founders []string
 	for _, region := range c.regions[:c.plan.founding] {
 		founders = append(founders, region+"-0")
@@ -110,7 +109,8 @@ func (c *cluster) settings(d *daemon) string {
 	fmt.Fprintf(&b, "grpc: {addr: %q, insecure: true}\nhttp: {addr: %q, insecure: true}\nadmin: {addr: %q, insecure: true}\n", d.at.grpc, d.at.http, d.at.admin)
 	secured := ""
 	if c.plan.secured {
-		secured = fmt.Sprintf(", tls: {cert: %s, key: %s, ca: %s}", c.file(d.name+".pem"), c.file(d.name+".key"), c.file("ca.pem"))
+		f := d.certs()
+		secured = fmt.Sprintf(", tls: {cert: %s, key: %s, ca: %s}", f.Cert, f.Key, f.CA)
 	}
 	fmt.Fprintf(&b, "peer: {addr: %q, insecure: true%s}\nswim:\n  addr: %q\n  seeds:\n", d.at.peer, secured, d.at.swim)
 	var mates []string
@@ -140,6 +140,9 @@ func (c *cluster) settings(d *daemon) string {
 		for _, peer := range c.seeds(region) {
 			fmt.Fprintf(&b, "      - %q\n", peer.at.peer)
 		}
+		if c.plan.networks {
+			fmt.Fprintf(&b, "    cidrs: [%s/32]\n", c.net.host(i))
+		}
 	}
 	return b.String()
 }
@@ -164,7 +167,7 @@ func (c *cluster) writeFiles(t testing.TB) {
 		files[d.name+".yaml"] = c.settings(d)
 	}
 	if c.plan.secured {
-		maps.Copy(files, c.certificates())
+		c.certify()
 	}
 	for name, text := range files {
 		if err := os.WriteFile(c.file(name), []byte(text), 0o600); err != nil {

@@ -3,20 +3,29 @@
 package e2e
 
 import (
-	"crypto/x509"
+	"os/exec"
+	"path/filepath"
 
-	"github.com/georld/rld/internal/certs/certstest"
+	"github.com/georld/rld/internal/certs"
 )
 
-// certificates returns the files of an authority and of each daemon's
-// certificate, by their names.
-func (c *cluster) certificates() map[string]string {
+// certify makes an authority and a certificate for each daemon, as an operator
+// without a PKI does.
+func (c *cluster) certify() {
 	c.t.Helper()
-	ca := certstest.New(c.t, nil)
-	files := map[string]string{"ca.pem": string(ca.PEM())}
+	issue := []string{"cert", "issue", "--dir", c.file("certs")}
 	for _, d := range c.daemons {
-		cert, key := ca.Issue(c.t, func(x *x509.Certificate) { x.Subject.CommonName = d.region + "/" + d.name })
-		files[d.name+".pem"], files[d.name+".key"] = string(cert), string(key)
+		issue = append(issue, d.region+"/"+d.name)
 	}
-	return files
+	for _, args := range [][]string{{"cert", "init", "--dir", c.file("certs")}, issue} {
+		if out, err := exec.Command(binary, args...).CombinedOutput(); err != nil {
+			c.t.Fatalf("rld %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+// certs returns the files with which the daemon proves its name to others.
+func (d *daemon) certs() certs.Files {
+	dir := filepath.Join(d.cluster.file("certs"), d.region, d.name)
+	return certs.Files{Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), CA: filepath.Join(dir, "ca.crt")}
 }

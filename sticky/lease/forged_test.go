@@ -43,8 +43,8 @@ func TestReturnInTheNameOfAnother(t *testing.T) {
 	w := newWorld(t, 1, dayRules, 3)
 	x, owner, h := w.roles(descriptor("user", "bob", 1))
 	m := w.othersOf(owner)[1]
-	for range 40 {
-		w.ask(x, descriptor("user", "bob", 1))
+	for i := range 40 {
+		w.ask([]*daemon{x, owner}[i%2], descriptor("user", "bob", 1)) // a lessee alone takes ten at most
 		w.pass(20 * time.Millisecond)
 		w.forge(m, owner, requests(sticky.LeaseRequest{
 			Lessee: x.id, Owner: owner.id, Key: h.Key, Rule: h.Rule.Shared(),
@@ -63,11 +63,13 @@ func TestGrantOfAnotherRegion(t *testing.T) {
 	w.ask(x, descriptor("user", "bob", 1))
 	w.pass(20 * time.Millisecond)
 	window := w.wall() - w.wall()%h.Rule.Limit.Window()
-	rejected := w.forge(m, x, sticky.Message{Grants: []sticky.LeaseGrant{{
-		Owner: m.id, Key: h.Key, Rule: h.Rule.Shared(), Window: window, Until: window + h.Rule.Limit.Window(), Total: 1000,
-	}}})
-	if rejected != 1 {
-		t.Errorf("%d items rejected, want 1", rejected)
+	for _, of := range []*daemon{m, owner} { // in its own name, and in that of the owner
+		rejected := w.forge(m, x, sticky.Message{Grants: []sticky.LeaseGrant{{
+			Owner: of.id, Key: h.Key, Rule: h.Rule.Shared(), Window: window, Until: window + h.Rule.Limit.Window(), Total: 1,
+		}}})
+		if rejected != 1 {
+			t.Errorf("%d items rejected, want 1", rejected)
+		}
 	}
 	for range 40 {
 		w.ask(x, descriptor("user", "bob", 1))
