@@ -190,10 +190,11 @@ func (a *controlAuditor) generations(d *sim.Daemon, was, is *control.Record) {
 		is.Version, len(present), len(e.Members), err)
 }
 
-// drops notes the commands that a daemon drops when it follows a recovery. A
-// diskless one may end before it reports them.
+// drops notes the commands that a daemon drops when it follows a recovery. One
+// without a disk, or whose disk fails, may end before it reports them.
 func (a *controlAuditor) drops(d *sim.Daemon, was, is *control.Record) {
-	if was == nil || was.Version.Recovery == is.Version.Recovery || slices.Contains(a.world.Config().Diskless, d.Name) {
+	stores := !slices.Contains(a.world.Config().Diskless, d.Name) && d.ControlLog().Status().Failing == ""
+	if was == nil || was.Version.Recovery == is.Version.Recovery || !stores {
 		return
 	}
 	for _, c := range was.History {
