@@ -241,7 +241,7 @@ func TestHostileWebPage(t *testing.T) {
 	if status := send(admin, "GET", "/v1/status", nil, "evil.example"); status != http.StatusForbidden {
 		t.Errorf("a rebound name: %d", status)
 	}
-	if keys := r.engine.Stats().Live; keys != 0 {
+	if keys := r.engine.Stats().LiveKeys; keys != 0 {
 		t.Errorf("pages charged %d keys", keys)
 	}
 	for _, header := range []http.Header{{}, {"Sec-Fetch-Site": {"cross-site"}, "Origin": {"http://shop.example"}, "X-Forwarded-For": {"10.0.0.9"}}} {
