@@ -75,6 +75,15 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestNoProfiles: profiles are for those who ask for them.
+func TestNoProfiles(t *testing.T) {
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/cmdline"} {
+		if w := get(admin.New(options()), "GET", path); w.Code != http.StatusNotFound {
+			t.Errorf("%s: got %d, want 404", path, w.Code)
+		}
+	}
+}
+
 func TestIndexListsEveryPage(t *testing.T) {
 	o := options()
 	o.Pprof = true
