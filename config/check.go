@@ -47,14 +47,16 @@ func (l *loader) files(now time.Time) {
 	for _, s := range []struct {
 		name string
 		tls  ServerTLS
-	}{{"grpc.tls", c.GRPC.TLS}, {"http.tls", c.HTTP.TLS}} {
+	}{{"grpc.tls", c.GRPC.TLS}, {"http.tls", c.HTTP.TLS}, {"admin.tls", c.Admin.TLS.Server()}} {
 		if !known[s.name+".cert_file"] && !known[s.name+".key_file"] && !known[s.name+".client_ca_file"] {
 			l.inFile(s.tls.Check(s.name, now))
 		}
 	}
-	if c.Auth.TokensFile != "" && !known["auth.tokens_file"] {
-		_, err := ReadTokens(c.Auth.TokensFile)
-		l.inFile(nil, err)
+	for k, path := range map[TokensOf]string{OfCallers: c.Auth.TokensFile, OfOperators: c.Admin.TokensFile} {
+		if path != "" && !known[string(k)] {
+			_, err := k.Read(path)
+			l.inFile(nil, err)
+		}
 	}
 	if !known["state.dir"] {
 		l.inFile(c.CheckState())

@@ -19,6 +19,7 @@ type Config struct {
 	GRPC  GRPC
 	HTTP  HTTP
 	Admin Admin
+	Probe Probe
 	Auth  Auth
 
 	Limits Limits
@@ -82,7 +83,8 @@ type Shutdown struct {
 	Delay time.Duration
 }
 
-// GRPC is the listener for Envoy RLS, the native API, health and reflection.
+// GRPC is the listener for Envoy RLS, the native API, health, and reflection
+// where Reflection is set.
 type GRPC struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
@@ -103,6 +105,8 @@ type GRPC struct {
 	// MaxCancelledCalls is how many calls a connection may cancel in a second,
 	// each within 10 ms of its start, before it is closed: 10 to 1,000,000.
 	MaxCancelledCalls int
+	// Reflection serves the descriptions of the services to clients.
+	Reflection bool
 }
 
 // Connections bounds the connections of a listener.
@@ -145,12 +149,40 @@ const (
 	HeadersLegacy HeaderStyle = "legacy"
 )
 
-// Admin is the listener for metrics, health, rules in force and pprof.
+// Admin is the listener for operators: metrics, health, status and commands.
 type Admin struct {
 	// Addr is host:port; port 0 takes a free one.
 	Addr string
-	// Insecure allows Addr on other addresses than loopback.
+	// Insecure allows Addr on other addresses than loopback without tokens or
+	// certificates of operators.
 	Insecure bool
+	// UDS is the path of the unix socket for commands, of mode 0600. "" is
+	// admin.sock in State.Dir, or in a new folder of the temporary files.
+	UDS string
+	// TLS applies to Addr, not to UDS.
+	TLS OperatorTLS
+	// TokensFile holds the hashed tokens of operators, "" for none.
+	TokensFile string
+	// Pprof serves profiles of the process.
+	Pprof bool
+}
+
+// OperatorTLS is ServerTLS for operators, whose certificates have a URI with
+// their role: auth.OperatorURI.
+type OperatorTLS struct{ CertFile, KeyFile, ClientCAFile string }
+
+// Server returns it as ServerTLS.
+func (t OperatorTLS) Server() ServerTLS {
+	return ServerTLS{CertFile: t.CertFile, KeyFile: t.KeyFile, ClientCAFile: t.ClientCAFile}
+}
+
+// Credentials reports whether connections over TCP need credentials.
+func (a *Admin) Credentials() bool { return a.TokensFile != "" || a.TLS.ClientCAFile != "" }
+
+// Probe is a listener for probes and metrics alone, for everyone.
+type Probe struct {
+	// Addr is host:port, "" for none; port 0 takes a free one.
+	Addr string
 }
 
 // Limits configures the source of the limits.

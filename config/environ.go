@@ -14,6 +14,8 @@ const (
 	envPrefix = "RLD_"
 	// configVariable names the settings file, as --config does.
 	configVariable = "RLD_CONFIG"
+	// tokenVariable is that of the commands of operators.
+	tokenVariable = "RLD_TOKEN_FILE"
 )
 
 // parseEnviron returns the variables that are not empty, without the links that
@@ -55,7 +57,7 @@ func (l *loader) environ(env map[string]string) {
 			l.set(f.Name, env[name], fromEnv(name))
 			continue
 		}
-		if !strings.HasPrefix(name, envPrefix) || name == configVariable {
+		if !strings.HasPrefix(name, envPrefix) || name == configVariable || name == tokenVariable {
 			continue
 		}
 		if name == "RLD_INSECURE" {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -30,7 +31,7 @@ func (t ServerTLS) On() bool { return t.CertFile != "" }
 // Auth configures which callers may call.
 type Auth struct {
 	// TokensFile holds the hashed tokens of callers; "" requires none. See
-	// ReadTokens.
+	// TokensOf.
 	TokensFile string
 }
 
@@ -39,14 +40,12 @@ type listener struct {
 	field, addr string
 	encrypted   bool
 	tokens      bool     // callers need tokens
+	protected   bool     // it may leave loopback
 	insecure    bool     // reachable from other machines without protection
 	insecureBy  string   // the setting of insecure
 	lacks       string   // the fault of plain text there, and its remedy
 	by          []string // its protections
 }
-
-// protected reports whether a listener may leave loopback.
-func (l *listener) protected() bool { return l.encrypted || l.tokens }
 
 // listeners returns the open listeners on addresses. A daemon alone has none
 // for peers.
@@ -54,7 +53,7 @@ func (c *Config) listeners() []listener {
 	tokens := c.Auth.TokensFile != ""
 	caller := func(name, addr string, t ServerTLS, insecure bool) listener {
 		l := listener{
-			field: name + ".addr", addr: addr, encrypted: t.On(), tokens: tokens, insecure: insecure,
+			field: name + ".addr", addr: addr, encrypted: t.On(), tokens: tokens, insecure: insecure, protected: t.On() || tokens,
 			insecureBy: name + ".insecure",
 			lacks: "without TLS or tokens: use a loopback address such as 127.0.0.1:PORT, give " + name +
 				".tls.cert_file and " + name + ".tls.key_file, or auth.tokens_file",
@@ -80,16 +79,18 @@ func (c *Config) listeners() []listener {
 	out := []listener{
 		caller("grpc", c.GRPC.Addr, c.GRPC.TLS, c.GRPC.Insecure),
 		caller("http", c.HTTP.Addr, c.HTTP.TLS, c.HTTP.Insecure),
-		{
-			field: "admin.addr", addr: c.Admin.Addr, insecure: c.Admin.Insecure, insecureBy: "admin.insecure",
-			lacks: "and rld has no TLS there: use a loopback address such as 127.0.0.1:PORT",
-		},
+		c.adminListener(),
+	}
+	if c.Probe.Addr != "" {
+		out = append(out, listener{
+			field: "probe.addr", addr: c.Probe.Addr, protected: true, by: []string{"plain text", "probes and metrics alone", "any caller"},
+		})
 	}
 	if c.Region == "" {
 		return out
 	}
 	peer := listener{
-		field: "peer.addr", addr: c.Peer.Addr, encrypted: c.Peer.TLS.On(), insecure: c.Peer.Insecure, insecureBy: "peer.insecure",
+		field: "peer.addr", addr: c.Peer.Addr, encrypted: c.Peer.TLS.On(), insecure: c.Peer.Insecure, insecureBy: "peer.insecure", protected: c.Peer.TLS.On(),
 		lacks: "without TLS: give peer.tls.cert, peer.tls.key and peer.tls.ca",
 	}
 	if peer.encrypted {
@@ -101,15 +102,43 @@ func (c *Config) listeners() []listener {
 		lacks:     "and nothing encrypts it: give cluster.secret_file or swim.keys_file",
 	}
 	if swim.encrypted {
+		swim.protected = true
 		swim.by = []string{"encrypted with the keys of the membership"}
 	}
 	return append(out, peer, swim)
 }
 
+// adminListener returns the admin listener. TLS alone does not protect it: it
+// needs to know its operators.
+func (c *Config) adminListener() listener {
+	a := &c.Admin
+	l := listener{
+		field: "admin.addr", addr: a.Addr, insecure: a.Insecure, insecureBy: "admin.insecure",
+		encrypted: a.TLS.Server().On(), tokens: a.TokensFile != "", protected: a.Credentials(),
+		lacks: "without tokens or certificates of operators: use a loopback address such as 127.0.0.1:PORT, " +
+			"give admin.tokens_file or admin.tls.client_ca_file, use probe.addr for probes and metrics alone",
+	}
+	switch {
+	case l.encrypted:
+		l.by = append(l.by, "TLS")
+	case l.tokens:
+		l.by = append(l.by, "plain text")
+	}
+	switch {
+	case a.TLS.ClientCAFile != "" && l.tokens:
+		l.by = append(l.by, "certificates or tokens of operators")
+	case a.TLS.ClientCAFile != "":
+		l.by = append(l.by, "certificates of operators")
+	case l.tokens:
+		l.by = append(l.by, "tokens of operators")
+	}
+	return l
+}
+
 // Exposed lists the listeners that other machines can reach without TLS and
 // tokens, each as its field and address: "grpc.addr 0.0.0.0:8081".
 func (c *Config) Exposed() []string {
-	return c.reachable(func(l *listener) bool { return !l.protected() })
+	return c.reachable(func(l *listener) bool { return !l.protected })
 }
 
 // PlainTokens lists the listeners that tokens reach in plain text from other
@@ -168,7 +197,21 @@ func (c *Config) sockets() []socket {
 	return []socket{
 		{"grpc.uds", c.GRPC.UDS, c.GRPC.UDSMode},
 		{"http.uds", c.HTTP.UDS, c.HTTP.UDSMode},
+		{"admin.uds", c.AdminSocket(), defaultSocketMode},
 	}
+}
+
+// AdminSocket returns the path of the unix socket for commands, "" where the
+// daemon makes a new folder for it: without a State.Dir, or with one whose path
+// is too long for a socket.
+func (c *Config) AdminSocket() string {
+	if c.Admin.UDS != "" || c.State.Dir == "" || c.Region == "" {
+		return c.Admin.UDS
+	}
+	if path := filepath.Join(c.State.Dir, "admin.sock"); len(path) <= maxSocketLen {
+		return path
+	}
+	return ""
 }
 
 // defaultSocketMode lets the user of the daemon alone connect.
@@ -201,7 +244,7 @@ func (v *validator) listeners(c *Config) {
 			v.fault(l.field, "%s", err)
 			continue
 		}
-		if !l.insecure && !l.protected() && !loopback(host) {
+		if !l.insecure && !l.protected && !loopback(host) {
 			v.fault(l.field, "%q is reachable from other machines %s, or set %s (--%s) where the network is trusted",
 				l.addr, strings.ReplaceAll(l.lacks, "PORT", port), l.insecureBy, strings.ReplaceAll(l.insecureBy, ".", "-"))
 		}
@@ -224,6 +267,7 @@ func (v *validator) listeners(c *Config) {
 	}
 	v.serverTLS("grpc.tls", c.GRPC.TLS)
 	v.serverTLS("http.tls", c.HTTP.TLS)
+	v.serverTLS("admin.tls", c.Admin.TLS.Server())
 }
 
 func (v *validator) serverTLS(name string, t ServerTLS) {

@@ -36,30 +36,41 @@ func (t ServerTLS) Check(name string, now time.Time) (warnings []string, err err
 	return warnings, nil
 }
 
-// ReadTokens reads the tokens file at path. A file that others can write is
-// rejected, since they could add a token. The file holds no secrets, so anyone
-// may read it.
-func ReadTokens(path string) (auth.Tokens, error) {
-	data, err := ReadTokensFile(path)
+// TokensOf is whose tokens a file holds, as its setting.
+type TokensOf string
+
+// The files of tokens.
+const (
+	OfCallers   TokensOf = "auth.tokens_file"
+	OfOperators TokensOf = "admin.tokens_file"
+)
+
+// Read reads the tokens file at path. A file that others can write is rejected,
+// since they could add a token. The file holds no secrets, so anyone may read
+// it.
+func (k TokensOf) Read(path string) (auth.Tokens, error) {
+	data, err := k.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return ParseTokens(path, data)
+	return k.Parse(path, data)
 }
 
-const tokensSetting = "auth.tokens_file"
-
-// ParseTokens parses the content of the tokens file at path.
-func ParseTokens(path string, data []byte) (auth.Tokens, error) {
-	tokens, err := auth.Parse(path, data)
+// Parse parses the content of the tokens file at path.
+func (k TokensOf) Parse(path string, data []byte) (auth.Tokens, error) {
+	parse := auth.Parse
+	if k == OfOperators {
+		parse = auth.ParseOperators
+	}
+	tokens, err := parse(path, data)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", tokensSetting, err)
+		return nil, fmt.Errorf("%s: %w", k, err)
 	}
 	return tokens, nil
 }
 
-// ReadTokensFile returns the content that ParseTokens parses.
-func ReadTokensFile(path string) ([]byte, error) {
-	data, _, err := readPrivate(tokensSetting, path, auth.MaxBytes)
+// ReadFile returns the content that Parse parses.
+func (k TokensOf) ReadFile(path string) ([]byte, error) {
+	data, _, err := readPrivate(string(k), path, auth.MaxBytes)
 	return data, err
 }

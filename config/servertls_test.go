@@ -26,7 +26,7 @@ func TestReadTokens(t *testing.T) {
 		if err := os.Chmod(path, tt.mode); err != nil {
 			t.Fatal(err)
 		}
-		tokens, err := ReadTokens(path)
+		tokens, err := OfCallers.Read(path)
 		if tt.want == "" && (err != nil || len(tokens) != 1) || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("mode %04o: %v, want %q", tt.mode, err, tt.want)
 		}

@@ -346,6 +346,7 @@ func TestOpenToAll(t *testing.T) {
 	c := testConfig(t, oneRule)
 	g := &guarded{Config: c, dir: t.TempDir()}
 	g.withTokens(t, "right")
+	g.GRPC.Reflection = true
 	r := startDaemon(t, g.Config)
 	cc := dial(t, r.edges.grpcAddr())
 	if _, err := healthpb.NewHealthClient(cc).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -34,8 +36,10 @@ type edges struct {
 	grpc              *grpchost.Host
 	grpcLis, udsLis   net.Listener // udsLis is nil without a unix socket
 	httpUDSLis        net.Listener // likewise
-	web, admin        *http.Server
+	web, admin, probe *http.Server
 	httpLis, adminLis net.Listener
+	adminUDSLis       net.Listener // of commands, nil where there is no place for it
+	probeLis          net.Listener // nil without probe.addr
 	peerLis           net.Listener // of the cluster, nil for a daemon alone
 	peerBounds        connlimit.Bounds
 	serving           sync.WaitGroup
@@ -74,6 +78,14 @@ func (d *daemon) listen() (*edges, error) {
 	if c := d.Config.HTTP; err == nil && c.UDS != "" {
 		err = add(&e.httpUDSLis, socket(c.UDSMode), c.UDS, "HTTP unix socket", "--http-uds")
 	}
+	if c := d.Config.Probe; err == nil && c.Addr != "" {
+		err = add(&e.probeLis, listen, c.Addr, "probe", "--probe-addr")
+	}
+	if c := d.Config.Admin; err == nil && c.UDS != "" {
+		err = add(&e.adminUDSLis, socket(0o600), c.UDS, "admin unix socket", "--admin-uds")
+	} else if err == nil {
+		e.adminUDSLis = d.listenForCommands()
+	}
 	if err != nil {
 		e.closeListeners()
 		return nil, err
@@ -86,12 +98,32 @@ func (d *daemon) listen() (*edges, error) {
 	return e, nil
 }
 
+// listenForCommands opens the unix socket for commands in the folder of state,
+// else in a new one. A daemon without any place for it serves all else.
+func (d *daemon) listenForCommands() net.Listener {
+	if path := d.Config.AdminSocket(); path != "" {
+		lis, err := unixsocket.Listen(path, 0o600)
+		if err == nil {
+			return lis
+		}
+		d.Log.Warn("no unix socket for commands in the folder of state: it is in another one", "error", err)
+	}
+	lis, err := unixsocket.ListenPrivate()
+	if err != nil {
+		d.Log.Warn("no unix socket for commands, which need the token or the certificate of an operator now: "+
+			"give a path with --admin-uds", "error", err)
+		return nil
+	}
+	return lis
+}
+
 // The open files that are kept for everything but connections: the log, the
 // limits, the state, and of a cluster the membership and dialed peers.
 const (
 	reservedFiles = 40
 	clusterFiles  = 64 + 16
-	// maxAdmin bounds the connections of the admin listener.
+	// maxAdmin bounds the connections of the admin listener, its socket and the
+	// probe listener.
 	maxAdmin = 256
 	// leastEach and leastPeers are the least open files of a listener, and of
 	// the streams of peers in each direction.
@@ -112,6 +144,8 @@ func (d *daemon) boundConnections(e *edges) error {
 		{&e.httpLis, "http", c.HTTP.Connections},
 		{&e.httpUDSLis, "http_uds", config.Connections{Max: c.HTTP.Max}},
 		{&e.adminLis, "admin", config.Connections{Max: maxAdmin}},
+		{&e.adminUDSLis, "admin_uds", config.Connections{Max: maxAdmin}},
+		{&e.probeLis, "probe", config.Connections{Max: maxAdmin}},
 	}
 	needs, reserve := make([]connlimit.Need, len(listeners), len(listeners)+2), reservedFiles
 	for i, l := range listeners {
@@ -200,7 +234,7 @@ func (d *daemon) makeServers(e *edges) {
 	host := grpchost.DefaultOptions()
 	host.Log = d.Log
 	host.Panicked = d.metrics.Panicked
-	host.Authorizer, host.Credentials = s.Authorizer, d.callers.GRPC()
+	host.Authorizer, host.Credentials, host.Reflection = s.Authorizer, d.callers.GRPC(), d.Config.GRPC.Reflection
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
 	host.MaxCancelledCalls, host.RefusedStream = d.Config.GRPC.MaxCancelledCalls, d.metrics.RefusedStream
 	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
@@ -215,6 +249,9 @@ func (d *daemon) makeServers(e *edges) {
 		Ready:   d.ready,
 		Rules:   func() string { return limits.Describe(d.engine.Rules()) },
 		Version: d.Version,
+
+		Operators: d.callers.Operators(), Certificates: d.Config.Admin.TLS.ClientCAFile != "",
+		Socket: socketPath(e.adminUDSLis), Addr: netip.MustParseAddrPort(e.adminAddr()), Hosts: ownNames(&d.Config), Pprof: d.Config.Admin.Pprof, Audit: d.audit,
 	}
 	o.Explain, o.Status, o.Top = d.report.Explain, d.report.Status, d.report.Top
 	if d.Config.Region != "" {
@@ -235,10 +272,39 @@ func (d *daemon) makeServers(e *edges) {
 		o.Limits, o.LimitsHistory = d.report.LimitsPage, d.report.LimitsHistory
 		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
-	e.admin = admin.NewServer(admin.New(o))
+	e.admin, e.probe = admin.NewServer(admin.New(o)), admin.NewServer(admin.NewProbe(o))
+	e.admin.TLSConfig, e.admin.ErrorLog = d.callers.Admin(), d.callers.AdminLog()
+	e.probe.ErrorLog = slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 	e.web.TLSConfig, e.web.ErrorLog = d.callers.HTTP(), d.callers.HTTPLog()
-	e.admin.ErrorLog = slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
-	e.web.ConnState, e.admin.ConnState = connlimit.FinishHTTP, connlimit.FinishHTTP
+	for _, s := range []*http.Server{e.web, e.admin, e.probe} {
+		s.ConnState = connlimit.FinishHTTP
+	}
+}
+
+// socketPath returns the path of a unix socket, from any working directory; ""
+// for none.
+func socketPath(lis net.Listener) string {
+	if lis == nil {
+		return ""
+	}
+	path, err := filepath.Abs(lis.Addr().String())
+	if err != nil {
+		return lis.Addr().String()
+	}
+	return path
+}
+
+// ownNames returns the names of this machine that requests may call it by: its
+// own, and that of the settings.
+func ownNames(c *config.Config) []string {
+	var out []string
+	if name, err := os.Hostname(); err == nil {
+		out = append(out, name)
+	}
+	if host, _, err := net.SplitHostPort(c.Admin.Addr); err == nil {
+		out = append(out, host)
+	}
+	return out
 }
 
 // settings returns how the edges answer. makeServers adds the Authorizer.
@@ -253,7 +319,7 @@ func (d *daemon) settings() server.Settings {
 
 // start serves every listener. The channel gets the failures.
 func (e *edges) start() <-chan error {
-	failed := make(chan error, 5)
+	failed := make(chan error, 7)
 	run := func(serve func() error) {
 		e.serving.Go(func() {
 			if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
@@ -268,14 +334,23 @@ func (e *edges) start() <-chan error {
 	if e.httpUDSLis != nil {
 		run(func() error { return e.web.Serve(e.httpUDSLis) })
 	}
-	run(func() error {
-		if e.web.TLSConfig != nil {
-			return e.web.ServeTLS(e.httpLis, "", "") // with the certificates of TLSConfig
-		}
-		return e.web.Serve(e.httpLis)
-	})
-	run(func() error { return e.admin.Serve(e.adminLis) })
+	run(func() error { return serveHTTP(e.web, e.httpLis) })
+	run(func() error { return serveHTTP(e.admin, e.adminLis) })
+	if e.adminUDSLis != nil {
+		run(func() error { return e.admin.Serve(e.adminUDSLis) })
+	}
+	if e.probeLis != nil {
+		run(func() error { return e.probe.Serve(e.probeLis) })
+	}
 	return failed
+}
+
+// serveHTTP serves over TLS where the server has a configuration of it.
+func serveHTTP(s *http.Server, lis net.Listener) error {
+	if s.TLSConfig != nil {
+		return s.ServeTLS(lis, "", "") // with the certificates of TLSConfig
+	}
+	return s.Serve(lis)
 }
 
 // stop drains the edges that decide calls concurrently, then the admin
@@ -292,8 +367,10 @@ func (e *edges) stop(wait time.Duration) error {
 	// Scrapes and profiles need not complete.
 	adminCtx, cancelAdmin := context.WithTimeout(context.Background(), time.Second)
 	defer cancelAdmin()
-	if err := e.admin.Shutdown(adminCtx); err != nil {
-		e.admin.Close()
+	for _, s := range []*http.Server{e.admin, e.probe} {
+		if err := s.Shutdown(adminCtx); err != nil {
+			s.Close()
+		}
 	}
 	e.serving.Wait()
 	return errors.Join(grpcErr, webErr)
@@ -302,7 +379,7 @@ func (e *edges) stop(wait time.Duration) error {
 // close cuts off all calls at once.
 func (e *edges) close() error {
 	e.grpc.Stop()
-	err := errors.Join(e.web.Close(), e.admin.Close())
+	err := errors.Join(e.web.Close(), e.admin.Close(), e.probe.Close())
 	e.closeListeners()
 	e.serving.Wait()
 	return err
@@ -310,7 +387,7 @@ func (e *edges) close() error {
 
 // closeListeners closes the open listeners.
 func (e *edges) closeListeners() {
-	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.httpUDSLis, e.adminLis, e.peerLis} {
+	for _, lis := range []net.Listener{e.grpcLis, e.udsLis, e.httpLis, e.httpUDSLis, e.adminLis, e.adminUDSLis, e.probeLis, e.peerLis} {
 		if lis != nil {
 			lis.Close() // may be closed already
 		}

@@ -27,6 +27,9 @@ func (h *Handle) HTTP() string { return h.e.httpAddr() }
 // Admin returns the bound address of the admin listener.
 func (h *Handle) Admin() string { return h.e.adminAddr() }
 
+// AdminSocket returns the path of the unix socket for commands, "" for none.
+func (h *Handle) AdminSocket() string { return socketPath(h.e.adminUDSLis) }
+
 // Peer returns the bound address of the peer listener, "" for a daemon alone.
 func (h *Handle) Peer() string { return addrOf(h.e.peerLis) }
 

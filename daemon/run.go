@@ -27,6 +27,7 @@ import (
 	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server/admin"
 	"github.com/georld/rld/telemetry"
 )
 
@@ -82,6 +83,7 @@ type daemon struct {
 	report   *report.Report
 	limits   *limitsSource
 	callers  *callers.Callers
+	audit    *admin.Audit
 	active   *activeLimits
 	metrics  *telemetry.Metrics
 	registry *prometheus.Registry
@@ -142,8 +144,9 @@ func (d *daemon) build() error {
 		return err
 	}
 	d.secret = ec.Secret
+	d.audit = admin.NewAudit(d.Log)
 	d.registry = prometheus.NewRegistry()
-	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Callers: d.callers.Stats, Version: d.Version}
+	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Callers: d.callerStats, Version: d.Version}
 	rc := report.Config{
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
@@ -191,6 +194,13 @@ func (d *daemon) build() error {
 		return err
 	}
 	return d.openAcceptor()
+}
+
+// callerStats describes callers and operators, for metrics.
+func (d *daemon) callerStats() telemetry.CallerStats {
+	s := d.callers.Stats()
+	d.audit.Refused(func(reason string, n uint64) { s.Admin = append(s.Admin, telemetry.Failure{Reason: reason, Count: n}) })
+	return s
 }
 
 // newMonitor returns the overage monitor of a daemon.
@@ -419,6 +429,7 @@ func (d *daemon) banner(e *edges) {
 	b := &report.Banner{
 		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Path, Rules: d.engine.Rules(),
 		GRPC: e.grpcAddr(), UDS: addrOf(e.udsLis), HTTP: e.httpAddr(), Admin: e.adminAddr(),
+		AdminUDS: socketPath(e.adminUDSLis), Probe: addrOf(e.probeLis), Reflection: d.Config.GRPC.Reflection,
 	}
 	b.TLS, b.HTTPTLS, b.Tokens = d.Config.GRPC.TLS.On(), d.Config.HTTP.TLS.On(), d.callers.Authorizer() != nil
 	if d.cluster != nil {

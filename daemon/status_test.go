@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -18,7 +19,13 @@ import (
 // page requests a page of the admin listener.
 func (r *running) page(t *testing.T, path string, status int, into any) {
 	t.Helper()
-	resp, err := http.Get("http://" + r.edges.adminAddr() + path)
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socketPath(r.edges.adminUDSLis))
+		},
+	}}
+	resp, err := client.Get("http://localhost" + path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ type CallerStats struct {
 	Tokens auth.Stats
 	// Stale are the followed files: "tokens", and listeners for certificates.
 	Stale []StaleFile
+	// Admin are the refused requests to the admin listener.
+	Admin []Failure
 	// Listeners are those with TLS.
 	Listeners []ListenerStats
 }
@@ -45,6 +47,9 @@ func newCallerCollector(read func() CallerStats) *collector {
 		}
 		for _, c := range s.Tokens.Refused {
 			put(w, "refused_calls_total", c.Calls, c.Reason.String(), c.Token)
+		}
+		for _, f := range s.Admin {
+			put(w, "refused_admin_requests_total", f.Count, f.Reason)
 		}
 		for _, f := range s.Stale {
 			stale := 0

@@ -19,6 +19,7 @@ func callerMetrics(t *testing.T) *prometheus.Registry {
 				Admitted: []auth.Count{{Token: "shop", Calls: 7}},
 				Refused:  []auth.Count{{Reason: auth.Missing, Calls: 1}, {Token: "shop", Reason: auth.Rate, Calls: 2}},
 			},
+			Admin: []Failure{{"browser", 4}},
 			Stale: []StaleFile{{"tokens", true}, {"grpc", false}},
 			Listeners: []ListenerStats{{
 				Listener: "grpc", CertificateExpires: time.Unix(1_900_000_000, 0), Failed: []Failure{{"other", 3}},

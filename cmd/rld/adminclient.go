@@ -10,12 +10,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/cmd/rld/caller"
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -26,6 +29,8 @@ type adminClient struct {
 	timeout time.Duration
 	form    formFlag
 	secret  []byte // signs commands; nil for none
+	shows   caller.Credentials
+	from    string // the address that sent us to the socket addr, "" for none
 }
 
 // maxAdminAnswer bounds an answer in bytes. That of a cluster of ten thousand
@@ -39,10 +44,19 @@ const adminVariable = "RLD_ADMIN_ADDR"
 func (a *adminClient) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.addr, "admin", config.Default().Admin.Addr,
-		"admin address of the daemon, `host:port` ("+adminVariable+")")
+		"admin address of the daemon, `host:port` or unix:PATH ("+adminVariable+")")
 	f.DurationVar(&a.timeout, "timeout", 2*time.Second, "how long to wait for the answer")
+	a.shows.AddFlags(f)
+	f.Lookup("token-file").Usage = "file with the token of an operator (" + tokenVariable + ")"
+	f.Lookup("tls-cert").Usage = "PEM file with a certificate of an operator"
 	addFormFlag(f, &a.form, formTable, "answer")
 }
+
+// tokenVariable is where commands get the path of the token from.
+const tokenVariable = "RLD_TOKEN_FILE"
+
+// socketPath returns the path of an address unix:PATH.
+func socketPath(addr string) (path string, ok bool) { return strings.CutPrefix(addr, "unix:") }
 
 // settle takes the address from the environment when no flag has it. Its
 // error is one of usage.
@@ -55,9 +69,20 @@ func (a *adminClient) settle(cmd *cobra.Command, environ []string) error {
 			}
 		}
 	}
-	// It becomes the host of a URL, and unix:PATH is for other listeners.
-	if strings.ContainsAny(a.addr, "/?#@ ") || strings.HasPrefix(a.addr, "unix:") || !isAddr(a.addr) {
-		return fmt.Errorf("%s: %q is not host:port such as %s", origin, a.addr, config.Default().Admin.Addr)
+	if a.shows.Token == "" {
+		for _, e := range environ {
+			if v, ok := strings.CutPrefix(e, tokenVariable+"="); ok {
+				a.shows.Token = v
+			}
+		}
+	}
+	if err := a.shows.Check(); err != nil {
+		return err
+	}
+	// It becomes the host of a URL.
+	path, unix := socketPath(a.addr)
+	if unix && path == "" || !unix && (strings.ContainsAny(a.addr, "/?#@ ") || !isAddr(a.addr)) {
+		return fmt.Errorf("%s: %q is neither host:port such as %s nor unix:PATH", origin, a.addr, config.Default().Admin.Addr)
 	}
 	if a.timeout <= 0 {
 		return fmt.Errorf("--timeout %s leaves no time: use 2s", a.timeout)
@@ -71,6 +96,14 @@ func (a *adminClient) ask(ctx context.Context, page url.URL, body, answer any) e
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	status, text, err := a.fetch(ctx, page, body)
+	if other, ok := errors.AsType[*elsewhere](err); ok {
+		here := *a
+		here.addr, here.from = "unix:"+other.socket, other.from
+		if status, text, err = here.fetch(ctx, page, body); err != nil {
+			// The daemon is there: only its socket is not for us.
+			return &refusal{fmt.Sprintf("%s (%s: %s)", other.text, other.socket, printable(innermost(err.Error())))}
+		}
+	}
 	path := page.Path
 	var failure api.Failure
 	switch {
@@ -103,9 +136,45 @@ type noAnswer struct{ text string }
 
 func (e *noAnswer) Error() string { return e.text }
 
-// fetch returns the body of the page, at most one byte more than the bound.
-func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status int, text []byte, err error) {
+// elsewhere is the answer of a daemon that takes a command at its unix socket.
+type elsewhere struct{ socket, from, text string }
+
+func (e *elsewhere) Error() string { return e.text }
+
+// transport returns the way to the daemon. A proxy of the environment is for
+// the web.
+func (a *adminClient) transport(page *url.URL) (*http.Transport, error) {
+	t := &http.Transport{
+		DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
+		// A daemon that refuses a command does not read its body.
+		ExpectContinueTimeout: a.timeout,
+	}
 	page.Scheme, page.Host = "http", a.addr
+	if path, ok := socketPath(a.addr); ok {
+		page.Host = "localhost"
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		return t, nil
+	}
+	var err error
+	if t.TLSClientConfig, err = a.shows.TLS(); t.TLSClientConfig != nil {
+		page.Scheme = "https"
+	}
+	return t, err
+}
+
+// fetch returns the body of the page, at most one byte more than the bound. The
+// error is an *elsewhere if the daemon takes the request at its socket only.
+func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status int, text []byte, err error) {
+	transport, err := a.transport(&page)
+	if err != nil {
+		return 0, nil, &refusal{err.Error()}
+	}
+	token, err := a.shows.Bearer()
+	if err != nil {
+		return 0, nil, &refusal{err.Error()}
+	}
 	method, content := http.MethodGet, io.Reader(http.NoBody)
 	header := http.Header{"Accept": {"application/json"}}
 	if body != nil {
@@ -115,19 +184,31 @@ func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status
 		}
 		method, content = http.MethodPost, bytes.NewReader(data)
 		header.Set("Content-Type", "application/json")
+		header.Set("Expect", "100-continue")
 		if a.secret != nil {
 			header.Set(api.SignatureHeader, api.Sign(a.secret, page.Path, data, time.Now()))
 		}
 	}
+	if a.from != "" {
+		header.Set(api.AddrHeader, a.from)
+	}
+	dialed := ""
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) { dialed = i.Conn.RemoteAddr().String() },
+	})
 	req, err := http.NewRequestWithContext(ctx, method, page.String(), content)
 	if err != nil {
 		return 0, nil, err
 	}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
 	req.Header = header
+	// A daemon takes no names but its own, since pages can bind names to it.
+	req.Host = "localhost"
 	client := http.Client{
-		// A proxy of the environment is for the web. Nor is a daemon asked
-		// that the one named by --admin would send us to.
-		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
+		// No daemon is asked that the one named by --admin would send us to.
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	answer, err := client.Do(req)
@@ -136,13 +217,22 @@ func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status
 	}
 	defer answer.Body.Close()
 	text, err = io.ReadAll(io.LimitReader(answer.Body, maxAdminAnswer+1))
+	socket := answer.Header.Get(api.SocketHeader)
+	if err == nil && answer.StatusCode == http.StatusUnauthorized && token == "" && a.shows.Cert == "" && filepath.IsAbs(socket) {
+		var failure api.Failure
+		_ = json.Unmarshal(text, &failure) // without a text there is only the path
+		return 0, nil, &elsewhere{socket, dialed, cut(printable(failure.Error), maxRefusal)}
+	}
 	return answer.StatusCode, text, err
 }
 
 // explain returns the cause of a missing answer, and the next step.
 func (a *adminClient) explain(err error) error {
 	var op *net.OpError
+	var refused *refusal
 	switch {
+	case errors.As(err, &refused):
+		return err
 	case errors.Is(err, context.DeadlineExceeded):
 		return &noAnswer{fmt.Sprintf("no answer from %s in %s: is it a daemon's admin address?", a.addr, a.timeout)}
 	case errors.As(err, &op) && op.Op == "dial":

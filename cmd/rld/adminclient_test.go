@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/georld/rld/internal/unixsocket"
 	"github.com/georld/rld/server/admin"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -34,9 +35,9 @@ func TestClusterScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": cmdExits},
 		Setup: func(env *testscript.Env) error {
 			for name, h := range adminHandlers() {
-				s := httptest.NewServer(h)
-				env.Defer(s.Close)
-				env.Setenv(name, s.Listener.Addr().String())
+				addr, stop := serveAdmin(h)
+				env.Defer(stop)
+				env.Setenv(name, addr)
 			}
 			for name, says := range map[string]string{
 				"MUTE":    "",
@@ -84,6 +85,28 @@ func adminHandlers() map[string]http.Handler {
 				}
 			}
 		}),
+	}
+}
+
+// serveAdmin serves an admin listener as a daemon does: over TCP, and commands
+// at a unix socket that is named there.
+func serveAdmin(h http.Handler) (addr string, stop func()) {
+	lis, err := unixsocket.ListenPrivate()
+	if err != nil {
+		panic(err)
+	}
+	socket := admin.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del(api.AddrHeader) // the handler does not know its address
+		h.ServeHTTP(w, r)
+	}))
+	go socket.Serve(lis)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(api.SocketHeader, lis.Addr().String())
+		h.ServeHTTP(w, r)
+	}))
+	return s.Listener.Addr().String(), func() {
+		s.Close()
+		socket.Close()
 	}
 }
 

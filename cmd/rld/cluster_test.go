@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -34,10 +33,10 @@ func (c *controlled) run(t *testing.T, args ...string) (code int, out, errs stri
 		RecoverCluster: func(context.Context, api.RecoverRequest) (api.RecoverAnswer, error) { return c.recover, nil },
 		Cluster:        func() api.ClusterAnswer { return api.ClusterAnswer{Cluster: &c.cluster} },
 	})
-	s := httptest.NewServer(h)
-	defer s.Close()
+	addr, stop := serveAdmin(h)
+	defer stop()
 	var stdout, stderr strings.Builder
-	code = run(append(args, "--admin", s.Listener.Addr().String()), process{out: &stdout, err: &stderr, program: "rld"})
+	code = run(append(args, "--admin", addr), process{out: &stdout, err: &stderr, program: "rld"})
 	return code, stdout.String(), stderr.String()
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -67,10 +66,10 @@ func TestLimitsExitCodes(t *testing.T) {
 					return tc.later, nil
 				},
 			})
-			s := httptest.NewServer(h)
-			defer s.Close()
+			addr, stop := serveAdmin(h)
+			defer stop()
 			var out, errs strings.Builder
-			args := append([]string{"limits", "set", "x", "requests=5", "--for", "1h", "--admin", s.Listener.Addr().String()}, strings.Fields(tc.args)...)
+			args := append([]string{"limits", "set", "x", "requests=5", "--for", "1h", "--admin", addr}, strings.Fields(tc.args)...)
 			code := run(args, process{out: &out, err: &errs, program: "rld"})
 			if code != tc.code || !strings.Contains(out.String()+errs.String(), tc.has) {
 				t.Errorf("exit code %d: %s%s; want %d with %q", code, out.String(), errs.String(), tc.code, tc.has)

@@ -38,9 +38,9 @@ func TestOperatorScripts(t *testing.T) {
 				{Region: "eu-west", Name: "eu-0", Why: "not_voting"}, {Region: "ap-south", Why: "no data"},
 			}})
 			for name, h := range all {
-				s := httptest.NewServer(h)
-				env.Defer(s.Close)
-				env.Setenv(name, s.Listener.Addr().String())
+				addr, stop := serveAdmin(h)
+				env.Defer(stop)
+				env.Setenv(name, addr)
 			}
 			return nil
 		},

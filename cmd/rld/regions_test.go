@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
@@ -90,10 +89,10 @@ func TestRegionExitCodes(t *testing.T) {
 				},
 				ClusterCommand: func(string) (answer, error) { return tc.later, nil },
 			})
-			s := httptest.NewServer(h)
-			defer s.Close()
+			addr, stop := serveAdmin(h)
+			defer stop()
 			var out, errs strings.Builder
-			code := run(append(strings.Fields(tc.args), "--admin", s.Listener.Addr().String()), process{out: &out, err: &errs, program: "rld"})
+			code := run(append(strings.Fields(tc.args), "--admin", addr), process{out: &out, err: &errs, program: "rld"})
 			if code != tc.code || !strings.Contains(out.String()+errs.String(), tc.has) {
 				t.Errorf("exit code %d: %s%s; want %d with %q", code, out.String(), errs.String(), tc.code, tc.has)
 			}

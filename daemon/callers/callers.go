@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"log"
 	"log/slog"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -19,9 +20,9 @@ import (
 // Callers are the credentials of the listeners of a daemon. It is safe for
 // concurrent use.
 type Callers struct {
-	log        *slog.Logger
-	tokens     *tokensFile // nil without a file
-	grpc, http *listener   // nil for plain text
+	log               *slog.Logger
+	tokens, operators *tokensFile // nil without a file
+	grpc, http, admin *listener   // nil for plain text
 }
 
 // Open reads the files that the settings name. The error names the invalid
@@ -30,7 +31,12 @@ func Open(c *config.Config, log *slog.Logger) (*Callers, error) {
 	all := &Callers{log: log}
 	var err error
 	if c.Auth.TokensFile != "" {
-		if all.tokens, err = openTokens(c.Auth.TokensFile, log); err != nil {
+		if all.tokens, err = openTokens(config.OfCallers, c.Auth.TokensFile, log); err != nil {
+			return nil, err
+		}
+	}
+	if c.Admin.TokensFile != "" {
+		if all.operators, err = openTokens(config.OfOperators, c.Admin.TokensFile, log); err != nil {
 			return nil, err
 		}
 	}
@@ -41,7 +47,20 @@ func Open(c *config.Config, log *slog.Logger) (*Callers, error) {
 	if all.http, err = newListener("http", c.HTTP.TLS, tokens, log); err != nil {
 		return nil, err
 	}
+	if all.admin, err = newListener("admin", c.Admin.TLS.Server(), all.operators != nil, log); err != nil {
+		return nil, err
+	}
 	return all, nil
+}
+
+// files returns the followed files of tokens.
+func (c *Callers) files() []*tokensFile {
+	return slices.DeleteFunc([]*tokensFile{c.tokens, c.operators}, func(f *tokensFile) bool { return f == nil })
+}
+
+// listeners returns those with TLS.
+func (c *Callers) listeners() []*listener {
+	return slices.DeleteFunc([]*listener{c.grpc, c.http, c.admin}, func(l *listener) bool { return l == nil })
 }
 
 // Authorizer returns that of the tokens, nil where none are required.
@@ -50,6 +69,14 @@ func (c *Callers) Authorizer() *auth.Authorizer {
 		return nil
 	}
 	return c.tokens.authorizer
+}
+
+// Operators returns the tokens of operators, nil where there are none.
+func (c *Callers) Operators() *auth.Authorizer {
+	if c.operators == nil {
+		return nil
+	}
+	return c.operators.authorizer
 }
 
 // GRPC returns the credentials of the gRPC server, nil for plain text. Its unix
@@ -69,11 +96,20 @@ func (c *Callers) HTTP() *tls.Config {
 	return c.http.config("h2", "http/1.1")
 }
 
-// HTTPLog returns the logger of the errors of the HTTP server. It counts failed
-// handshakes, and names them once in a while.
-func (c *Callers) HTTPLog() *log.Logger {
-	return log.New(&serverLog{c.http, c.log}, "", 0)
+// Admin returns the configuration of TLS on the admin listener, nil for plain
+// text.
+func (c *Callers) Admin() *tls.Config {
+	if c.admin == nil {
+		return nil
+	}
+	return c.admin.config("h2", "http/1.1")
 }
+
+// HTTPLog returns the logger of the errors of the HTTP server. It counts failed
+// handshakes, and names them once in a while. AdminLog is that of the admin
+// listener.
+func (c *Callers) HTTPLog() *log.Logger  { return log.New(&serverLog{c.http, c.log}, "", 0) }
+func (c *Callers) AdminLog() *log.Logger { return log.New(&serverLog{c.admin, c.log}, "", 0) }
 
 // Run follows the files until ctx ends, and reads them once every poll.
 func (c *Callers) Run(ctx context.Context, poll time.Duration) {
@@ -93,13 +129,11 @@ func (c *Callers) Run(ctx context.Context, poll time.Duration) {
 func (c *Callers) Reload() { c.look(true) }
 
 func (c *Callers) look(now bool) {
-	if c.tokens != nil {
-		c.tokens.look(now)
+	for _, f := range c.files() {
+		f.look(now)
 	}
-	for _, l := range []*listener{c.grpc, c.http} {
-		if l != nil {
-			l.store.Reload()
-		}
+	for _, l := range c.listeners() {
+		l.store.Reload()
 	}
 }
 
@@ -110,10 +144,10 @@ func (c *Callers) Stats() telemetry.CallerStats {
 		s.Tokens = c.tokens.authorizer.Stats()
 		s.Stale = append(s.Stale, telemetry.StaleFile{File: "tokens", Stale: c.tokens.stale()})
 	}
-	for _, l := range []*listener{c.grpc, c.http} {
-		if l == nil {
-			continue
-		}
+	if c.operators != nil {
+		s.Stale = append(s.Stale, telemetry.StaleFile{File: "admin_tokens", Stale: c.operators.stale()})
+	}
+	for _, l := range c.listeners() {
 		s.Stale = append(s.Stale, telemetry.StaleFile{File: l.name, Stale: l.store.Fault() != nil})
 		s.Listeners = append(s.Listeners, telemetry.ListenerStats{
 			Listener: l.name, CertificateExpires: l.store.Current().NotAfter, Failed: l.failures(),

@@ -12,6 +12,7 @@ import (
 // tokensFile follows a tokens file. An invalid one is refused whole, and the
 // former tokens stay in force.
 type tokensFile struct {
+	kind       config.TokensOf
 	path       string
 	log        *slog.Logger
 	authorizer *auth.Authorizer
@@ -30,8 +31,8 @@ type reading struct {
 
 func (r reading) equal(o reading) bool { return r.err == o.err && bytes.Equal(r.data, o.data) }
 
-func openTokens(path string, log *slog.Logger) (*tokensFile, error) {
-	f := &tokensFile{path: path, log: log}
+func openTokens(kind config.TokensOf, path string, log *slog.Logger) (*tokensFile, error) {
+	f := &tokensFile{kind: kind, path: path, log: log}
 	r, tokens, err := f.read()
 	if err != nil {
 		return nil, err
@@ -43,8 +44,8 @@ func openTokens(path string, log *slog.Logger) (*tokensFile, error) {
 
 // read returns the content and its tokens.
 func (f *tokensFile) read() (r reading, tokens auth.Tokens, err error) {
-	if r.data, err = config.ReadTokensFile(f.path); err == nil {
-		tokens, err = config.ParseTokens(f.path, r.data)
+	if r.data, err = f.kind.ReadFile(f.path); err == nil {
+		tokens, err = f.kind.Parse(f.path, r.data)
 	}
 	if err != nil {
 		r.err = err.Error()
@@ -65,11 +66,11 @@ func (f *tokensFile) look(now bool) {
 	}
 	f.applied, f.fault = r, err
 	if err != nil {
-		f.log.Error("the tokens file is invalid: the former tokens stay in force", "event", "auth", "error", err)
+		f.log.Error("the tokens file is invalid: the former tokens stay in force", "event", "auth", "setting", string(f.kind), "error", err)
 		return
 	}
 	f.authorizer.Replace(tokens)
-	f.log.Info("tokens changed", "event", "auth", "tokens", len(tokens))
+	f.log.Info("tokens changed", "event", "auth", "setting", string(f.kind), "tokens", len(tokens))
 }
 
 // stale reports whether the file is invalid.

@@ -14,9 +14,11 @@ import (
 type Banner struct {
 	Program string // the command that started the daemon, for example calls
 	Version string
-	// GRPC, HTTP and Admin are the addresses of the listeners; UDS is the path
-	// of the Unix socket, "" for none.
-	GRPC, UDS, HTTP, Admin string
+	// GRPC, HTTP and Admin are the addresses of the listeners; UDS and AdminUDS
+	// are the paths of unix sockets, and Probe is an address, "" for none.
+	GRPC, UDS, HTTP, Admin, AdminUDS, Probe string
+	// Reflection reports that gRPC has it.
+	Reflection bool
 	// Region and Name identify the daemon, Peer and Swim are its addresses for
 	// peers and membership. "" for a daemon alone.
 	Region, Name, Peer, Swim string
@@ -35,12 +37,22 @@ func (b *Banner) Text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "rld %s: %s in %s from %s\n\n", b.Version,
 		plural(len(b.Rules.Rules()), "rule"), plural(len(b.Rules.Domains()), "domain"), cmp.Or(b.Limits, "the embedded examples"))
-	fmt.Fprintf(&s, "  gRPC   %s   Envoy RLS v3, rld.v1.RateLimiter, health, reflection\n", b.GRPC)
+	services := "Envoy RLS v3, rld.v1.RateLimiter, health"
+	if b.Reflection {
+		services += ", reflection"
+	}
+	fmt.Fprintf(&s, "  gRPC   %s   %s\n", b.GRPC, services)
 	if b.UDS != "" {
 		fmt.Fprintf(&s, "  gRPC   unix:%s\n", b.UDS)
 	}
 	fmt.Fprintf(&s, "  HTTP   %s   /v1/check, /api/v1/rate_limit, /json, /healthcheck\n", b.HTTP)
-	fmt.Fprintf(&s, "  admin  %s   /metrics, /healthz, /readyz, /rlconfig, /debug/pprof\n", b.Admin)
+	fmt.Fprintf(&s, "  admin  %s   /metrics, /healthz, /readyz, /rlconfig, /v1/status\n", b.Admin)
+	if b.AdminUDS != "" {
+		fmt.Fprintf(&s, "  admin  unix:%s   commands\n", b.AdminUDS)
+	}
+	if b.Probe != "" {
+		fmt.Fprintf(&s, "  probe  %s   /metrics, /healthz, /readyz\n", b.Probe)
+	}
 	if b.Region != "" {
 		fmt.Fprintf(&s, "  peers  %s   %s of region %s; see rld daemon list, rld netcheck\n", b.Peer, b.Name, b.Region)
 		fmt.Fprintf(&s, "  swim   %s   membership of the region\n", b.Swim)

@@ -16,7 +16,7 @@ var (
 
 // otherVariables are no settings of a daemon: of the commands, of sim and of
 // the tests.
-var otherVariables = []string{"RLD_CONFIG", "RLD_MUTATION", "RLD_E2E_LONG"}
+var otherVariables = []string{"RLD_CONFIG", "RLD_MUTATION", "RLD_E2E_LONG", "RLD_TOKEN_FILE"}
 
 // notSettings are the last parts of names with dots that are files, or places
 // in limits and answers.

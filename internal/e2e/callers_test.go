@@ -73,7 +73,7 @@ func TestCallers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(binary, "serve", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+	cmd := exec.Command(binary, "serve", "--grpc-reflection", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
 		"--grpc-tls-cert-file", file("cert.pem"), "--grpc-tls-key-file", file("key.pem"),
 		"--http-tls-cert-file", file("cert.pem"), "--http-tls-key-file", file("key.pem"),
 		"--auth-tokens-file", file("tokens.yaml"))

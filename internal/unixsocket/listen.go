@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -37,6 +38,35 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, fmt.Errorf("set the mode of the socket: %w", err)
 	}
 	return lis, nil
+}
+
+// ListenPrivate opens a unix socket of mode 0600 in a new folder of the
+// temporary files, which nobody else can enter. Closing the listener removes
+// both.
+func ListenPrivate() (net.Listener, error) {
+	dir, err := os.MkdirTemp("", "rld-admin-") // with mode 0700
+	if err != nil {
+		return nil, err
+	}
+	lis, err := Listen(filepath.Join(dir, "admin.sock"), 0o600)
+	if err != nil {
+		os.Remove(dir)
+		return nil, err
+	}
+	return &private{lis, dir}, nil
+}
+
+// private is a listener in a folder of its own.
+type private struct {
+	net.Listener
+	dir string
+}
+
+// Close closes the listener and removes the folder.
+func (p *private) Close() error {
+	err := p.Listener.Close()
+	os.Remove(p.dir)
+	return err
 }
 
 // removeStale removes a socket that a killed process left, which no process

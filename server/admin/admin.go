@@ -1,10 +1,10 @@
 // Package admin is the listener for operators of a daemon: metrics, health, the
-// rules in force, the state of the cluster, explanations of decisions, and
-// profiles. It shows keys of requests as hashes, and their texts only to its
-// own machine. It changes nothing but rights and limits, by commands
-// that it also accepts only from its own machine. It begins a cluster and
-// changes limits for other senders, too, that have its secret. It is still
-// meant for loopback or a trusted network: a profile costs processor time.
+// rules in force, the state of the cluster, explanations of decisions,
+// profiles, and commands. Each route has a role (roles.go). The unix socket of
+// the daemon gives auth.Admin, a token or a certificate of an operator its own
+// role, and the secret of the cluster that of some commands. A connection
+// without any of them may view, unless tokens or certificates are required.
+// Requests of web pages and those that passed a proxy are refused.
 package admin
 
 import (
@@ -12,10 +12,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/georld/rld/server/admin/api"
+	"github.com/georld/rld/server/auth"
+	"github.com/georld/rld/server/origin"
 )
 
 // Options are the sources of the pages. Any number of goroutines call the
@@ -70,14 +73,32 @@ type Options struct {
 	LimitsHistory func() api.LimitsHistoryAnswer
 	LimitsCommand func(id string) (api.LimitsCommandAnswer, error)
 	ChangeLimits  func(ctx context.Context, c api.LimitsCommandName, q api.LimitsRequest) (api.LimitsCommandAnswer, error)
-	// Secret verifies an InitCluster, a ChangeCluster and a ChangeLimits from
-	// another machine, see api.Sign. Nil accepts none.
+	// Secret verifies an InitCluster, a ChangeCluster and a ChangeLimits that
+	// are signed, see api.Sign. Nil accepts none.
 	Secret []byte
 	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
 	// is not Ready. Nil for none.
 	Checks func() []api.Check
 	// Version is shown on the index page.
 	Version string
+
+	// Operators has the tokens of operators, nil for none.
+	Operators *auth.Authorizer
+	// Certificates is true where the listener verifies the certificates of
+	// operators. With it, or with Operators, a connection over TCP without
+	// credentials may not even view.
+	Certificates bool
+	// Socket is the path of the unix socket, "" for none, and Addr the bound
+	// address of the listener over TCP.
+	Socket string
+	Addr   netip.AddrPort
+	// Hosts are the names of this machine that a header Host may have, besides
+	// addresses and localhost.
+	Hosts []string
+	// Pprof serves profiles.
+	Pprof bool
+	// Audit logs commands; nil logs nothing.
+	Audit *Audit
 }
 
 // page is a path and its description on the index.
@@ -121,11 +142,13 @@ type page struct {
 // api.ChangeRequest to /v1/cluster/ and the name of another
 // api.ClusterCommandName, and an api.LimitsRequest to /v1/limits/ and the name
 // of an api.LimitsCommandName. It is safe for concurrent use.
-func New(o Options) http.Handler {
+func New(o Options) http.Handler { return newGate(&o) }
+
+func newGate(o *Options) *gate {
 	pages := []page{
 		{"/metrics", "Prometheus metrics", o.Metrics.ServeHTTP},
 		{"/healthz", "200 while the process runs", healthz},
-		{"/readyz", "200 while it answers calls, else 503 with the reason; ?verbose for all checks", readyz(&o)},
+		{"/readyz", "200 while it answers calls, else 503 with the reason; ?verbose for all checks", readyz(o)},
 		{"/rlconfig", "the rules in force", func(w http.ResponseWriter, _ *http.Request) {
 			text(w, http.StatusOK, o.Rules())
 		}},
@@ -140,31 +163,45 @@ func New(o Options) http.Handler {
 		{"/v1/cluster/history", "the commands that changed the cluster, as JSON", o.answer(history)},
 		{"/v1/limits", "the limits of the control log, as JSON", o.answer(limitsPage)},
 		{"/v1/limits/history", "the versions of the rules, as JSON", o.answer(limitsHistory)},
-		{"/debug/pprof/", "profiles", pprof.Index},
 	}
-	mux := http.NewServeMux()
+	if o.Pprof {
+		pages = append(pages, page{"/debug/pprof/", "profiles", pprof.Index})
+	}
+	g := &gate{o: o, mux: http.NewServeMux()}
 	for _, p := range pages {
-		mux.HandleFunc("GET "+p.path, p.handler)
+		g.handle("GET "+p.path, p.handler)
 	}
 	for _, c := range api.ClusterCommands() {
-		mux.HandleFunc("POST "+clusterPath+string(c), o.answer(clusterCommand(c)))
+		g.handle("POST "+clusterPath+string(c), o.answer(clusterCommand(c)))
 	}
-	mux.HandleFunc("GET /v1/cluster/command", o.answer(clusterOutcome))
-	mux.HandleFunc("GET /v1/limits/command", o.answer(limitsOutcome))
-	mux.HandleFunc("GET /v1/cluster/backup", o.answer(backup))
+	g.handle("GET /v1/cluster/command", o.answer(clusterOutcome))
+	g.handle("GET /v1/limits/command", o.answer(limitsOutcome))
+	g.handle("GET /v1/cluster/backup", o.answer(backup))
 	for _, c := range api.LimitsCommands() {
-		mux.HandleFunc("POST /v1/limits/"+string(c), o.answer(limitsCommand(c)))
+		g.handle("POST /v1/limits/"+string(c), o.answer(limitsCommand(c)))
 	}
-	mux.HandleFunc("POST /v1/explain", o.answer(explain))
+	g.handle("POST /v1/explain", o.answer(explain))
 	index := indexText(o.Version, pages)
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
-	mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-	// Symbol looks up the addresses of a body.
-	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("POST /debug/pprof/symbol", pprof.Symbol)
-	return mux
+	g.handle("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { text(w, http.StatusOK, index) })
+	if o.Pprof {
+		g.handle("GET /debug/pprof/cmdline", pprof.Cmdline)
+		g.handle("GET /debug/pprof/profile", pprof.Profile)
+		g.handle("GET /debug/pprof/trace", pprof.Trace)
+		// Symbol looks up the addresses of a body.
+		g.handle("GET /debug/pprof/symbol", pprof.Symbol)
+		g.handle("POST /debug/pprof/symbol", pprof.Symbol)
+	}
+	return g
+}
+
+// NewProbe returns the handler of the listener for probes and metrics alone:
+// /healthz, /readyz and /metrics of New. It serves everyone but web pages.
+func NewProbe(o Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", o.Metrics.ServeHTTP)
+	mux.HandleFunc("GET /healthz", healthz)
+	mux.HandleFunc("GET /readyz", readyz(&o))
+	return origin.NoPages(mux)
 }
 
 // NewServer returns a server for a handler of New, with timeouts against slow
@@ -178,6 +215,7 @@ func NewServer(h http.Handler) *http.Server {
 		WriteTimeout:      2*time.Minute + 10*time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
+		ConnContext:       ConnContext,
 	}
 }
 

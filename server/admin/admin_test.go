@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -30,13 +31,24 @@ func options() admin.Options {
 }
 
 func get(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = "localhost:6070"
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	h.ServeHTTP(w, r)
 	return w
 }
 
+// onSocket makes a request one over the unix socket.
+func onSocket(r *http.Request) {
+	at := &net.UnixAddr{Net: "unix", Name: "/run/rld/admin.sock"}
+	*r = *r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(at)))
+	r.RemoteAddr, r.Host = "@", "localhost"
+}
+
 func TestPages(t *testing.T) {
-	h := admin.New(options())
+	o := options()
+	o.Pprof = true
+	h := admin.New(o)
 	for _, tc := range []struct {
 		method, path string
 		status       int
@@ -63,8 +75,19 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestNoProfiles: profiles are for those who ask for them.
+func TestNoProfiles(t *testing.T) {
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/profile", "/debug/pprof/cmdline"} {
+		if w := get(admin.New(options()), "GET", path); w.Code != http.StatusNotFound {
+			t.Errorf("%s: got %d, want 404", path, w.Code)
+		}
+	}
+}
+
 func TestIndexListsEveryPage(t *testing.T) {
-	h := admin.New(options())
+	o := options()
+	o.Pprof = true
+	h := admin.New(o)
 	index := get(h, "GET", "/").Body.String()
 	if !strings.HasPrefix(index, "rld v1.2.3\n") {
 		t.Errorf("index does not begin with the version:\n%s", index)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -65,13 +64,13 @@ func TestBudgetPage(t *testing.T) {
 	}
 }
 
-// TestRemoteCommandsAreRefused: only programs of this machine may send
-// commands.
+// TestRemoteCommandsAreRefused: without credentials only users of the unix
+// socket may send commands, no pages, and no proxies.
 func TestRemoteCommandsAreRefused(t *testing.T) {
 	const body = `{"name": "eu-west"}`
 	good := func() *http.Request {
 		r := httptest.NewRequest("POST", "/v1/cluster/region-remove", strings.NewReader(body))
-		r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:6070"
+		onSocket(r)
 		r.Header.Set("Content-Type", "application/json")
 		return r
 	}
@@ -80,16 +79,9 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		change(r)
 		return r
 	}
-	at := func(local string) func(*http.Request) { // a request from 10.0.0.9
-		return func(r *http.Request) {
-			r.RemoteAddr, r.Host = "10.0.0.9:5000", "10.0.0.9:6070"
-			addr := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(local))
-			*r = *r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, addr))
-		}
-	}
 	text := func(s string) *http.Request {
 		r := httptest.NewRequest("POST", "/v1/cluster/daemon-remove", strings.NewReader(s))
-		r.RemoteAddr, r.Host = "[::1]:5000", "localhost:6070"
+		onSocket(r)
 		r.Header.Set("Content-Type", "application/json; charset=utf-8")
 		return r
 	}
@@ -101,13 +93,16 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 		done   string
 	}{
 		{"good", good(), 200, `"text": "soon"`, "region-remove eu-west"},
-		{"IPv6", text(body), 200, `"id": "e7"`, "daemon-remove eu-west"},
-		{"from afar", with(func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }), 403, "only from the machine of the daemon", ""},
-		{"from the address of the listener", with(at("[::ffff:10.0.0.9]:6070")), 200, `"text": "soon"`, "region-remove eu-west"},
-		{"from another address", with(at("10.0.0.8:6070")), 403, "only from the machine of the daemon", ""},
-		{"from nowhere", with(func(r *http.Request) { r.RemoteAddr = "@" }), 403, "only from the machine of the daemon", ""},
+		{"another", text(body), 200, `"id": "e7"`, "daemon-remove eu-west"},
+		{"over TCP", with(func(r *http.Request) { overTCP(r, "127.0.0.1:5000") }), 401, "needs the role admin", ""},
+		{"from afar", with(func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }), 401, "needs the role admin", ""},
+		{"through a proxy", with(func(r *http.Request) { r.Header.Set("X-Forwarded-For", "10.0.0.9") }), 403, "passed a proxy", ""},
+		{"through another proxy", with(func(r *http.Request) { r.Header.Set("Forwarded", "for=10.0.0.9") }), 403, "passed a proxy", ""},
+		{"for another daemon", with(func(r *http.Request) { r.Header.Set(api.AddrHeader, "127.0.0.1:6071") }), 421, "127.0.0.1:6071", ""},
+		{"for this daemon", with(func(r *http.Request) { r.Header.Set(api.AddrHeader, "127.0.0.1:6070") }), 200, "soon", "region-remove eu-west"},
+		{"from a page of another site", with(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }), 403, "another site", ""},
 		{"under another host name", with(func(r *http.Request) { r.Host = "evil.example:6070" }), 403, "evil.example", ""},
-		{"from a page", with(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403, "browsers", ""},
+		{"from a page", with(func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }), 403, "another site", ""},
 		{"from a browser", with(func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-origin") }), 403, "browsers", ""},
 		{"of a form", with(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }), 400, "application/json", ""},
 		{"by GET", with(func(r *http.Request) { r.Method = "GET" }), 405, "", ""},
@@ -121,6 +116,7 @@ func TestRemoteCommandsAreRefused(t *testing.T) {
 	} {
 		done := ""
 		o := options()
+		o.Addr = netip.MustParseAddrPort("127.0.0.1:6070")
 		o.ChangeCluster = func(_ context.Context, c api.ClusterCommandName, q api.ChangeRequest) (api.ChangeAnswer, error) {
 			if q.Name == "us-0" {
 				return api.ChangeAnswer{}, errors.New("it lives")

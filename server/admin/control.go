@@ -67,7 +67,7 @@ const changeWant = `{"name": "...", "reason": "..."}`
 // changeCluster serves one command about a region or a daemon.
 func changeCluster(r request, c api.ClusterCommandName) (any, error) {
 	var q api.ChangeRequest
-	if err := r.readSigned(maxCommandBytes, changeWant, &q); err != nil {
+	if err := r.readJSON(maxCommandBytes, changeWant, &q); err != nil {
 		return nil, err
 	}
 	weighs, removes := c == api.AddRegion || c == api.WeighRegion, c == api.RemoveRegion || c == api.RemoveDaemon || c == api.RecoverStrict
@@ -102,7 +102,7 @@ func clusterOutcome(r request) (any, error) {
 
 func initCluster(r request) (any, error) {
 	var q api.InitRequest
-	if err := r.readSigned(maxCommandBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {
+	if err := r.readJSON(maxCommandBytes, `{"without": ["..."], "dry_run": false}`, &q); err != nil {
 		return nil, err
 	}
 	switch {
@@ -118,7 +118,7 @@ func initCluster(r request) (any, error) {
 
 func recoverCluster(r request) (any, error) {
 	var q api.RecoverRequest
-	if err := r.readCommand(maxCommandBytes, `{"daemon": "...", "reason": "..."}`, &q); err != nil {
+	if err := r.readJSON(maxCommandBytes, `{"daemon": "...", "reason": "..."}`, &q); err != nil {
 		return nil, err
 	}
 	if r.o.RecoverCluster == nil {
@@ -133,7 +133,7 @@ func recoverCluster(r request) (any, error) {
 
 func resumeRegion(r request) (any, error) {
 	var q api.ResumeRequest
-	if err := r.readCommand(maxCommandBytes, `{"region": "...", "reason": "..."}`, &q); err != nil {
+	if err := r.readJSON(maxCommandBytes, `{"region": "...", "reason": "..."}`, &q); err != nil {
 		return nil, err
 	}
 	if r.o.ResumeRegion == nil {

@@ -18,7 +18,8 @@ func TestClusterCommands(t *testing.T) {
 	unchanged := func(*http.Request) {}
 	signed := func(secret string) func(*http.Request) {
 		return func(r *http.Request) {
-			r.RemoteAddr, r.Host = "10.0.0.9:5000", "rld-peers:6070"
+			overTCP(r, "10.0.0.9:5000")
+			r.Host = "rld-peers:6070"
 			r.Header.Set(api.SignatureHeader, api.Sign([]byte(secret), r.URL.Path, []byte("{}"), time.Now()))
 		}
 	}
@@ -31,16 +32,16 @@ func TestClusterCommands(t *testing.T) {
 		{"init", "init", `{"without": ["eu"]}`, unchanged, 200, `"under_way": true`, "init eu"},
 		{"recover", "recover", `{"daemon": "us-0", "reason": "lost"}`, unchanged, 200, `"recovery": 3`, "recover us-0 lost"},
 		{"resume", "region-resume", `{"region": "us", "reason": "lost"}`, unchanged, 200, `"dry_run": false`, "resume us lost"},
-		{"remote resume", "region-resume", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
-		{"signed resume", "region-resume", `{}`, signed("secret"), 403, "only from the machine", ""},
+		{"remote resume", "region-resume", `{}`, func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }, 401, "needs the role admin", ""},
+		{"signed resume", "region-resume", `{}`, signed("secret"), 401, "needs the role admin", ""},
 		{"resume with an unknown field", "region-resume", `{"force": true}`, unchanged, 400, "unknown field", ""},
-		{"remote init", "init", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
+		{"remote init", "init", `{}`, func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }, 401, "needs the role admin", ""},
 		{"signed init", "init", `{}`, signed("secret"), 200, `"under_way": true`, "init "},
 		{"signed with another secret", "init", `{}`, signed("other"), 403, "is wrong", ""},
 		{"other than signed", "init", `{"dry_run": true}`, signed("secret"), 403, "is wrong", ""},
-		{"signed recover", "recover", `{}`, signed("secret"), 403, "only from the machine", ""},
-		{"remote recover", "recover", `{}`, func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }, 403, "only from the machine", ""},
-		{"browser", "init", `{}`, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403, "browsers", ""},
+		{"signed recover", "recover", `{}`, signed("secret"), 401, "needs the role admin", ""},
+		{"remote recover", "recover", `{}`, func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }, 401, "needs the role admin", ""},
+		{"browser", "init", `{}`, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403, "another site", ""},
 		{"other host", "recover", `{}`, func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example", ""},
 		{"GET", "init", `{}`, func(r *http.Request) { r.Method = "GET" }, 405, "", ""},
 		{"form", "init", `{}`, func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }, 400, "application/json", ""},

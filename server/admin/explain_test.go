@@ -3,8 +3,10 @@ package admin_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -26,7 +28,7 @@ func question(entries ...string) api.ExplainQuery {
 // post sends a body as JSON from this machine.
 func post(h http.Handler, path, body string, change ...func(*http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("POST", path, strings.NewReader(body))
-	r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:6070"
+	onSocket(r)
 	r.Header.Set("Content-Type", "application/json")
 	for _, c := range change {
 		c(r)
@@ -34,6 +36,13 @@ func post(h http.Handler, path, body string, change ...func(*http.Request)) *htt
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w
+}
+
+// overTCP makes a request one over TCP.
+func overTCP(r *http.Request, from string) {
+	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:6070"))
+	*r = *r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(at)))
+	r.RemoteAddr, r.Host = from, "127.0.0.1:6070"
 }
 
 func TestExplainQueries(t *testing.T) {

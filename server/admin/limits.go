@@ -85,7 +85,7 @@ func limitsCommand(c api.LimitsCommandName) func(request) (any, error) {
 	want, most := limitsBody(c)
 	return func(r request) (any, error) {
 		var q api.LimitsRequest
-		if err := r.readSigned(most, want, &q); err != nil {
+		if err := r.readJSON(most, want, &q); err != nil {
 			return nil, err
 		}
 		if err := checkLimits(c, &q); err != nil {

@@ -18,7 +18,7 @@ import (
 // others, and the files of a rule set are larger than other bodies.
 func TestLimitsCommands(t *testing.T) {
 	unchanged := func(*http.Request) {}
-	remote := func(r *http.Request) { r.RemoteAddr = "10.0.0.9:5000" }
+	remote := func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }
 	large := `{"files": [{"name": "a", "text": "` + strings.Repeat(`x\n`, 2<<20) + `"}]}`
 	for _, tc := range []struct {
 		name, path, body string
@@ -43,7 +43,7 @@ func TestLimitsCommands(t *testing.T) {
 		{"block a rule", "block", `{"rule": "k", "for_seconds": 60}`, unchanged, 400, "fields of another command", ""},
 		{"unblock", "unblock", `{"key": "k"}`, unchanged, 200, "", "unblock 0 files "},
 		{"unblock nothing", "unblock", `{}`, unchanged, 400, "a field is missing", ""},
-		{"remote", "set", `{"rule": "user", "requests": 5, "for_seconds": 60}`, remote, 403, "only from the machine", ""},
+		{"remote", "set", `{"rule": "user", "requests": 5, "for_seconds": 60}`, remote, 401, "needs the role operate", ""},
 		{"signed", "unset", `{"rule": "user"}`, func(r *http.Request) {
 			remote(r)
 			r.Header.Set(api.SignatureHeader, api.Sign([]byte("secret"), r.URL.Path, []byte(`{"rule": "user"}`), time.Now()))

@@ -49,18 +49,22 @@ func (o *Options) answer(f func(request) (any, error)) http.HandlerFunc {
 			}
 			v = api.Failure{Error: err.Error()}
 		}
-		var b bytes.Buffer
-		e := json.NewEncoder(&b)
-		if status == http.StatusOK {
-			e.SetIndent("", "  ")
-		}
-		e.SetEscapeHTML(false)
-		if err := e.Encode(normal(reflect.ValueOf(v)).Interface()); err != nil {
-			text(w, http.StatusInternalServerError, "cannot encode the answer: "+err.Error()+"\n")
-			return
-		}
-		respond(w, status, "application/json", b.String())
+		respondJSON(w, status, v)
 	}
+}
+
+func respondJSON(w http.ResponseWriter, status int, v any) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	if status == http.StatusOK {
+		e.SetIndent("", "  ")
+	}
+	e.SetEscapeHTML(false)
+	if err := e.Encode(normal(reflect.ValueOf(v)).Interface()); err != nil {
+		text(w, http.StatusInternalServerError, "cannot encode the answer: "+err.Error()+"\n")
+		return
+	}
+	respond(w, status, "application/json", b.String())
 }
 
 // normal returns a deep copy of an answer in which nil lists are empty, numbers
@@ -112,6 +116,7 @@ func (r request) readJSON(max int64, want string, v any) error {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("want %s and nothing after it", want)
 	}
+	entryOf(r.Request).body = v
 	return nil
 }
 

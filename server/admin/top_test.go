@@ -15,7 +15,11 @@ import (
 // topAsked requests /v1/top from an address.
 func topAsked(o admin.Options, query, from string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "/v1/top"+query, nil)
-	r.RemoteAddr, r.Host = from, "127.0.0.1:6070"
+	if from == "" {
+		onSocket(r)
+	} else {
+		overTCP(r, from)
+	}
 	w := httptest.NewRecorder()
 	admin.New(o).ServeHTTP(w, r)
 	return w
@@ -43,7 +47,7 @@ func TestTopRanks(t *testing.T) {
 		{"?by=denied&n=3", "ca", api.TopQuery{By: api.TopByDenied, N: 3}},
 		{"?by=hits&n=1&reveal=false", "a", api.TopQuery{By: api.TopByHits, N: 1}},
 	} {
-		w := topAsked(o, tc.query, "127.0.0.1:5000")
+		w := topAsked(o, tc.query, "")
 		var got api.TopAnswer
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
 			t.Fatalf("%s: %v: %s", tc.query, err, w.Body)
@@ -64,8 +68,8 @@ func TestTopRanks(t *testing.T) {
 	}
 }
 
-// TestRemoteClientsGetHashes: clients on other machines and browsers get no
-// texts of keys.
+// TestRemoteClientsGetHashes: without credentials only users of the unix socket
+// get texts of keys.
 func TestRemoteClientsGetHashes(t *testing.T) {
 	o := options()
 	o.Top = func(api.TopQuery) api.TopAnswer {
@@ -76,9 +80,12 @@ func TestRemoteClientsGetHashes(t *testing.T) {
 		status      int
 		alice       bool
 	}{
-		{"?reveal=true", "127.0.0.1:5000", 200, true},
-		{"?reveal=true", "[::1]:5000", 200, true},
-		{"?reveal=true", "10.0.0.9:5000", 403, false},
+		{"?reveal=true", "", 200, true},
+		{"?reveal=true", "127.0.0.1:5000", 401, false},
+		{"?reveal=true", "[::1]:5000", 401, false},
+		{"?reveal=true&reveal=false", "127.0.0.1:5000", 401, false},
+		{"?reveal=false&reveal=true", "127.0.0.1:5000", 200, false},
+		{"?reveal=true", "10.0.0.9:5000", 401, false},
 		{"", "127.0.0.1:5000", 200, false},
 		{"", "10.0.0.9:5000", 200, false},
 	} {
@@ -88,10 +95,11 @@ func TestRemoteClientsGetHashes(t *testing.T) {
 		}
 	}
 	r := httptest.NewRequest("GET", "/v1/top?reveal=true", nil)
-	r.RemoteAddr, r.Host = "127.0.0.1:5000", "evil.example:6070"
+	onSocket(r)
+	r.Host = "evil.example:6070"
 	w := httptest.NewRecorder()
 	admin.New(o).ServeHTTP(w, r)
-	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "texts of keys are not shown") {
+	if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "evil.example") {
 		t.Errorf("under another host name: got %d %s", w.Code, w.Body)
 	}
 }
@@ -103,7 +111,7 @@ func TestInvalidTopQueries(t *testing.T) {
 		"?n=101":       "from 1 to 100",
 		"?n=ten":       `\"ten\"`,
 		"?reveal=yes":  `reveal: \"yes\" is neither true nor false`,
-		"?reveal=true": "texts of keys are not shown", // from example.com
+		"?reveal=true": "needs the role operate",
 	} {
 		if w := get(admin.New(options()), "GET", "/v1/top"+query); w.Code/100 != 4 || !strings.Contains(w.Body.String(), says) {
 			t.Errorf("%s: got %d %s, want %s", query, w.Code, w.Body, says)

@@ -13,9 +13,33 @@ import (
 // Parse reads a tokens file. An error lists every fault with its place and what
 // would be right. It never repeats text of the file: a token may have been
 // written into it by mistake, and the path may be that of another secret.
-func Parse(file string, data []byte) (Tokens, error) {
+func Parse(file string, data []byte) (Tokens, error) { return parse(callers, file, data) }
+
+// ParseOperators reads a file with the tokens of operators, as Parse.
+func ParseOperators(file string, data []byte) (Tokens, error) { return parse(operators, file, data) }
+
+// kind is what the tokens of a file are for.
+type kind struct {
+	setting string
+	example string // the list of a file
+	fields  string
+	needs   []string
+}
+
+var (
+	callers = &kind{
+		"auth.tokens_file", "tokens: [{name: shop, sha256: HASH, domains: [shop]}]",
+		"name, sha256, domains, verb and rate", []string{"name", "sha256", "domains"},
+	}
+	operators = &kind{
+		"admin.tokens_file", "tokens: [{name: ann, sha256: HASH, role: operate}]",
+		"name, sha256 and role", []string{"name", "sha256", "role"},
+	}
+)
+
+func parse(k *kind, file string, data []byte) (Tokens, error) {
 	root, _, fault := yamlpos.Parse(file, data, yamlpos.Options{MaxBytes: MaxBytes})
-	p := parser{lines: make(map[string]int), hashes: make(map[uint64]int)}
+	p := parser{kind: k, lines: make(map[string]int), hashes: make(map[uint64]int)}
 	if fault != nil {
 		at := fault.Position
 		if at.File == "" {
@@ -33,6 +57,7 @@ func Parse(file string, data []byte) (Tokens, error) {
 
 // parser gathers the tokens and the faults of one file.
 type parser struct {
+	kind   *kind
 	tokens Tokens
 	found  yamlpos.Diagnostics
 	lines  map[string]int // of the names
@@ -50,7 +75,7 @@ func (p *parser) fault(at yamlpos.Position, format string, args ...any) {
 
 func (p *parser) root(n *yamlpos.Node) {
 	if n.Kind != yamlpos.Map {
-		p.fault(n.Pos, "is no tokens file: want the map tokens, such as tokens: [{name: shop, sha256: HASH, domains: [shop]}]")
+		p.fault(n.Pos, "is no tokens file: want the map tokens, such as %s", p.kind.example)
 		return
 	}
 	var list *yamlpos.Node
@@ -58,7 +83,7 @@ func (p *parser) root(n *yamlpos.Node) {
 	switch {
 	case list == nil:
 		if len(p.found) == 0 {
-			p.fault(n.Pos, "tokens is missing: without tokens nobody may call; leave auth.tokens_file out to require none")
+			p.fault(n.Pos, "tokens is missing: without tokens nobody may call; leave %s out to require none", p.kind.setting)
 		}
 	case list.Kind != yamlpos.List || len(list.Items) == 0 || len(list.Items) > MaxTokens:
 		p.fault(list.Pos, "tokens is not a list of 1 to %d tokens; rld token new makes one", MaxTokens)
@@ -88,7 +113,7 @@ func (p *parser) fields(n *yamlpos.Node, what string, known map[string]func(*yam
 }
 
 func (p *parser) token(n *yamlpos.Node) {
-	const what = "a token: name, sha256, domains, verb and rate"
+	what := "a token: " + p.kind.fields
 	if n.Kind != yamlpos.Map {
 		p.fault(n.Pos, "is not the map of %s", what)
 		return
@@ -101,14 +126,14 @@ func (p *parser) token(n *yamlpos.Node) {
 			read(v, &t)
 		}
 	}
-	p.fields(n, what, map[string]func(*yamlpos.Node){
-		"name":    read("name", p.name),
-		"sha256":  read("sha256", p.hash),
-		"domains": read("domains", p.domains),
-		"verb":    read("verb", p.verb),
-		"rate":    read("rate", p.rate),
-	})
-	for _, name := range []string{"name", "sha256", "domains"} {
+	known := map[string]func(*yamlpos.Node){"name": read("name", p.name), "sha256": read("sha256", p.hash)}
+	if p.kind == operators {
+		known["role"] = read("role", p.role)
+	} else {
+		known["domains"], known["verb"], known["rate"] = read("domains", p.domains), read("verb", p.verb), read("rate", p.rate)
+	}
+	p.fields(n, what, known)
+	for _, name := range p.kind.needs {
 		if !given[name] {
 			p.fault(n.Pos, "the token has no %s", name)
 		}
@@ -176,6 +201,14 @@ func (p *parser) verb(n *yamlpos.Node, t *Token) {
 		p.fault(n.Pos, "verb is neither check nor read (peeks only)")
 	}
 	t.Verb = v
+}
+
+func (p *parser) role(n *yamlpos.Node, t *Token) {
+	r, ok := ParseRole(n.Text)
+	if !ok || n.Kind != yamlpos.Scalar {
+		p.fault(n.Pos, "role is neither view nor operate nor admin")
+	}
+	t.Role = r
 }
 
 // ParseVerb returns the verb of a name.

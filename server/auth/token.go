@@ -49,6 +49,9 @@ type Token struct {
 	Verb    Verb
 	// Rate is how many calls a second the token may make, 0 for any number.
 	Rate float64
+	// Role is that of an operator. Tokens of callers have None, and those of
+	// operators have neither Domains nor Verb nor Rate.
+	Role Role
 }
 
 // allows reports whether a token may call a domain.

@@ -60,7 +60,9 @@ func New(o Options, services ...Service) *Host {
 		h.names = append(h.names, name)
 	}
 	healthpb.RegisterHealthServer(h.server, h.health)
-	reflection.Register(h.server)
+	if o.Reflection {
+		reflection.Register(h.server)
+	}
 	h.SetServing(false)
 	return h
 }

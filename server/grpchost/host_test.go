@@ -163,10 +163,20 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestReflection: only a host with it describes its services.
 func TestReflection(t *testing.T) {
-	h := start(t, grpchost.DefaultOptions())
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	stream, err := reflectionpb.NewServerReflectionClient(start(t, grpchost.DefaultOptions()).conn).ServerReflectionInfo(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.Recv(); status.Code(err) != codes.Unimplemented {
+		t.Errorf("reflection that is off: %v", err)
+	}
+	o := grpchost.DefaultOptions()
+	o.Reflection = true
+	h := start(t, o)
 	v1, err := reflectionpb.NewServerReflectionClient(h.conn).ServerReflectionInfo(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -25,6 +25,8 @@ type Options struct {
 	// Authorizer admits callers to the reflection; nil admits all. Health is
 	// open, and services check their callers themselves.
 	Authorizer *auth.Authorizer
+	// Reflection serves the descriptions of the services.
+	Reflection bool
 	// Credentials are those of the listeners; nil is plain text.
 	Credentials credentials.TransportCredentials
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/auth"
+	"github.com/georld/rld/server/origin"
 )
 
 // The paths, as messages name them.
@@ -31,6 +32,11 @@ func New(o Options) http.Handler {
 // ServeHTTP routes by the exact path: no redirects and no cleaning, since the
 // callers are programs.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A gateway copies the headers of the browser that it asks for.
+	if err := origin.CrossSite(r); err != nil && !origin.Gateway(r) {
+		h.fail(w, r, newProblem(http.StatusForbidden, codeForbidden, "%v", err))
+		return
+	}
 	switch {
 	case r.URL.Path == checkPath:
 		read := func(x *exchange) error { return x.readCheck(w, r) }

@@ -46,29 +46,42 @@ func (c *Credentials) Check() error {
 // DialOptions reads the files.
 func (c *Credentials) DialOptions() ([]grpc.DialOption, error) {
 	transport := insecure.NewCredentials()
-	if c.CA != "" {
-		config, err := c.tls()
-		if err != nil {
-			return nil, err
-		}
+	config, err := c.TLS()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
 		transport = credentials.NewTLS(config)
 	}
 	out := []grpc.DialOption{grpc.WithTransportCredentials(transport)}
+	token, err := c.Bearer()
+	if err != nil || token == "" {
+		return out, err
+	}
+	return append(out, grpc.WithPerRPCCredentials(bearer(token))), nil
+}
+
+// Bearer returns the token of the file, "" without one.
+func (c *Credentials) Bearer() (string, error) {
 	if c.Token == "" {
-		return out, nil
+		return "", nil
 	}
 	token, err := os.ReadFile(c.Token)
 	if err != nil {
-		return nil, fmt.Errorf("--token-file: %w", err)
+		return "", fmt.Errorf("--token-file: %w", err)
 	}
 	text := string(bytes.TrimSpace(token))
 	if text == "" || len(text) > 1<<10 || bytes.ContainsAny([]byte(text), " \r\n\t\x00") {
-		return nil, fmt.Errorf("--token-file: %s does not hold one token", c.Token)
+		return "", fmt.Errorf("--token-file: %s does not hold one token", c.Token)
 	}
-	return append(out, grpc.WithPerRPCCredentials(bearer(text))), nil
+	return text, nil
 }
 
-func (c *Credentials) tls() (*tls.Config, error) {
+// TLS reads the files of TLS. It returns nil for plain text.
+func (c *Credentials) TLS() (*tls.Config, error) {
+	if c.CA == "" {
+		return nil, nil
+	}
 	pem, err := os.ReadFile(c.CA)
 	if err != nil {
 		return nil, fmt.Errorf("--tls-ca: %w", err)

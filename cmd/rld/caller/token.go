@@ -19,19 +19,33 @@ import (
 // exit code of a failure while running.
 func NewTokenNew(out io.Writer, fail func(error) error) *cobra.Command {
 	t := auth.Token{}
-	var verb string
+	var verb, role string
 	cmd := &cobra.Command{
-		Use:   "new --name NAME --domain DOMAIN",
-		Short: "Make a token for a caller",
+		Use:   "new --name NAME --domain DOMAIN | --role ROLE",
+		Short: "Make a token for a caller or an operator",
 		Long: "Make a random token and print it with its entry for the tokens file (auth.tokens_file).\n" +
 			"The entry holds the hash alone: the token is shown once, is stored nowhere, and belongs to\n" +
 			"the caller, who sends it as authorization: Bearer TOKEN. A daemon reads a changed tokens\n" +
-			"file by itself.",
+			"file by itself.\n\n" +
+			"With --role it is the token of an operator, for admin.tokens_file: view reads what reveals no\n" +
+			"keys, operate changes limits, drains regions and reveals keys, and admin decides who is in the\n" +
+			"cluster. The commands of rld send it with --token-file.",
 		Example: "  rld token new --name checkout --domain shop --domain cart --rate 500\n" +
-			"  rld token new --name dashboard --domain '*' --verb read",
+			"  rld token new --name dashboard --domain '*' --verb read\n" +
+			"  rld token new --name ann --role operate",
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			var ok bool
+			if role != "" {
+				if t.Role, ok = auth.ParseRole(role); !ok {
+					return fmt.Errorf("--role %q is neither view nor operate nor admin", role)
+				}
+				for _, name := range []string{"domain", "verb", "rate"} {
+					if cmd.Flags().Changed(name) {
+						return fmt.Errorf("--%s is for callers, and --role for operators: give one of them", name)
+					}
+				}
+			}
 			if t.Verb, ok = auth.ParseVerb(verb); !ok {
 				return fmt.Errorf("--verb %q is neither check nor read", verb)
 			}
@@ -46,8 +60,9 @@ func NewTokenNew(out io.Writer, fail func(error) error) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&t.Name, "name", "", "name of the token in logs and metrics (required)")
-	f.StringArrayVar(&t.Domains, "domain", nil, "domain that it may call, repeated for several, '*' for all (required)")
+	f.StringArrayVar(&t.Domains, "domain", nil, "domain that it may call, repeated for several, '*' for all (required without --role)")
 	f.StringVar(&verb, "verb", auth.Check.String(), "check, or read for peeks only")
+	f.StringVar(&role, "role", "", "view, operate or admin, for an operator")
 	f.Float64Var(&t.Rate, "rate", 0, "calls per second that it may make; 0 for no bound")
 	return cmd
 }
@@ -59,8 +74,10 @@ func check(t *auth.Token) error {
 		return errors.New("no name: use --name NAME")
 	case !auth.ValidName(t.Name):
 		return fmt.Errorf("--name %q is not 1 to 63 letters, digits, dots, underscores and dashes", t.Name)
+	case t.Role != auth.None:
+		return nil
 	case len(t.Domains) == 0:
-		return errors.New("no domain: use --domain DOMAIN, or --domain '*' for all")
+		return errors.New("no domain: use --domain DOMAIN, or --domain '*' for all; an operator has a --role instead")
 	case t.Rate != 0 && !auth.ValidRate(t.Rate):
 		return fmt.Errorf("--rate %v is not a number of calls per second from 0.001 to 1000000", t.Rate)
 	}
@@ -74,6 +91,9 @@ func check(t *auth.Token) error {
 
 // entry returns a token as a tokens file has it.
 func entry(t *auth.Token) string {
+	if t.Role != auth.None {
+		return fmt.Sprintf("{name: %q, sha256: %q, role: %s}", t.Name, hex.EncodeToString(t.SHA256[:]), t.Role)
+	}
 	domains := make([]string, len(t.Domains))
 	for i, d := range t.Domains {
 		domains[i] = strconv.Quote(d) // it may look like a number

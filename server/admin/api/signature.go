@@ -15,6 +15,16 @@ import (
 // that the sender has the secret of the cluster.
 const SignatureHeader = "Rld-Signature"
 
+// SocketHeader is the header of an answer 401 to a request from the machine of
+// the daemon: the path of the unix socket that takes it.
+const SocketHeader = "Rld-Admin-Socket"
+
+// AddrHeader is the header of a request that follows a SocketHeader: the
+// address that sent it there. A daemon with another address refuses the
+// request. So a process that listens at the address of a daemon that is down
+// sends no command to another daemon.
+const AddrHeader = "Rld-Admin-Addr"
+
 // signatureAge is how far the clocks of sender and receiver may differ. Within
 // it a signed command can be repeated by anyone who has seen it.
 const signatureAge = time.Minute
