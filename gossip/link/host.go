@@ -94,9 +94,9 @@ type Config struct {
 	Server, Client *tls.Config
 	// RegionOf returns the region of the daemon with an id, "" if it is not
 	// known; nil for none. A peer of another region that proves the id is
-	// refused. Revoked reports whether certificates of a daemon do not count any
-	// more; nil for none. The next Recheck ends its streams. Both are called by
-	// several goroutines and must not wait.
+	// refused. Revoked reports whether the certificates of a daemon do not
+	// count any more; nil for none. The next Recheck ends its streams. Both are
+	// called by several goroutines and must not wait.
 	RegionOf func(id control.ID) string
 	Revoked  func(name certs.Name) bool
 	// Admit returns why daemons of a region get no streams, nil for those that
