@@ -163,6 +163,11 @@ func (r *Record) change(e *Entry) error {
 			return err
 		}
 	}
+	if e.Revoke != nil {
+		if err := r.revoke(e.Revoke, e.Command.At); err != nil {
+			return err
+		}
+	}
 	if err := r.Limits.change(e, r.Version); err != nil {
 		return err
 	}
@@ -192,7 +197,7 @@ func (r *Record) change(e *Entry) error {
 // changes returns how many fields are set.
 func (c *Change) changes() int {
 	n := 0
-	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil, c.Layouts != nil, c.Format != nil} {
+	for _, set := range []bool{c.Region != nil, c.Note != nil, c.Dropped != nil, c.Dead != nil, c.Epoch != nil, c.Layouts != nil, c.Format != nil, c.Revoke != nil} {
 		if set {
 			n++
 		}
@@ -213,6 +218,8 @@ func (c *Change) describe() string {
 		return c.Layouts.describe()
 	case c.Format != nil:
 		return c.Format.describe()
+	case c.Revoke != nil:
+		return shorten(c.Revoke.String(), maxText)
 	case c.Epoch != nil:
 		return fmt.Sprintf("epoch %s: shares of %d rules", c.Epoch.ID, len(c.Epoch.Rules))
 	case c.Dropped != nil:

@@ -45,7 +45,7 @@ type Founder struct {
 // record returns the first record of the cluster.
 func (f *Founding) record() *Record {
 	at := Version{Recovery: Recovery{Random: f.Cluster}, Index: 1}
-	r := &Record{Format: 1, Version: at, First: 1, Changes: 1, Cluster: Cluster{ID: f.Cluster, Begun: f.Begun, From: f.From}}
+	r := &Record{Format: Format, Version: at, First: 1, Changes: 1, Cluster: Cluster{ID: f.Cluster, Begun: f.Begun, From: f.From}}
 	for _, g := range f.Regions {
 		r.Regions = append(r.Regions, Region{Name: g.Name, Generation: at, Weight: g.Weight, Founders: g.Founders, Horizon: g.Horizon, From: f.From})
 		r.Genesis = append(r.Genesis, FirstRegion{Name: g.Name, Weight: g.Weight})

@@ -3,6 +3,7 @@ package control
 import (
 	"go.etcd.io/raft/v3/raftpb"
 
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/quota/epoch"
 )
@@ -138,6 +139,8 @@ type Change struct {
 	Layouts *LayoutChange `json:"layouts,omitempty"`
 	// Format changes the format of the record, or the state of the next one.
 	Format *FormatChange `json:"change_format,omitempty"`
+	// Revoke changes the revoked daemons, since format 2.
+	Revoke *revocation.Change `json:"revoke,omitempty"`
 }
 
 // Answer is an answer: everything up to a version was committed before it.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/quota/epoch"
 )
 
@@ -16,7 +17,7 @@ const (
 	// Format is the newest format of records that this version of rld reads,
 	// beside all older ones. A change that older versions cannot apply comes
 	// with the next format: Record.change refuses it in an older record.
-	Format = 1
+	Format = 2
 	// MaxRecordBytes bounds a record as it is stored and sent, in bytes: a
 	// frame and an item on disk have 4 MiB at most.
 	MaxRecordBytes = 4<<20 - 64<<10
@@ -85,6 +86,9 @@ type Record struct {
 	Ended []EndedRegion `json:"ended,omitempty"`
 	// Dead are the ids that ended, ordered.
 	Dead []DeadID `json:"dead,omitempty"`
+
+	// Revoked are the daemons whose certificates do not count, since format 2.
+	Revoked revocation.List `json:"revoked,omitempty"`
 
 	// Limits are the limits of the cluster.
 	Limits Limits `json:"limits,omitzero"`
@@ -437,6 +441,9 @@ func (r *Record) validate() error {
 		return err
 	}
 	if err := r.validateEnded(); err != nil {
+		return err
+	}
+	if err := r.Revoked.Validate(); err != nil {
 		return err
 	}
 	if err := r.validateEpochs(); err != nil {

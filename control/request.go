@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/georld/rld/control/revocation"
 )
 
 // Result is the result of a command that this daemon submitted.
@@ -215,6 +217,9 @@ func prepare(n *Node, r *Request) (*Entry, error) {
 	if err == nil && e.Region != nil {
 		e.Region, err = n.rights.stampRegion(*e.Region)
 	}
+	if err == nil && e.Revoke != nil {
+		err = refusesRevoke(n, e.Revoke)
+	}
 	if f := e.Change.Format; err == nil && f != nil && f.Op == RaiseFormat {
 		err = n.formats.refusesRaise(f.Format)
 	}
@@ -229,6 +234,45 @@ func prepare(n *Node, r *Request) (*Entry, error) {
 		err = checkSize(e.Encode())
 	}
 	return e, err
+}
+
+// revocations is the first format of records with revoked daemons.
+const revocations = 2
+
+// revoke makes a change of the revoked daemons at a time in Unix milliseconds.
+func (r *Record) revoke(c *revocation.Change, at int64) (err error) {
+	if r.Format < revocations {
+		return fmt.Errorf("the record has format %d, want %d: it rises when all daemons have read that for a day", r.Format, revocations)
+	}
+	r.Revoked, err = r.Revoked.After(*c, at)
+	return err
+}
+
+// refusesRevoke returns why a daemon must not be revoked now, nil if it may be:
+// the voters that are live without it must be a majority. A voter that is not
+// live may be the revoked daemon.
+func refusesRevoke(n *Node, c *revocation.Change) error {
+	if c.Undo {
+		return nil
+	}
+	left := 0
+	for _, v := range n.record.Voters {
+		name := revocation.Name{Region: n.cfg.Region, Daemon: n.cfg.Name}
+		p := n.byID(v.Daemon)
+		if v.Daemon != n.self.id() {
+			if !isLive(n, p) {
+				continue
+			}
+			name = revocation.Name{Region: p.Region, Daemon: p.Name}
+		}
+		if !v.Learner && name != c.Name && !n.record.Revoked.Has(name) {
+			left++
+		}
+	}
+	if all := n.record.Voting(); left <= all/2 {
+		return fmt.Errorf("without daemon %s %d of %d voters are live, want %d: start others first, or wait until another one votes", c.Name, left, all, all/2+1)
+	}
+	return nil
 }
 
 // Try returns the text of a command, and the error with which a leader would

@@ -11,6 +11,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/georld/rld/control/revocation"
 )
 
 // TestScripts replays testdata/scripts: daemons, their disks and the network
@@ -410,6 +412,12 @@ func (s *script) submit(d *datadriven.TestData, args []string) string {
 		r.Change.Format = &FormatChange{Op: op}
 	} else if what[0] == "strict" {
 		r.Layouts = &LayoutChange{Recover: &StrictRecovery{Stopped: what[2:], LostVoters: LostVoters{Region: what[1]}}}
+	} else if what[0] == "revoke" || what[0] == "unrevoke" {
+		name, err := revocation.Parse(what[1])
+		if err != nil {
+			return result(err)
+		}
+		r.Revoke = &revocation.Change{Name: name, Undo: what[0] == "unrevoke"}
 	} else if what[0] == "note" {
 		r.Note = &Note{Text: strings.Join(what[1:], " ")}
 	} else {

@@ -69,6 +69,9 @@ func (s *script) record(r *Record) string {
 	for _, d := range r.Dead {
 		out += fmt.Sprintf("dead: %v until %s\n", d.ID, stamped(d.Until))
 	}
+	for _, e := range r.Revoked {
+		out += fmt.Sprintf("revoked: %v\n", e.Name)
+	}
 	for _, c := range r.Dropped {
 		out += fmt.Sprintf("dropped: %s: %s\n", c.Author, c.Text)
 	}

@@ -86,7 +86,7 @@ func startCluster(cc clusterConfig) (*cluster, error) {
 	cc.streams.Self, cc.streams.Handler, cc.streams.Log = c.hello, c, cc.log
 	if c.control != nil {
 		cc.streams.Identity = func() control.Identity { return *c.control.identity.Load() }
-		cc.streams.RegionOf = c.control.regionOf
+		cc.streams.RegionOf, cc.streams.Revoked = c.control.regionOf, c.control.revoked
 	}
 	c.host = link.New(cc.streams)
 

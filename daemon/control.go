@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/certs"
 	"github.com/georld/rld/internal/loglimit"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
@@ -394,6 +396,15 @@ func (c *controlLoop) regionOf(id control.ID) string {
 		}
 	}
 	return ""
+}
+
+// revoked reports whether the record has a daemon as revoked.
+func (c *controlLoop) revoked(name certs.Name) (is bool) {
+	c.peek(func(n *control.Node) {
+		r := n.Record()
+		is = r != nil && r.Revoked.Has(revocation.Name{Region: name.Region, Daemon: name.Daemon})
+	})
+	return is
 }
 
 var _ report.Control = (*controlLoop)(nil)

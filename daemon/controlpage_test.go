@@ -204,7 +204,7 @@ func TestControlForeignCluster(t *testing.T) {
 func TestFormatPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newControlWorld(t, 1, []string{"us-0", "eu-0", "ap-0"}, "us", "eu", "ap")
-		w.formats = map[string]int{"us-0": 2, "eu-0": 2}
+		w.formats = map[string]int{"us-0": 3, "eu-0": 3}
 		for _, r := range w.residents {
 			r.start()
 		}
@@ -214,21 +214,21 @@ func TestFormatPages(t *testing.T) {
 		us, ap := w.report("us-0"), w.find("ap-0")
 		w.within(20*time.Second, "ap-0 holds it back", func() bool {
 			f := us.ClusterPage().Cluster.Format
-			return f.Record == 1 && f.Reads == 2 && f.Next == 0 && slices.Equal(f.Behind, []string{"ap/ap-0"})
+			return f.Record == 2 && f.Reads == 3 && f.Next == 0 && slices.Equal(f.Behind, []string{"ap/ap-0"})
 		})
 		w.within(20*time.Second, "ap-0 is ready", func() bool { return ap.ready.Load() })
 		w.kill(ap)
 		w.within(5*time.Minute, "the others know the next one", func() bool {
 			f := us.ClusterPage().Cluster.Format
-			return f.Next == 2 && f.RaisedAt != nil && f.RaisedAt.After(time.Now()) && len(f.Behind) == 0
+			return f.Next == 3 && f.RaisedAt != nil && f.RaisedAt.After(time.Now()) && len(f.Behind) == 0
 		})
-		w.within(90*time.Second, "it is raised", func() bool { return us.ControlStats().Format == 2 })
+		w.within(90*time.Second, "it is raised", func() bool { return us.ControlStats().Format == 3 })
 		if n := us.ControlStats().Events["format_raised"]; n != 1 {
 			t.Errorf("%d events of the raise", n)
 		}
 		ap.start()
 		pages := w.report("ap-0")
-		const why = "the record of the cluster has format 2, and this version of rld reads formats up to 1: it goes on with the record that it has; start a later version"
+		const why = "the record of the cluster has format 3, and this version of rld reads formats up to 2: it goes on with the record that it has; start a later version"
 		w.within(20*time.Second, "ap-0 is not ready", func() bool { err := pages.Ready(); return err != nil && err.Error() == why })
 		for _, at := range []*report.Report{pages, us} {
 			w.within(20*time.Second, "the list has it as not ready", func() bool {
@@ -238,21 +238,21 @@ func TestFormatPages(t *testing.T) {
 			})
 		}
 		s := pages.ClusterPage().Cluster
-		if stateOf(pages, "record") != api.CheckFailed || s.Format.Unread != 2 || s.Format.Record != 1 || !slices.Contains(s.Problems, why) {
+		if stateOf(pages, "record") != api.CheckFailed || s.Format.Unread != 3 || s.Format.Record != 2 || !slices.Contains(s.Problems, why) {
 			t.Errorf("record %s, %+v, %q", stateOf(pages, "record"), s.Format, s.Problems)
 		}
 		w.kill(ap)
 		us0 := w.find("us-0")
 		w.kill(us0)
-		w.formats["us-0"] = 1
+		w.formats["us-0"] = 2
 		file := w.folders["us-0"].Path(replica.ControlFile)
 		before, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = w.loop(us0, w.discard()).open()
-		if err == nil || !strings.Contains(err.Error(), "of format 2: this version of rld reads formats up to 1. It is of a later version: start that one again") {
-			t.Errorf("us-0 starts from a record of format 2: %v", err)
+		if err == nil || !strings.Contains(err.Error(), "of format 3: this version of rld reads formats up to 2. It is of a later version: start that one again") {
+			t.Errorf("us-0 starts from a record of format 3: %v", err)
 		}
 		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, before) {
 			t.Errorf("the refused file has %d bytes, %v: want the %d of before", len(after), err, len(before))

@@ -14,7 +14,8 @@ import (
 
 // refusedByAll returns an error if no peer can use the counts of this daemon:
 // no stream is up, and each peer differs in the secret, the shards or the
-// version of the protocol, or one side does not accept the other's certificate.
+// version of the protocol, or one side does not accept the other's certificate,
+// as when it is revoked.
 func refusedByAll(streams []link.Stream) error {
 	var latest *link.Refused
 	for i := range streams {
@@ -23,7 +24,7 @@ func refusedByAll(streams []link.Stream) error {
 			return nil
 		}
 		switch r.Reason {
-		case link.ReasonSecret, link.ReasonShards, link.ReasonVersion, link.ReasonIdentity:
+		case link.ReasonSecret, link.ReasonShards, link.ReasonVersion, link.ReasonIdentity, link.ReasonRevoked:
 		default:
 			return nil
 		}

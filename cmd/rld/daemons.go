@@ -19,8 +19,8 @@ import (
 const alone = "This daemon is alone: it has no region and shares no counters.\n"
 
 func newDaemon(p process) *cobra.Command {
-	return usageCodes(group("daemon", "List the daemons, remove one that is lost for good, and reset one",
-		newDaemonList(p), newDaemonRemove(p), newDaemonReset(p)))
+	return usageCodes(group("daemon", "List the daemons, remove or revoke one, and reset one",
+		newDaemonList(p), newDaemonRemove(p), newDaemonRevoke(p), newDaemonUnrevoke(p), newDaemonReset(p)))
 }
 
 func newDaemonRemove(p process) *cobra.Command {
@@ -37,6 +37,33 @@ func newDaemonRemove(p process) *cobra.Command {
 			"admits. A daemon that starts with a removed state gets a new id and joins.",
 		Example: "  rld daemon remove us-1 --stopped\n" +
 			"  rld daemon remove us-1 --stopped --yes us-1 --reason 'its disk is gone'",
+	})
+}
+
+func newDaemonRevoke(p process) *cobra.Command {
+	c := &regionChange{name: api.RevokeDaemon}
+	return c.command(p, &cobra.Command{
+		Use:   "revoke REGION/NAME",
+		Short: "Refuse a daemon whose certificate may be stolen",
+		Long: "Refuse a daemon by the name in its certificate, whichever certificate it shows: all daemons\n" +
+			"refuse its streams, and end those that it has within 60 s. The record has at most 256 such\n" +
+			"names. It is refused when the live voters without it are no majority.\n\n" +
+			"That is all: it still has its rights, its vote and the key of membership. Stop it, replace\n" +
+			"swim.keys_file, and run rld daemon remove NAME --stopped a minute later. Give the daemon in\n" +
+			"its place another name, or run rld daemon unrevoke when the old certificate has expired.\n" +
+			"A cluster whose certificates have no names needs another cluster.secret_file instead.",
+		Example: "  rld daemon revoke us-east/us-1 --reason 'its key was copied'",
+	})
+}
+
+func newDaemonUnrevoke(p process) *cobra.Command {
+	c := &regionChange{name: api.UnrevokeDaemon}
+	return c.command(p, &cobra.Command{
+		Use:   "unrevoke REGION/NAME",
+		Short: "Accept a revoked daemon again",
+		Long: "Accept a daemon that was revoked. Each certificate with its name counts again, also the one\n" +
+			"that was stolen, if it has not expired.",
+		Example: "  rld daemon unrevoke us-east/us-1",
 	})
 }
 
@@ -132,7 +159,7 @@ func membersTable(a *api.MembersAnswer) string {
 		t.row(or(m.Region, "-"), or(m.Name, "-"), yesNo(m.Ready), ago(a.At, m.Since), or(m.Addr, "-"),
 			or(m.Build, "-"), or(m.Incarnation, "-"), or(m.Rules, "-"), memberNote(&m))
 	}
-	return t.String() + "\n" + rulesLine(a.Members)
+	return t.String() + "\n" + rulesLine(a.Members) + revokedLine(a.Revoked)
 }
 
 func memberNote(m *api.Member) string {
@@ -172,6 +199,14 @@ func rulesLine(members []api.Member) string {
 		line += fmt.Sprintf(" Rules are not known of %d of them: %s.", len(unknown), few(unknown))
 	}
 	return line + "\n"
+}
+
+// revokedLine names the revoked daemons.
+func revokedLine(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s revoked: %s.\n", plural(len(names), "daemon"), few(printables(names)))
 }
 
 // few lists names on a line: the first ten.

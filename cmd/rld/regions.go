@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -266,7 +267,8 @@ func (c *regionChange) run(ctx context.Context, p process) error {
 	if err != nil {
 		return err
 	}
-	a.Pending = a.Pending && c.request.Name != "" // else it moves no shares
+	revokes := c.name == api.RevokeDaemon || c.name == api.UnrevokeDaemon
+	a.Pending = a.Pending && c.request.Name != "" && !revokes // else it moves no shares
 	for a.Pending && pause() {
 		page := url.URL{Path: clusterPath + "/command", RawQuery: url.Values{"id": {c.request.ID}}.Encode()}
 		var next api.ChangeAnswer
@@ -306,5 +308,11 @@ func (c *regionChange) answerText(a *api.ChangeAnswer) string {
 	case a.DryRun:
 		return fmt.Sprintf("It is possible: %s. Nothing was done.\n", printable(a.Text))
 	}
-	return fmt.Sprintf("Version %s: %s.\n", or(a.Version, "-"), printable(a.Text))
+	text := fmt.Sprintf("Version %s: %s.\n", or(a.Version, "-"), printable(a.Text))
+	if c.name == api.RevokeDaemon {
+		_, name, _ := strings.Cut(c.request.Name, "/")
+		text += "All daemons refuse it now, and its streams end within 60 s. It still holds rights and the key of membership:\n" +
+			"stop it, replace swim.keys_file, and a minute later run rld daemon remove " + printable(name) + " --stopped.\n"
+	}
+	return text
 }

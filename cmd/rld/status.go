@@ -42,7 +42,7 @@ func statusText(a *api.StatusAnswer) string {
 		b.WriteString(alone)
 	} else {
 		if a.Cluster != nil {
-			b.WriteString(clusterLine(a.Cluster) + problemLines(a.Cluster))
+			b.WriteString(clusterLine(a.Cluster) + revokedLine(a.Cluster.Revoked) + problemLines(a.Cluster))
 			if a.Cluster.Daemon.VoterOnly {
 				b.WriteString(witnessText)
 			}

@@ -63,7 +63,7 @@ func (r *Report) ClusterPage() api.ClusterAnswer {
 // clusterState describes the control log.
 func (r *Report) clusterState() *api.ClusterState {
 	s := r.Control.State()
-	out := &api.ClusterState{Daemon: r.clusterSelf(&s), Founders: s.Founders, Problems: r.problems(&s), Format: clusterFormat(&s)}
+	out := &api.ClusterState{Revoked: revoked(s.Record), Daemon: r.clusterSelf(&s), Founders: s.Founders, Problems: r.problems(&s), Format: clusterFormat(&s)}
 	for _, p := range s.Status.Peers {
 		d := api.ClusterDaemon{Region: p.Region, Name: p.Name, Role: api.RoleFollower, State: "no message yet"}
 		if p.Age >= 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -22,6 +23,9 @@ func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, 
 		return api.ChangeAnswer{}, fmt.Errorf("the control log of this daemon is not open: %s", s.Fault)
 	case s.Record == nil:
 		return api.ChangeAnswer{}, errors.New("the cluster has not begun: first run rld cluster init")
+	case name == api.RevokeDaemon && !r.named():
+		return api.ChangeAnswer{}, errors.New("the certificate of this daemon names no daemon, so its peers prove no names that could be revoked: " +
+			"give all other daemons another cluster.secret_file, and run rld daemon remove NAME --stopped")
 	}
 	id, err := commandID(q.ID)
 	if err != nil {
@@ -65,6 +69,26 @@ func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, 
 	return ClusterCommand(r, id.String())
 }
 
+// named reports whether streams prove the names of peers.
+func (r *Report) named() bool {
+	if r.Cluster == nil {
+		return false
+	}
+	streams, _ := r.Cluster.Stats()
+	return len(streams.Certified.Names) > 0
+}
+
+// revoked returns the revoked daemons of a record, by name.
+func revoked(rec *control.Record) []string {
+	out := []string{}
+	if rec != nil {
+		for _, e := range rec.Revoked {
+			out = append(out, e.String())
+		}
+	}
+	return out
+}
+
 // commandID returns the id of a command, or draws one.
 func commandID(text string) (control.Number, error) {
 	var id control.Number
@@ -91,6 +115,9 @@ func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest
 		}}, nil
 	}
 	switch name {
+	case api.RevokeDaemon, api.UnrevokeDaemon:
+		daemon, err := revocation.Parse(q.Name)
+		return control.Change{Revoke: &revocation.Change{Name: daemon, Undo: name == api.UnrevokeDaemon}}, err
 	case api.HoldFormat:
 		return control.Change{Format: &control.FormatChange{Op: control.HoldFormat}}, nil
 	case api.UnholdFormat:

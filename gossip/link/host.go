@@ -22,6 +22,7 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/certs"
 	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/internal/loglimit"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
@@ -93,8 +94,11 @@ type Config struct {
 	Server, Client *tls.Config
 	// RegionOf returns the region of the daemon with an id, "" if it is not
 	// known; nil for none. A peer of another region that proves the id is
-	// refused. It is called by several goroutines and must not wait.
+	// refused. Revoked reports whether the certificates of a daemon do not
+	// count any more; nil for none. The next Recheck ends its streams. Both are
+	// called by several goroutines and must not wait.
 	RegionOf func(id control.ID) string
+	Revoked  func(name certs.Name) bool
 	// Admit returns why daemons of a region get no streams, nil for those that
 	// do. It is called at each handshake, by several goroutines; nil admits
 	// all regions.

@@ -89,6 +89,9 @@ func (h *Host) identify(own Hello, theirs Hello, p *proof) *Refused {
 			return no(ReasonIdentity, "its id %s is of a daemon in region %q: reset the state of one of both", theirs.Daemon, region)
 		}
 	}
+	if h.config.Revoked != nil && h.config.Revoked(name) {
+		return no(ReasonRevoked, "%s is revoked: give its successor another name, or run rld daemon unrevoke %s", name, name)
+	}
 	return nil
 }
 
@@ -112,8 +115,9 @@ func (h *Host) recheck() {
 
 // Recheck reads the files of Config.Certificates and verifies the peers of all
 // streams again. It ends the streams of those whose certificate has expired or
-// is not signed by the authorities any more, or that are not the daemon of
-// their hello. The Host calls it every 30 s. It does not wait for the ends.
+// is not signed by the authorities any more, that are not the daemon of their
+// hello or that are revoked. The Host calls it every 30 s. It does not wait for
+// the ends.
 func (h *Host) Recheck() {
 	if h.config.Certificates == nil {
 		return

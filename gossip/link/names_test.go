@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,10 +305,10 @@ func TestPenaltyOfMachine(t *testing.T) {
 func TestNotTrustedAnyMore(t *testing.T) {
 	for _, c := range []struct {
 		name, reason, line string
-		change             func(t *testing.T, files issued)
+		change             func(t *testing.T, files issued, revoked *atomic.Bool)
 	}{
-		{"expired", ReasonTLS, "has expired", func(*testing.T, issued) { time.Sleep(time.Hour) }},
-		{"authorities replaced", ReasonTLS, "unknown authority", func(t *testing.T, files issued) {
+		{"expired", ReasonTLS, "has expired", func(*testing.T, issued, *atomic.Bool) { time.Sleep(time.Hour) }},
+		{"authorities replaced", ReasonTLS, "unknown authority", func(t *testing.T, files issued, _ *atomic.Bool) {
 			next := newAuthority(t, "the next one").issueTo(t, us0)
 			for from, to := range map[string]string{next.cert: files.cert, next.key: files.key, next.ca: files.ca} {
 				b, err := os.ReadFile(from)
@@ -319,12 +320,18 @@ func TestNotTrustedAnyMore(t *testing.T) {
 				}
 			}
 		}},
+		{"revoked", ReasonRevoked, "eu/eu-0 is revoked", func(_ *testing.T, _ issued, revoked *atomic.Bool) { revoked.Store(true) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *network) {
 				ca := newAuthority(t, "the cluster")
 				files := ca.issueTo(t, us0)
-				a := n.start(t, helloAs("us", "us-0"), secured(t, files))
+				secure := secured(t, files)
+				var revoked atomic.Bool
+				a := n.start(t, helloAs("us", "us-0"), func(config *Config) {
+					secure(config)
+					config.Revoked = func(name certs.Name) bool { return revoked.Load() && name == eu0 }
+				})
 				b := n.start(t, helloAs("eu", "eu-0"), secured(t, ca.issue(t, t.TempDir(), "rld", func(x *x509.Certificate) {
 					named(eu0)(x)
 					x.NotAfter = time.Now().Add(time.Hour)
@@ -338,7 +345,7 @@ func TestNotTrustedAnyMore(t *testing.T) {
 				if s := a.Stats(); s.Outgoing != 2 || s.Accepted != 2 || len(s.Refused) != 0 {
 					t.Fatalf("before: %+v, log %s", s, a.log)
 				}
-				c.change(t, files)
+				c.change(t, files, &revoked)
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				var up []string

@@ -23,6 +23,7 @@ const (
 	ReasonFull        = "full"        // no room for another stream
 	ReasonTLS         = "tls"         // no TLS, or a certificate that is not trusted
 	ReasonConnections = "connections" // no room for another connection
+	ReasonRevoked     = "revoked"     // its certificate does not count any more
 )
 
 // The reasons of protocol errors. A Handler has reasons of its own, too.
@@ -173,7 +174,7 @@ func peerError(err error, trailer metadata.MD) error {
 		}
 		reason = ReasonSize
 	case ReasonVersion, ReasonSecret, ReasonRegion, ReasonShards, ReasonSelf, ReasonHello, ReasonPenalty,
-		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, ReasonTLS, reasonReplaced:
+		ReasonFull, ReasonSize, ReasonRate, ReasonItem, ReasonPacked, ReasonPanic, ReasonIdentity, ReasonTLS, ReasonRevoked, reasonReplaced:
 	default:
 		reason = reasonOther
 	}

@@ -78,7 +78,7 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 		c.whole(3 * patience)
 	}
 	c.within(patience, "one cluster at all", c.oneCluster)
-	shows(us, "The record has format 1, and this daemon reads formats up to 1.")
+	shows(us, "The record has format 2, and this daemon reads formats up to 2.")
 	version(us, later)
 	version(c.daemon("sa-0"), later)
 	shows(us, "A later one waits for daemons that do not read it: ap/ap-0.")
@@ -93,11 +93,11 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	if code, out := ap.rld(t, "cluster format --unhold --wait 30s"); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
-	shows(us, "The record has format 2, and this daemon reads formats up to 2.")
+	shows(us, "The record has format 3, and this daemon reads formats up to 3.")
 	us.terminate(t)
 	cmd := exec.CommandContext(t.Context(), binary, "serve", "--config", c.file("us-0.yaml"))
 	cmd.Env = environ()
-	const want = "of format 2: this version of rld reads formats up to 1. It is of a later version: start that one again"
+	const want = "of format 3: this version of rld reads formats up to 2. It is of a later version: start that one again"
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("the former version with a later folder: %v\n%swant %q", err, out, want)
 	}

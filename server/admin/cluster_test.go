@@ -41,7 +41,7 @@ func ask(t *testing.T, o admin.Options, path string) string {
 
 func TestDaemonAlone(t *testing.T) {
 	for path, want := range map[string]string{
-		"/members":  `{"at":"AT","alone":true,"members":[]}`,
+		"/members":  `{"at":"AT","alone":true,"members":[],"revoked":[]}`,
 		"/netcheck": `{"at":"AT","alone":true,"peers":[]}`,
 	} {
 		if got := compact(ask(t, options(), path)); got != want {
@@ -55,7 +55,7 @@ func TestEmptyLists(t *testing.T) {
 	o.Members = func() []api.Member { return nil }
 	o.Netcheck = func() []api.PeerCheck { return nil }
 	for path, want := range map[string]string{
-		"/members":  `{"at":"AT","alone":false,"members":[]}`,
+		"/members":  `{"at":"AT","alone":false,"members":[],"revoked":[]}`,
 		"/netcheck": `{"at":"AT","alone":false,"peers":[]}`,
 	} {
 		if got := compact(ask(t, o, path)); got != want {
@@ -122,7 +122,8 @@ func TestMembers(t *testing.T) {
       "rules_agree": null,
       "since": null
     }
-  ]
+  ],
+  "revoked": []
 }
 `
 	if diff := cmp.Diff(want, ask(t, o, "/members")); diff != "" {

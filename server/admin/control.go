@@ -72,12 +72,13 @@ func changeCluster(r request, c api.ClusterCommandName) (any, error) {
 	}
 	weighs, removes := c == api.AddRegion || c == api.WeighRegion, c == api.RemoveRegion || c == api.RemoveDaemon || c == api.RecoverStrict
 	names := c != api.HoldFormat && c != api.UnholdFormat
+	revokes := c == api.RevokeDaemon || c == api.UnrevokeDaemon
 	switch {
 	case names && q.Name == "":
 		return nil, fmt.Errorf("the name is empty: want %s", changeWant)
 	case weighs && !(q.Weight > 0 && q.Weight < 1), !weighs && q.Weight != 0:
 		return nil, fmt.Errorf("weight_ratio %v: want one between 0 and 1 to add or weigh a region, and none otherwise", q.Weight)
-	case q.Stopped && !removes && c != api.AddRegion, q.Force && (removes || !names), len(q.Voters) > 0 && c != api.RecoverStrict,
+	case q.Stopped && !removes && c != api.AddRegion, q.Force && (removes || revokes || !names), len(q.Voters) > 0 && c != api.RecoverStrict,
 		!names && q.Name != "":
 		return nil, errors.New("fields of another command")
 	case r.o.ChangeCluster == nil:

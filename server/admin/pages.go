@@ -29,7 +29,12 @@ func now() time.Time { return time.Now().UTC() }
 
 func members(r request) (any, error) {
 	list := r.o.Members
-	out := api.MembersAnswer{At: now(), Alone: list == nil}
+	out := api.MembersAnswer{At: now(), Alone: list == nil, Revoked: []string{}}
+	if r.o.Cluster != nil {
+		if c := r.o.Cluster().Cluster; c != nil {
+			out.Revoked = c.Revoked
+		}
+	}
 	if list != nil {
 		out.Members = slices.Clone(list())
 		slices.SortFunc(out.Members, func(a, b api.Member) int {

@@ -40,6 +40,9 @@ type MembersAnswer struct {
 	// Members are the live daemons of all regions, including the one that
 	// answers, by region, name and incarnation.
 	Members []Member `json:"members"`
+	// Revoked are the daemons whose certificates do not count any more, as
+	// region/name.
+	Revoked []string `json:"revoked"`
 }
 
 // LinkState is the state of the stream to a peer.

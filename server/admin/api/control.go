@@ -41,6 +41,9 @@ type ClusterState struct {
 	// Regions are those of the record, or those of the settings before the
 	// beginning.
 	Regions []ClusterRegion `json:"regions"`
+	// Revoked are the daemons whose certificates do not count any more, as
+	// region/name.
+	Revoked []string `json:"revoked"`
 	// Founders are those of the settings.
 	Founders []string `json:"founders"`
 	// Problems are sentences with the remedy, the most important first.
@@ -198,8 +201,12 @@ const (
 	DrainRegion  ClusterCommandName = "region-drain"
 	RemoveRegion ClusterCommandName = "region-remove"
 	RemoveDaemon ClusterCommandName = "daemon-remove"
-	HoldFormat   ClusterCommandName = "format-hold"
-	UnholdFormat ClusterCommandName = "format-unhold"
+	// RevokeDaemon ends the trust in the certificates of a daemon, and
+	// UnrevokeDaemon begins it again. Both take its name as region/name.
+	RevokeDaemon   ClusterCommandName = "daemon-revoke"
+	UnrevokeDaemon ClusterCommandName = "daemon-unrevoke"
+	HoldFormat     ClusterCommandName = "format-hold"
+	UnholdFormat   ClusterCommandName = "format-unhold"
 	// RecoverStrict gives up the strict voters of a region.
 	RecoverStrict ClusterCommandName = "strict-recover"
 )
@@ -207,7 +214,7 @@ const (
 // ClusterCommands returns all commands about the control log.
 func ClusterCommands() []ClusterCommandName {
 	return []ClusterCommandName{
-		InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, HoldFormat, UnholdFormat, RecoverStrict,
+		InitCluster, RecoverCluster, ResumeRegion, AddRegion, WeighRegion, DrainRegion, RemoveRegion, RemoveDaemon, RevokeDaemon, UnrevokeDaemon, HoldFormat, UnholdFormat, RecoverStrict,
 	}
 }
 
