@@ -266,7 +266,7 @@ func (a *LimitsAgent) lookUp(t *Target, s *Setting, sets bool) error {
 		if t.RuleID = n.limits.overridden(t); !sets && t.RuleID != 0 {
 			return nil // of a rule that is there no more
 		}
-		if r, _ := find(a.local, t); r != nil {
+		if r, _ := find(a.local, t); r != nil && set.Find(r.ID) == nil {
 			return fmt.Errorf("rule %q of domain %q is in the files of daemons, and overrides are for rules of the log: first rld limits apply the files of the domain", r.Path, r.Domain)
 		}
 		return err

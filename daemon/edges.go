@@ -327,6 +327,8 @@ func (e *edges) start() <-chan error {
 			}
 		})
 	}
+	// These look at TLSConfig, which Serve sets where there is none.
+	web, commands := serveHTTP(e.web, e.httpLis), serveHTTP(e.admin, e.adminLis)
 	run(func() error { return e.grpc.Serve(e.grpcLis) })
 	if e.udsLis != nil {
 		run(func() error { return e.grpc.Serve(e.udsLis) })
@@ -334,8 +336,8 @@ func (e *edges) start() <-chan error {
 	if e.httpUDSLis != nil {
 		run(func() error { return e.web.Serve(e.httpUDSLis) })
 	}
-	run(func() error { return serveHTTP(e.web, e.httpLis) })
-	run(func() error { return serveHTTP(e.admin, e.adminLis) })
+	run(web)
+	run(commands)
 	if e.adminUDSLis != nil {
 		run(func() error { return e.admin.Serve(e.adminUDSLis) })
 	}
@@ -345,12 +347,13 @@ func (e *edges) start() <-chan error {
 	return failed
 }
 
-// serveHTTP serves over TLS where the server has a configuration of it.
-func serveHTTP(s *http.Server, lis net.Listener) error {
+// serveHTTP returns a function that serves, over TLS where the server has a
+// configuration of it.
+func serveHTTP(s *http.Server, lis net.Listener) func() error {
 	if s.TLSConfig != nil {
-		return s.ServeTLS(lis, "", "") // with the certificates of TLSConfig
+		return func() error { return s.ServeTLS(lis, "", "") } // with the certificates of TLSConfig
 	}
-	return s.Serve(lis)
+	return func() error { return s.Serve(lis) }
 }
 
 // stop drains the edges that decide calls concurrently, then the admin

@@ -3,6 +3,7 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -461,5 +462,35 @@ func TestRefusedByAll(t *testing.T) {
 		if got := err != nil; got != tc.want || got && !strings.Contains(err.Error(), "differs") {
 			t.Errorf("%s: %v, want an error: %v", name, err, tc.want)
 		}
+	}
+}
+
+// TestServeHTTPStaysPlain: a server without TLS that serves another listener
+// first, which gives it a configuration of TLS, serves plain text.
+func TestServeHTTPStaysPlain(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.Close()
+	s := &http.Server{Handler: http.NotFoundHandler()}
+	serve := serveHTTP(s, lis)
+	if err := s.Serve(other); err == nil || s.TLSConfig == nil {
+		t.Fatalf("served with %v, configuration %v", err, s.TLSConfig)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- serve() }()
+	r, err := http.Get("http://" + lis.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	s.Close()
+	if err := await.Value(t, "the end of the server", ended); !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
 	}
 }
