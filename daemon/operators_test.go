@@ -229,8 +229,14 @@ func TestHostileWebPage(t *testing.T) {
 	const check = "/v1/check?domain=edge&user=a"
 	for _, page := range pages {
 		for _, to := range []struct{ addr, method, path string }{
-			{web, "GET", check}, {web, "POST", "/v1/check"}, {web, "POST", "/json"}, {web, "GET", "/healthcheck"},
-			{admin, "GET", "/metrics"}, {admin, "GET", "/v1/status"}, {admin, "POST", "/v1/explain"}, {admin, "POST", initPath},
+			{web, "GET", check},
+			{web, "POST", "/v1/check"},
+			{web, "POST", "/json"},
+			{web, "GET", "/healthcheck"},
+			{admin, "GET", "/metrics"},
+			{admin, "GET", "/v1/status"},
+			{admin, "POST", "/v1/explain"},
+			{admin, "POST", initPath},
 			{probe, "GET", "/metrics"},
 		} {
 			if status := send(to.addr, to.method, to.path, page, ""); status != http.StatusForbidden {

@@ -110,7 +110,8 @@ var misdeeds = []struct {
 	metric, series string
 	log            []string
 }{
-	{name: "wrong tokens", metric: "rld_refused_calls_total", series: `reason="unknown_token"`, log: []string{"reason=unknown_token"},
+	{
+		name: "wrong tokens", metric: "rld_refused_calls_total", series: `reason="unknown_token"`, log: []string{"reason=unknown_token"},
 		do: func(x *hostileCaller) {
 			for i := range 200 {
 				token := fmt.Sprintf("rld_%064x", i)
@@ -121,8 +122,10 @@ var misdeeds = []struct {
 					x.t.Fatal(err)
 				}
 			}
-		}},
-	{name: "a token of another domain", metric: "rld_refused_calls_total", series: `reason="domain"`, log: []string{"reason=domain", "token=other"},
+		},
+	},
+	{
+		name: "a token of another domain", metric: "rld_refused_calls_total", series: `reason="domain"`, log: []string{"reason=domain", "token=other"},
 		do: func(x *hostileCaller) {
 			for range 200 {
 				if code, text := x.post(x.victim, x.other, questionOf(day, "theft", 1)); code != http.StatusForbidden {
@@ -132,7 +135,8 @@ var misdeeds = []struct {
 					x.t.Fatal(err)
 				}
 			}
-		}},
+		},
+	},
 	{name: "random values", metric: "rld_keys_full_total", series: `rule="kept"`, log: nil, do: (*hostileCaller).randomValues},
 	{name: "giant values", do: func(x *hostileCaller) {
 		giant := strings.Repeat("x", 1<<20)

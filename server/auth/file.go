@@ -29,11 +29,13 @@ type kind struct {
 var (
 	callers = &kind{
 		"auth.tokens_file", "tokens: [{name: shop, sha256: HASH, domains: [shop]}]",
-		"name, sha256, domains, verb and rate", []string{"name", "sha256", "domains"},
+		"name, sha256, domains, verb and rate",
+		[]string{"name", "sha256", "domains"},
 	}
 	operators = &kind{
 		"admin.tokens_file", "tokens: [{name: ann, sha256: HASH, role: operate}]",
-		"name, sha256 and role", []string{"name", "sha256", "role"},
+		"name, sha256 and role",
+		[]string{"name", "sha256", "role"},
 	}
 )
 
