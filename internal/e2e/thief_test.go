@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -81,7 +82,9 @@ func (s *thief) derive(purpose string) []byte {
 func (s *thief) key() control.Identity {
 	s.t.Helper()
 	dir := s.t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(s.c.file(s.of.name+"-state"))); err != nil {
+	state := s.c.file(s.of.name + "-state")
+	_ = os.Remove(filepath.Join(state, "admin.sock")) // of the killed daemon, if any: it cannot be copied
+	if err := os.CopyFS(dir, os.DirFS(state)); err != nil {
 		s.t.Fatal(err)
 	}
 	from := replica.Storage{

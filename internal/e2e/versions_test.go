@@ -16,7 +16,7 @@ func (c *cluster) laterVersion(t testing.TB) string {
 	t.Helper()
 	replaced := map[string]string{}
 	for file, edit := range map[string][2]string{
-		"record.go": {"	Format = 1\n", "	Format = 2\n"},
+		"record.go": {"	Format = 2\n", "	Format = 3\n"},
 		"config.go": {"cmp.Or(c.FormatAfter, 24*time.Hour)", "cmp.Or(c.FormatAfter, 5*time.Second)"},
 	} {
 		source, err := os.ReadFile("../../control/" + file)

@@ -118,7 +118,11 @@ func (a *Audit) refused(r *http.Request, s sender, need right, why *refusal) {
 	}
 	a.count[why.reason].Add(1)
 	if a.lines.Due(why.reason.String()+" "+need.role.String(), time.Now(), time.Minute) {
-		a.log.Warn("a request to the admin listener was refused; further ones are only counted for a minute", "event", "audit",
+		level := slog.LevelWarn
+		if why.reason == reasonNoCredentials {
+			level = slog.LevelInfo // rld asks so first, and then at the socket
+		}
+		a.log.Log(r.Context(), level, "a request to the admin listener was refused; further ones are only counted for a minute", "event", "audit",
 			group(r, s, "refused", "status", why.status, "needs", need.role.String(), "reason", why.reason.String(), "problem", why.Error()))
 	}
 }
