@@ -52,9 +52,12 @@ func (l *loader) files(now time.Time) {
 			l.inFile(s.tls.Check(s.name, now))
 		}
 	}
-	for k, path := range map[TokensOf]string{OfCallers: c.Auth.TokensFile, OfOperators: c.Admin.TokensFile} {
-		if path != "" && !known[string(k)] {
-			_, err := k.Read(path)
+	for _, t := range []struct {
+		of   TokensOf
+		path string
+	}{{OfCallers, c.Auth.TokensFile}, {OfOperators, c.Admin.TokensFile}} {
+		if t.path != "" && !known[string(t.of)] {
+			_, err := t.of.Read(t.path)
 			l.inFile(nil, err)
 		}
 	}

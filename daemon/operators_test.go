@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -177,8 +178,11 @@ func TestHostileLocalUser(t *testing.T) {
 		attr := &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		p, err := os.StartProcess("/bin/sh", []string{"sh", "-c", "test ! -r " + path + " && test ! -w " + path},
 			&os.ProcAttr{Sys: attr, Files: []*os.File{nil, nil, nil}, Dir: "/"})
+		if errors.Is(err, syscall.EPERM) {
+			t.Skip("root of this container may not be another user: ", err)
+		}
 		if err != nil {
-			t.Skip(err)
+			t.Fatal(err)
 		}
 		if state, err := p.Wait(); err != nil || !state.Success() {
 			t.Errorf("another user can reach the socket: %v", err)
