@@ -121,10 +121,11 @@ func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
 }
 
 // Extrapolated returns how many hits others are estimated to have counted for a
-// key in windows from on since their cells were received. It follows a slope
-// for at most three lags and at most longest, the time since the start of the
-// window, and no cell beyond limit.
-func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64, limit uint64) uint64 {
+// key, in windows that start from one time to another, both included, since
+// their cells were received. It follows a slope for at most three lags and at
+// most longest, the time since the start of the window, and no cell beyond
+// limit.
+func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from, to int64, limit uint64) uint64 {
 	at := e.state.keyOf(k)
 	if at == none || e.state.keys.at(at).rated == 0 {
 		return 0
@@ -135,7 +136,7 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from int64
 		if c.Window < from {
 			break
 		}
-		if c.Rate == 0 || c.Incarnation == e.region || c.Incarnation == e.self.ID {
+		if c.Rate == 0 || c.Window > to || c.Incarnation == e.region || c.Incarnation == e.self.ID {
 			continue
 		}
 		if age, ok := e.links.age(now, c); ok {

@@ -8,7 +8,7 @@ import (
 // extrapolated returns the hits of a key's minute that a daemon estimates
 // beside those it knows.
 func (r *rig) extrapolated(name string, k int, limit uint64) uint64 {
-	return r.of(name).Extrapolated(r.mono(r.of(name)), time.Hour, testKey(k), epoch, limit)
+	return r.of(name).Extrapolated(r.mono(r.of(name)), time.Hour, testKey(k), epoch, epoch, limit)
 }
 
 // load runs the rig while a daemon counts n hits each step.
@@ -113,26 +113,29 @@ func TestNoNewsEndsExtrapolation(t *testing.T) {
 }
 
 // A new window starts without a slope, and its first slope covers no time
-// before the window.
+// before the window. It adds nothing to the window before.
 func TestExtrapolationStartsWithTheWindow(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	r.now = time.Duration(minute.WindowLength)*time.Millisecond - 3*time.Second
 	r.load(3*time.Second, "a1", 1, 50) // 10,000 a second
 	next := epoch + minute.WindowLength
 	a1, a2 := r.of("a1"), r.of("a2")
-	estimate := func() uint64 { return a2.Extrapolated(r.mono(a2), time.Hour, testKey(1), next, ample) }
-	if got := estimate(); got != 0 {
-		t.Errorf("%d more are expected in a label that just began", got)
+	estimate := func(window int64) uint64 { return a2.Extrapolated(r.mono(a2), time.Hour, testKey(1), window, window, ample) }
+	if got := estimate(next); got != 0 {
+		t.Errorf("%d more are expected in a window that just began", got)
 	}
 	for range 40 { // 400 a second now
 		a1.Add(r.mono(a1), testKey(1), next, minute, 2, ample)
 		r.run(step)
-		if got := estimate(); got > 2*400*3/10 {
+		if got := estimate(next); got > 2*400*3/10 {
 			t.Fatalf("%d more are expected of 400 a second", got)
 		}
 	}
-	if got := estimate(); got == 0 {
+	if got := estimate(next); got == 0 {
 		t.Error("nothing is expected of 400 a second")
+	}
+	if got := estimate(epoch); got != 0 { // of a daemon with a clock ahead
+		t.Errorf("%d more are expected in the window before it", got)
 	}
 }
 

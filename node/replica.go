@@ -154,11 +154,11 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 		h.Limit.Consistency == rules.Partition && n.bounded(h) { // rights never exceed the limit
 		return 0
 	}
-	from, longest, ok := quota.Of(h.Limit).Estimable(c, n.now)
+	from, to, longest, ok := quota.Of(h.Limit).Estimable(c, n.now)
 	if !ok {
 		return 0
 	}
-	return n.replica.engine.Extrapolated(n.at.Mono, duration(longest), h.Key, from, uint64(h.Limit.Requests))
+	return n.replica.engine.Extrapolated(n.at.Mono, duration(longest), h.Key, from, to, uint64(h.Limit.Requests))
 }
 
 // share replicates a charged hit.

@@ -54,18 +54,19 @@ func (f Fold) Fits(length int64) uint64 {
 	return uint64(f.Burst) + uint64(f.Requests)*uint64(length)/uint64(f.Window())
 }
 
-// Estimable returns the start of the first window from which on the hits of
-// other daemons are extrapolated, and the longest time that this may take, in
-// milliseconds. ok is false for logs: their hits have no common windows.
-func (f Fold) Estimable(c *Cell, now int64) (from, longest int64, ok bool) {
+// Estimable returns the starts of the first and the last window in which hits
+// of other daemons are extrapolated, and the longest time for which they are,
+// in milliseconds. Daemons whose clocks are ahead count in later windows
+// already. ok is false for logs: their hits have no common windows.
+func (f Fold) Estimable(c *Cell, now int64) (from, to, longest int64, ok bool) {
 	switch {
 	case f.Stamped():
-		return 0, 0, false
+		return 0, 0, 0, false
 	case f.Drains():
 		from, _, _ = f.Shared(c, now)
-		return from, never, true
+		return from, never, never, true
 	}
-	return c.Window, max(0, now-c.Window), true
+	return c.Window, c.Window, max(0, now-c.Window), true
 }
 
 // RefillTime returns the time in milliseconds in which an empty bucket fills,
