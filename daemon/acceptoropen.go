@@ -1,12 +1,10 @@
 package daemon
 
 import (
-	"encoding/binary"
 	"fmt"
 	"time"
 
 	"github.com/georld/rld/control"
-	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
@@ -107,7 +105,7 @@ func (d *daemon) openAcceptor() error {
 	d.control.acceptor = n.news
 	c := &d.Config
 	return n.open(quorum.Config{Region: c.Region, Name: c.Name, MaxOffset: c.Clock.MaxOffset}, func() replica.Storage {
-		return d.storage("strict keys of a cluster")
+		return d.storage(forStrict)
 	})
 }
 
@@ -152,17 +150,6 @@ func (c *controlLoop) layouts() layoutsView {
 		return layoutsView{}
 	}
 	return layoutsOf(c.node)
-}
-
-// storage returns the folder of rights. Its files name the cluster by a hash of
-// the secret for a purpose.
-func (d *daemon) storage(purpose string) replica.Storage {
-	c, sum := &d.Config, d.derive(purpose)
-	return replica.Storage{
-		Folder: osdir.Dir(c.State.Dir), Diskless: c.State.Diskless,
-		Owner: journal.Owner{Cluster: binary.BigEndian.Uint64(sum[:]), Name: c.Region + "/" + c.Name},
-		Fence: d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
-	}
 }
 
 // begun reports whether a layout is active.

@@ -1,18 +1,12 @@
 package daemon
 
 import (
+	"slices"
+
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
-	"github.com/georld/rld/rules"
 )
-
-// hashPrint returns a fingerprint of how keys are hashed: the accounts of
-// another hash are those of other keys.
-func hashPrint(secret [rules.SecretBytes]byte) uint64 {
-	k, _ := rules.NewHasher(secret).Key(nil, "accounts", nil, nil, 0)
-	return k.Hi ^ k.Lo
-}
 
 // takeUp takes the accounts that the former run left, once, and removes their
 // file: after the files and listeners that may refuse the start, which leaves
@@ -24,14 +18,13 @@ func (d *daemon) takeUp() {
 	if f == nil || f.lock == nil {
 		return
 	}
-	f.hash = hashPrint(d.secret)
 	left, err := f.storage.TakeAccounts()
 	switch {
 	case err != nil:
 		d.Log.Warn("the accounts of the former run cannot be used: this daemon holds no rights in its windows",
 			"event", "accounts", "error", err)
 	case left == nil:
-	case left.Hash != f.hash:
+	case !slices.Contains(printsOf(d.engine.hashers()), left.Hash):
 		d.Log.Warn("the accounts of the former run are of another secret: this daemon holds no rights in its windows",
 			"event", "accounts")
 	default:
@@ -73,7 +66,7 @@ func (f *rightsLoop) leave(e *Engine) {
 		return
 	}
 	left := &replica.Leftover{
-		Self: record.Local.Owner, Generation: record.Region.Owner, Until: record.Until(), Hash: f.hash,
+		Self: record.Local.Owner, Generation: record.Region.Owner, Until: record.Until(), Hash: printsOf(e.hashers())[0],
 	}
 	room := true
 	e.visit(func(_ int, n *node.Node) { room = room && n.HandOn(e.Now(), &left.Accounts) })

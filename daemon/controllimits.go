@@ -150,8 +150,17 @@ func (l *activeLimits) update() {
 	if l.set != nil {
 		warnResets(l.log, l.set, set)
 	}
-	l.put(set, keyRulesOf(keys, l.engine.hasher))
+	l.put(set, keyRulesOf(keys, l.engine.hashers()))
 	l.set, l.keys = set, keys
+}
+
+// hashBy hashes keys by other secrets.
+func (l *activeLimits) hashBy(all [][rules.SecretBytes]byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.engine.hashBy(all); l.set != nil {
+		l.put(l.set, keyRulesOf(l.keys, l.engine.hashers()))
+	}
 }
 
 // due reports whether the limits may differ from those of the last turn. The

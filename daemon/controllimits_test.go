@@ -41,7 +41,7 @@ func newLimitsWorld(t *testing.T, daemons int, founders []string, regions ...str
 	w.mend = func(r *resident, cc *clusterConfig) {
 		open(r, cc)
 		l := newActiveLimits(cc.engine, func(set *rules.Set, keys keyRules) {
-			cc.engine.SetRules(set, node.MatcherOptions{Blocked: keys.blocked, Resets: keys.resets})
+			cc.engine.SetRules(set, node.MatcherOptions{Blocked: keys.blocked, Resets: keys.resets[0]})
 		}, cc.log)
 		l.none, _ = rules.NewSet(nil)
 		if err := l.follow(cc.control); err != nil {

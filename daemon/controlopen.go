@@ -26,7 +26,7 @@ func (d *daemon) openControl() error {
 		// A daemon that is cut off may use its rights for that long.
 		Horizon:       max(leastLimitsHorizon, c.Rights.DaemonHorizon),
 		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,
-	}, d.storage("control log of a cluster"), d.Log)
+	}, d.storage(forControl), d.Log)
 	return d.control.open()
 }
 

@@ -29,8 +29,9 @@ type EngineConfig struct {
 	// MaxKeys bounds the live keys of all shards together. It is split evenly:
 	// a full shard uses overflow counters even if others have room.
 	MaxKeys int
-	// Secret is the key of the hash of descriptors.
-	Secret [rules.SecretBytes]byte
+	// Secrets are the keys of the hash of descriptors: one, or the current and
+	// the next one. Nil is one of zeros.
+	Secrets [][rules.SecretBytes]byte
 	// Seed is the seed of the random numbers of all shards, which they share.
 	Seed [2]uint64
 	// Wall reads the wall clock. Nil uses the clock of the system.
@@ -47,12 +48,12 @@ type EngineConfig struct {
 // last charge, so a call with several descriptors is atomic. None is locked
 // while a call waits for an owner.
 type Engine struct {
-	front  atomic.Pointer[node.Matcher]
-	hasher rules.Hasher
-	shards []*shard
-	start  time.Time
-	wall   func() time.Time
-	reload sync.Mutex // one SetRules or Tallies at a time; taken before shards
+	front   atomic.Pointer[node.Matcher]
+	secrets atomic.Pointer[[]rules.Hasher] // of which SetRules uses the first
+	shards  []*shard
+	start   time.Time
+	wall    func() time.Time
+	reload  sync.Mutex // one SetRules or Tallies at a time; taken before shards
 
 	expedited atomic.Uint64 // shards whose messages are expedited, as a bit set
 	news      chan struct{} // holds a token when expedited became more than 0
@@ -93,7 +94,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if count < 1 {
 		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
 	}
-	e := &Engine{hasher: rules.NewHasher(c.Secret), start: time.Now(), wall: c.Wall, news: make(chan struct{}, 1)}
+	e := &Engine{start: time.Now(), wall: c.Wall, news: make(chan struct{}, 1)}
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count
@@ -109,7 +110,8 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("empty rules: %w", err)
 	}
-	e.front.Store(node.NewMatcher(empty, e.hasher, node.MatcherOptions{}))
+	e.hashBy(c.Secrets)
+	e.front.Store(node.NewMatcher(empty, e.hashers()[0], node.MatcherOptions{}))
 	if c.strict != nil {
 		e.strict = c.strict
 		c.strict.serve(e)
@@ -122,13 +124,25 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 func (e *Engine) SetRules(set *rules.Set, o node.MatcherOptions) {
 	e.reload.Lock()
 	defer e.reload.Unlock()
-	if set == e.Rules() {
-		e.front.Store(node.NewMatcher(set, e.hasher, o))
+	others := set != e.Rules()
+	e.front.Store(node.NewMatcher(set, e.hashers()[0], o))
+	if !others {
 		return
 	}
-	e.front.Store(node.NewMatcher(set, e.hasher, o))
 	e.visit(func(_ int, n *node.Node) { n.SetRules(e.Now(), set) })
 }
+
+// hashBy makes the next SetRules hash keys by other secrets.
+func (e *Engine) hashBy(all [][rules.SecretBytes]byte) {
+	out := make([]rules.Hasher, max(1, len(all)))
+	for i, secret := range all {
+		out[i] = rules.NewHasher(secret)
+	}
+	e.secrets.Store(&out)
+}
+
+// hashers returns those of keys, at least one. They must not be modified.
+func (e *Engine) hashers() []rules.Hasher { return *e.secrets.Load() }
 
 // Rules returns the set in force.
 func (e *Engine) Rules() *rules.Set { return e.front.Load().Rules() }
@@ -146,6 +160,7 @@ func (e *Engine) Now() node.Instant {
 // Check decides a call now. See server.Engine.
 func (e *Engine) Check(ctx context.Context, c *node.Call) error {
 	var t attempt
+	defer c.Join()
 	if err := e.open(c, &t); err != nil || e.try(e.Now(), &t) {
 		return err
 	}
@@ -156,14 +171,18 @@ func (e *Engine) Check(ctx context.Context, c *node.Call) error {
 // has charged nothing, for a call that must wait.
 func (e *Engine) TryCheck(c *node.Call) (decided bool, err error) {
 	var t attempt
-	err = e.open(c, &t)
-	return err != nil || e.try(e.Now(), &t), err
+	if err = e.open(c, &t); err != nil || e.try(e.Now(), &t) {
+		c.Join()
+		return true, err
+	}
+	return false, nil
 }
 
 // CheckAt is Check at an instant of the caller. It never waits: a call that
 // would have to ask an owner is decided as if the owner did not answer.
 func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 	var t attempt
+	defer c.Join()
 	err := e.open(c, &t)
 	if err == nil && !e.try(at, &t) {
 		e.strict.giveUp(at, &t)

@@ -30,8 +30,13 @@ func (e *Engine) Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set
 		}
 		e.strict.giveUp(e.Now(), &t)
 	}
-	return t.hits, t.front.Rules(), nil
+	c.Join()
+	return c.Hits(), t.front.Rules(), nil
 }
+
+// NextKey returns the key of descriptor i of a decided call under the next
+// secret, false without one or without a limit.
+func (e *Engine) NextKey(c *node.Call, i int) (crdt.Key, bool) { return e.front.Load().NextKey(c, i) }
 
 // Explain returns the state of the key of a hit, the peers as its shard knows
 // them, and the time of windows in Unix milliseconds.

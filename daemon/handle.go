@@ -74,9 +74,13 @@ func (h *Handle) HoldsRights() bool {
 	return h.d.agent != nil && h.d.agent.Status().Holds && h.d.strict.acceptor.begun()
 }
 
-// Reload reads the membership keys and the limits again (SIGHUP). It returns
-// when they are in force or refused, which the log reports.
+// Reload reads the cluster secret, the membership keys and the limits again
+// (SIGHUP). It returns when they are in force or refused, which the log
+// reports.
 func (h *Handle) Reload() {
+	if h.d.rotation != nil {
+		h.d.rotation.Look()
+	}
 	h.d.rotateKeys()
 	h.d.callers.Reload()
 	h.d.limits.reload()

@@ -87,8 +87,7 @@ func (d *daemon) joinCluster(e *edges) error {
 			cc.contacts[r.Name] = r.Peers
 		}
 	}
-	sum := d.derive("fingerprint")
-	copy(cc.streams.Fingerprint[:], sum[:])
+	cc.streams.Fingerprints = d.fingerprints
 	cc.streams.Dial, cc.streams.Bounds = d.Net.Dial, e.peerBounds
 	if t := c.Peer.TLS; t.On() {
 		self := certs.Name{Region: c.Region, Daemon: c.Name}
@@ -110,26 +109,32 @@ func (d *daemon) joinCluster(e *edges) error {
 }
 
 // swimKeys returns the keys of membership: those of the file, or one derived
-// from the secret. A daemon without a secret has none.
+// from each secret. A daemon without a secret has none.
 func (d *daemon) swimKeys() ([][]byte, error) {
 	if path := d.Config.Swim.KeysFile; path != "" {
 		keys, warnings, err := config.ReadKeys(path)
 		d.warn(warnings)
 		return keys, err
 	}
-	if d.Secret == nil {
+	if d.secret.Load().Current == nil {
 		return nil, nil
 	}
-	key := d.derive("membership key")
-	return [][]byte{key[:]}, nil
+	var keys [][]byte
+	for _, key := range d.derive(forMembership) {
+		keys = append(keys, key[:])
+	}
+	return keys, nil
 }
 
 // rotateKeys sets the current keys of membership.
 func (d *daemon) rotateKeys() {
-	if d.cluster == nil || d.Config.Swim.KeysFile == "" {
+	if d.cluster == nil {
 		return
 	}
 	keys, err := d.swimKeys()
+	if err == nil && keys == nil {
+		return
+	}
 	if err == nil {
 		err = d.cluster.swim.SetKeys(keys)
 	}

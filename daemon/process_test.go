@@ -153,7 +153,7 @@ func (p *localProcess) Start() {
 	nc.Gossip.FrameCells = processtest.Cells
 	nc.Strict = lease.Config{Headroom: 20}
 	e, err := NewEngine(EngineConfig{
-		Node: nc, Shards: processtest.Shards, MaxKeys: 100_000, Secret: processtest.Secret, Seed: [2]uint64{7, p.starts},
+		Node: nc, Shards: processtest.Shards, MaxKeys: 100_000, Secrets: [][16]byte{processtest.Secret}, Seed: [2]uint64{7, p.starts},
 		Wall: func() time.Time { return wallAt(p.clock()) }, strict: s,
 	})
 	p.script.Must(err)

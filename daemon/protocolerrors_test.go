@@ -48,7 +48,9 @@ var violations = []violation{
 	{
 		name: "wrong cluster secret",
 		attack: func(w *world, _ *resident) {
-			w.intrude("mars", func(c *link.Config, _ *swim.Config) { c.Fingerprint[0] = 1 })
+			w.intrude("mars", func(c *link.Config, _ *swim.Config) {
+				c.Fingerprints = func() link.Fingerprints { return link.Fingerprints{{1}} }
+			})
 		},
 		logs:   []string{"peer refused", "mars/mallory", "10.9.0.9", "give all daemons the same cluster.secret_file"},
 		counts: handshakesRefused(link.ReasonSecret),

@@ -35,9 +35,8 @@ type rightsLoop struct {
 	config  agent.Config // but for what the record has
 	control *controlLoop // nil in tests with an agent of their own
 
-	// hash is a fingerprint of how keys are hashed. left is what the former run
+	// left is what the former run
 	// left, until the agent begins; nil for none. resume lets the nodes use it.
-	hash   uint64
 	left   *replica.Leftover
 	resume func()
 
@@ -72,7 +71,7 @@ func (d *daemon) openAgent() error {
 	switch {
 	case c.Witness():
 		var err error
-		if d.lock, err = d.storage("control log of a cluster").Folder.Lock(replica.FolderLock); err != nil {
+		if d.lock, err = d.storage(forControl).Folder.Lock(replica.FolderLock); err != nil {
 			return fmt.Errorf("state.dir: %w", err)
 		}
 		return nil
@@ -80,7 +79,7 @@ func (d *daemon) openAgent() error {
 		return nil
 	}
 	f := &rightsLoop{
-		log: d.Log, storage: d.storage("rights of a cluster"), news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
+		log: d.Log, storage: d.storage(forRights), news: make(chan struct{}, 1), why: epoch.ReasonNoCluster,
 		config: agent.Config{
 			Region: c.Region, Name: c.Name, DaemonHorizon: c.Rights.DaemonHorizon, Period: c.Rights.Period,
 			Diskless: c.State.Diskless,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/georld/rld/daemon/callers"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
+	"github.com/georld/rld/daemon/secrets"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/hlc"
@@ -70,16 +70,18 @@ type Net struct {
 
 // daemon is one running daemon.
 type daemon struct {
-	Options // Secret is nil for a daemon without one
+	Options
 
 	engine   *Engine
-	secret   [rules.SecretBytes]byte // of the hash of keys
-	agent    *rightsLoop             // nil for a daemon without rights
-	lock     io.Closer               // of the folder of a witness, nil for others
-	strict   *strict                 // likewise
-	control  *controlLoop            // nil for a daemon alone
-	cluster  *cluster                // likewise
-	monitor  *overage.Monitor        // likewise
+	secret   atomic.Pointer[secrets.Secrets]
+	names    map[string]uint64 // of the cluster in files of state, by purpose
+	rotation *secrets.Follower // nil without files of the secret
+	agent    *rightsLoop       // nil for a daemon without rights
+	lock     io.Closer         // of the folder of a witness, nil for others
+	strict   *strict           // likewise
+	control  *controlLoop      // nil for a daemon alone
+	cluster  *cluster          // likewise
+	monitor  *overage.Monitor  // likewise
 	report   *report.Report
 	limits   *limitsSource
 	callers  *callers.Callers
@@ -143,7 +145,7 @@ func (d *daemon) build() error {
 	if d.engine, err = NewEngine(ec); err != nil {
 		return err
 	}
-	d.secret = ec.Secret
+	d.rotation = d.newRotation()
 	d.audit = admin.NewAudit(d.Log)
 	d.registry = prometheus.NewRegistry()
 	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Callers: d.callerStats, Version: d.Version}
@@ -151,7 +153,7 @@ func (d *daemon) build() error {
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
 		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.Log,
-		SharedKeys: d.Secret != nil, Witness: d.Config.Witness(),
+		NextSecret: d.nextSecret, SharedKeys: d.secret.Load().Current != nil, Witness: d.Config.Witness(),
 	}
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d)
@@ -226,9 +228,13 @@ func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 	if others && d.agent != nil {
 		d.agent.rules(set)
 	}
-	d.engine.SetRules(set, node.MatcherOptions{
-		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: keys.blocked, Resets: keys.resets,
-	})
+	o := node.MatcherOptions{
+		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: keys.blocked, Resets: keys.resets[0],
+	}
+	if all := d.engine.hashers(); len(all) > 1 {
+		o.Next = &node.NextSecret{Hasher: all[1], Resets: keys.resets[1]}
+	}
+	d.engine.SetRules(set, o)
 	if others && d.strict != nil {
 		d.strict.acceptor.expedite() // it reports the home regions
 	}
@@ -239,7 +245,7 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 	nc.NearLimit, nc.KeyReserve = d.Config.Limits.NearRatio, d.Config.KeyReserve
 	nc.Clock = hlc.Config{MaxOffset: d.Config.Clock.MaxOffset}
 	ec := EngineConfig{Node: nc, Shards: d.Config.Shards, MaxKeys: d.Config.MaxKeys, Wall: d.Wall}
-	if err := d.readSecret(); err != nil {
+	if err := d.openSecret(); err != nil {
 		return ec, err
 	}
 	if err := d.replicate(&ec); err != nil {
@@ -252,27 +258,8 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 		rand.Read(seed[:4])
 		ec.Node.Incarnation = gossip.DaemonIncarnation(c.Region, c.Name, binary.LittleEndian.Uint32(seed[:4]))
 	}
-	if d.Secret == nil {
-		rand.Read(ec.Secret[:])
-		return ec, nil
-	}
-	sum := d.derive("key hash")
-	copy(ec.Secret[:], sum[:])
+	ec.Secrets = d.hashSecrets()
 	return ec, nil
-}
-
-// readSecret reads the secret file, if one is set and Options.Secret is not.
-func (d *daemon) readSecret() error {
-	if d.Config.Cluster.SecretFile == "" || d.Secret != nil {
-		return nil
-	}
-	secret, warnings, err := config.ReadSecret(d.Config.Cluster.SecretFile)
-	if err != nil {
-		return err
-	}
-	d.warn(warnings)
-	d.Secret = secret
-	return nil
 }
 
 // warn logs the warnings of a file.
@@ -288,12 +275,6 @@ func (d *daemon) now() time.Time {
 		return d.Wall()
 	}
 	return time.Now()
-}
-
-// derive returns the secret for one purpose. It reveals nothing about the
-// secret for another one.
-func (d *daemon) derive(purpose string) [sha256.Size]byte {
-	return sha256.Sum256(append([]byte("rld "+purpose+"\x00"), d.Secret...))
 }
 
 // serve runs everything until ctx ends or a listener fails, and stops it in the
@@ -313,6 +294,7 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	var background sync.WaitGroup
 	background.Go(func() { d.report.Run(behind) })
 	background.Go(func() { d.limits.watch(behind) })
+	background.Go(func() { d.followSecret(behind) })
 	background.Go(func() { d.callers.Run(behind, d.Config.Limits.Poll) })
 	if d.control != nil {
 		background.Go(func() { d.active.run(behind) })

@@ -120,7 +120,9 @@ func TestExtrapolationStartsWithTheWindow(t *testing.T) {
 	r.load(3*time.Second, "a1", 1, 50) // 10,000 a second
 	next := epoch + minute.WindowLength
 	a1, a2 := r.of("a1"), r.of("a2")
-	estimate := func(window int64) uint64 { return a2.Extrapolated(r.mono(a2), time.Hour, testKey(1), window, window, ample) }
+	estimate := func(window int64) uint64 {
+		return a2.Extrapolated(r.mono(a2), time.Hour, testKey(1), window, window, ample)
+	}
 	if got := estimate(next); got != 0 {
 		t.Errorf("%d more are expected in a window that just began", got)
 	}

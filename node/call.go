@@ -33,7 +33,8 @@ type Call struct {
 	hits      []Hit
 	overrides []rules.Limit
 	key       []byte
-	resets    bool // a key was reset
+	resets    bool    // a key was reset
+	twins     []int32 // the descriptors of the hits behind those of Descriptors
 }
 
 // Reset empties the call and keeps its memory for the next one.
@@ -43,7 +44,7 @@ func (c *Call) Reset() {
 	c.Descriptors = c.Descriptors[:0]
 	// Resolve overwrites these. Until then they point to data of the node.
 	c.Statuses, c.hits, c.overrides = c.Statuses[:0], c.hits[:0], c.overrides[:0]
-	c.Decision, c.Receipts = Decision{}, c.Receipts[:0]
+	c.Decision, c.Receipts, c.twins = Decision{}, c.Receipts[:0], c.twins[:0]
 }
 
 // Decision is the verdict on a whole call.

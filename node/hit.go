@@ -22,6 +22,9 @@ type Hit struct {
 	// Peek is set if the call charges nothing. The owner of a strict key then
 	// reports its state only.
 	Peek bool
+	// Twin is set if the hits count under another key of the same descriptor,
+	// too, and are in the statistics as those of that one: see Call.Join.
+	Twin bool
 }
 
 // place is the kind of counter that a hit has.

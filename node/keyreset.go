@@ -2,7 +2,6 @@ package node
 
 import (
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 )
 
@@ -21,12 +20,7 @@ type KeyReset struct {
 // again, as its hits from before the reset count no longer: the next start of a
 // window, and one window or the refill of a bucket later where these look back.
 func (r *KeyReset) end(l *rules.Limit) int64 {
-	f := quota.Of(l)
-	end := rules.CeilWindow(r.From+1, max(l.Window(), 1))
-	if !f.Resets() || l.CarryDebt {
-		end += max(l.Window(), f.RefillTime())
-	}
-	return end
+	return HashesUntil(l, r.From)
 }
 
 // HasResets reports whether a resolved call has a key that was reset. The
@@ -41,7 +35,11 @@ func (f *Matcher) ResetKeys(c *Call, now int64) {
 		if h.Limit == nil {
 			continue
 		}
-		if r, ok := f.opt.Resets[h.Key]; ok && now < r.end(h.Limit) {
+		resets := f.opt.Resets
+		if h.Twin {
+			resets = f.opt.Next.Resets
+		}
+		if r, ok := resets[h.Key]; ok && now < r.end(h.Limit) {
 			h.Key, c.Statuses[i].ResetAt = r.To, r.From
 		}
 	}

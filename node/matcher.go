@@ -24,6 +24,8 @@ type MatcherOptions struct {
 	// ChargeDenied makes overrides charge denied hits, as rules do by their own
 	// setting.
 	ChargeDenied bool
+	// Next is the next secret, while hits count under both; nil for one secret.
+	Next *NextSecret
 	// Blocked are keys whose calls are denied. It must not be modified.
 	Blocked map[crdt.Key]bool
 	// Resets are keys that were reset. It must not be modified.
@@ -39,6 +41,11 @@ func NewMatcher(set *rules.Set, h rules.Hasher, o MatcherOptions) *Matcher {
 		for k, r := range o.Resets {
 			f.originals[r.To] = k
 		}
+		if o.Next != nil {
+			for k, r := range o.Next.Resets {
+				f.originals[r.To] = k
+			}
+		}
 	}
 	return f
 }
@@ -50,7 +57,7 @@ func (f *Matcher) Rules() *rules.Set { return f.set }
 // and hashes the keys of limited ones. It returns an *InputError for a
 // malformed call. It does not allocate once the call has its memory.
 func (f *Matcher) Resolve(c *Call) error {
-	c.Receipts, c.resets = c.Receipts[:0], false
+	c.Receipts, c.resets, c.twins = c.Receipts[:0], false, c.twins[:0]
 	if err := validate(c); err != nil {
 		return err
 	}
@@ -89,12 +96,15 @@ func (f *Matcher) Resolve(c *Call) error {
 			d := &c.Descriptors[i]
 			c.hits[i] = Hit{Limit: st.Limit, Rule: st.Rule, N: d.Hits, Peek: c.Peek}
 			c.hits[i].Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
-			if f.opt.Blocked[c.hits[i].Key] {
+			if f.opt.Blocked[c.hits[i].Key] || f.opt.Next != nil && f.opt.Blocked[f.nextKey(c, i)] {
 				c.block(i)
 			} else if _, reset := f.opt.Resets[c.hits[i].Key]; reset {
 				c.resets = true
 			}
 		}
+	}
+	if f.opt.Next != nil {
+		f.addTwins(c)
 	}
 	return nil
 }
@@ -180,5 +190,6 @@ func (c *Call) Hits() []Hit { return c.hits }
 
 // Decide combines the verdicts on a call once its hits are probed.
 func (f *Matcher) Decide(c *Call) {
+	c.link()
 	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
 }

@@ -193,6 +193,9 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			n.offer(&h[i], st.probed.account, now, sat.Add(used, st.probed.elsewhere))
 		}
 		rule := n.rules.index(h[i].Rule)
+		if h[i].Twin {
+			continue
+		}
 		n.stats.count(&h[i], st, rule)
 		if st.Over && n.replica != nil {
 			n.busiest.refused(n.rules.set, &h[i], st, rule)

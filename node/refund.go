@@ -42,14 +42,15 @@ type Refunded struct {
 	Already, Full bool
 }
 
-// Receipts writes the charges of an admitted call into to, which is as long as
-// h and belongs to the caller. It must follow Charge for the same hits and
-// Instant. Hits on an overflow counter, and hits that could not be replicated,
-// have no receipt. Their status is degraded, by keys_full or cells_full, or
-// was. Nor have hits on a strict key that used no rights of it.
+// Receipts writes the charges of an admitted call into to, which has a place
+// for each descriptor and belongs to the caller. It must follow Charge for the
+// same hits and Instant. Twins have none: a refund under one secret leaves the
+// hits of the other one used. Hits on an overflow counter, and hits that could
+// not be replicated, have no receipt. Their status is degraded, by keys_full or
+// cells_full, or was. Nor have hits on a strict key that used no rights of it.
 func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 	now := n.millis(at)
-	for i := range h {
+	for i := range to { // twins have none
 		st := &out[i]
 		if h[i].Limit == nil || !n.keys.owns(h[i].Key) || h[i].N == 0 || st.probed.homed && !st.probed.lease.Granted() ||
 			!st.decided.charge || !st.decided.passed || st.probed.ref.where != inLive {

@@ -45,6 +45,8 @@ type ClusterStats struct {
 	// Claims counts claims of peers about regions and addresses that were not
 	// believed, by kind.
 	Claims map[string]uint64
+	// TwoSecrets is set while two cluster secrets are in force.
+	TwoSecrets bool
 	// Rules is the hash of the rules in force.
 	Rules uint64
 }
@@ -97,6 +99,11 @@ func writeStreams(w *writer, s *ClusterStats) {
 	w.reasons("refused_handshakes_total", l.Refused)
 	w.reasons("rejected_peers_total", l.RejectedPeers)
 	w.reasons("refused_claims_total", s.Claims)
+	two := 0
+	if s.TwoSecrets {
+		two = 1
+	}
+	put(w, "two_cluster_secrets", two)
 	if c := &l.Certified; c.On {
 		put(w, "certificate_expiry_timestamp_seconds", c.NotAfter.Unix(), "own")
 		if c.Peer != "" {

@@ -86,6 +86,7 @@ var clusterFamilies = []Family{
 	{"rld_refused_claims_total", Counter, []string{"kind"}, "Claims of peers about regions and addresses that were not believed, by kind."},
 	{"rld_certificate_expiry_timestamp_seconds", Gauge, []string{"of"}, "When the certificate of this daemon (own), or the first one of a connected peer (peers), " +
 		"stops being valid, in Unix seconds. Plain streams have none."},
+	{"rld_two_cluster_secrets", Gauge, nil, "1 while two cluster secrets are in force, of which the next one is to take the place of the current one, else 0."},
 	{"rld_refused_members_total", Counter, []string{"reason"}, "Daemons and packets that the membership of the region refused, by reason."},
 	{"rld_rejected_peers_total", Counter, []string{"reason"}, "Streams of this daemon that peers refused or dropped, by reason."},
 	{"rld_rejoin_attempts_total", Counter, []string{"result"}, "Attempts to join the membership through the seeds, by result: error if no seed answered."},

@@ -115,6 +115,9 @@ func (l lines) descriptor(a *api.ExplainAnswer, d *api.Explained) {
 	}
 	l.add("limit", "%s", limitInForce(d.Limit))
 	l.add("key", "%s", d.Key)
+	if d.NextKey != "" {
+		l.add("next key", "%s, of the next cluster secret: block and reset both", d.NextKey)
+	}
 	l.strictKey("", a.At, d.StrictKey)
 	l.strictKey("reserve ", a.At, d.Reserve)
 	if len(d.Counts) > 0 {

@@ -332,3 +332,21 @@ func TestNotesOfRegions(t *testing.T) {
 		}
 	}
 }
+
+// TestNextSecretLine: rld status has what is to be done about a next secret.
+func TestNextSecretLine(t *testing.T) {
+	at := time.Date(2027, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, tt := range []struct {
+		is   api.NextSecret
+		want string
+	}{
+		{api.NextSecret{Lacking: []string{"eu/eu-0"}}, "! two cluster secrets: 1 peer does not have the next one yet: eu/eu-0\n"},
+		{api.NextSecret{Lacking: []string{"eu/\x1b", "us/a"}}, "! two cluster secrets: 2 peers do not have the next one yet: eu/?, us/a\n"},
+		{api.NextSecret{From: &at}, "two cluster secrets: the next one can replace the current one from 2027-01-02T03:04:05Z\n"},
+		{api.NextSecret{From: &at, Due: true}, "two cluster secrets: the next one can replace the current one now\n"},
+	} {
+		if got := nextSecretLine(&tt.is); got != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+}

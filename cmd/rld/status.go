@@ -87,10 +87,33 @@ func daemonLines(d *api.DaemonState) string {
 	if d.Certificate != nil {
 		b.WriteString(certificateLines(d.Certificate))
 	}
+	if d.NextSecret != nil {
+		b.WriteString(nextSecretLine(d.NextSecret))
+	}
 	if d.Shadow {
 		b.WriteString("! it is in shadow mode and denies nothing\n")
 	}
 	return b.String()
+}
+
+// nextSecretLine says what is to be done about a next cluster secret.
+func nextSecretLine(s *api.NextSecret) string {
+	const two = "two cluster secrets: "
+	switch {
+	case len(s.Lacking) > 0:
+		return fmt.Sprintf("! %s%s not have the next one yet: %s\n", two, doOrDoes(len(s.Lacking)), shortened(printable(strings.Join(s.Lacking, ", "))))
+	case !s.Due && s.From != nil:
+		return fmt.Sprintf("%sthe next one can replace the current one from %s\n", two, s.From.UTC().Format(time.RFC3339))
+	}
+	return two + "the next one can replace the current one now\n"
+}
+
+// doOrDoes begins a sentence about n peers.
+func doOrDoes(n int) string {
+	if n == 1 {
+		return "1 peer does"
+	}
+	return fmt.Sprintf("%d peers do", n)
 }
 
 // certificateLines formats the state of the certificate for peers.

@@ -113,6 +113,9 @@ func (x *explainer) descriptor(c *node.Call, hits []node.Hit, set *rules.Set, i 
 		return out
 	}
 	out.Limit, out.Key = limitInForce(st), keyText(x.r.Engine.OriginalKey(h.Key))
+	if next, two := x.r.Engine.NextKey(c, i); two {
+		out.NextKey = keyText(next)
+	}
 	e, links, now := x.r.Engine.Explain(h)
 	out.Counts = x.counts(st.Limit, &e, links, now)
 	if e.Ledger == nil {

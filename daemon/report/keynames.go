@@ -53,7 +53,7 @@ func (n *keyNames) addOne(c *node.Call, hits []node.Hit, i int) {
 	name, known := n.former[key]
 	if !known {
 		name = keyName{
-			domain: strings.Clone(c.Domain), text: descriptorText(&c.Statuses[i], &c.Descriptors[i]), rule: c.Statuses[i].Rule,
+			domain: strings.Clone(c.Domain), text: descriptorText(&c.Statuses[i], c.Origin(i)), rule: c.Statuses[i].Rule,
 		}
 	}
 	if len(n.recent) == maxNames {

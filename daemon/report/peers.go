@@ -21,7 +21,7 @@ func (r *Report) ClusterStats() telemetry.ClusterStats {
 	out := telemetry.ClusterStats{
 		Region: r.Region, Regions: c.Regions(), Members: c.Members(), Peers: r.Engine.Links(r.Engine.Now()),
 		ClockOffsets: r.Engine.Offsets(), Node: r.Engine.Stats(), Events: c.Events(), Rules: r.Engine.Rules().Hash(),
-		Dialed: map[string]int{}, Claims: c.Claims(),
+		Dialed: map[string]int{}, Claims: c.Claims(), TwoSecrets: r.NextSecret() != nil,
 	}
 	out.Streams, out.Membership = c.Stats()
 	for _, s := range c.Streams() {

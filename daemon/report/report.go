@@ -47,6 +47,9 @@ type Engine interface {
 	Hottest() []node.HotKey
 	// OriginalKey returns the key of the descriptor that counts under a key.
 	OriginalKey(crdt.Key) crdt.Key
+	// NextKey returns the key of descriptor i of a decided call under the next
+	// cluster secret, false without one.
+	NextKey(c *node.Call, i int) (crdt.Key, bool)
 	// Peek decides a call without charging it, and returns its hits and the
 	// rules it met.
 	Peek(ctx context.Context, c *node.Call) ([]node.Hit, *rules.Set, error)
@@ -119,6 +122,9 @@ type Config struct {
 	Witness bool
 	// SharedKeys reports that keys have the same hashes at all daemons.
 	SharedKeys bool
+	// NextSecret returns the state of a replacement of the cluster secret, nil
+	// for none.
+	NextSecret func() *api.NextSecret
 	// WorstRule returns the rule that used most of its bound; nil for a daemon
 	// alone.
 	WorstRule func() *api.RuleUse
@@ -152,7 +158,12 @@ type Report struct {
 }
 
 // New returns a report. Run samples for it.
-func New(c Config) *Report { return &Report{Config: c, meters: map[string]*meter{}} }
+func New(c Config) *Report {
+	if c.NextSecret == nil {
+		c.NextSecret = func() *api.NextSecret { return nil }
+	}
+	return &Report{Config: c, meters: map[string]*meter{}}
+}
 
 // Intervals of samples.
 const (

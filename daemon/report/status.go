@@ -52,7 +52,7 @@ func (r *Report) daemonState() api.DaemonState {
 		DaemonRef: r.self(), Version: r.Version, UptimeSeconds: r.Engine.Now().Mono.Seconds(), Shadow: r.Settings.Shadow,
 		LiveKeys: stats.LiveKeys, MaxKeys: stats.MaxKeys, OverflowKeys: stats.OverflowKeys,
 		ClockOffsetSeconds: time.Duration(stats.ClockOffset).Seconds(),
-		Rules:              api.RulesHash(set.Hash()), RuleCount: len(set.Rules()), LimitsFault: r.LimitsFault(),
+		Rules:              api.RulesHash(set.Hash()), RuleCount: len(set.Rules()), LimitsFault: r.LimitsFault(), NextSecret: r.NextSecret(),
 	}
 	err := r.Ready()
 	if out.Ready = err == nil; err != nil {

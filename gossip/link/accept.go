@@ -176,9 +176,10 @@ func (a *accepted) welcome() error {
 		return err
 	}
 	theirs, err := greetingOf(&it)
-	if no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, a.remote, ""); no != nil {
+	if no := refuse(own.Hello, own.secrets, &theirs, err, a.remote, ""); no != nil {
 		return no
 	}
+	a.proof.secrets = own.secrets.proven(&theirs)
 	if no := h.identify(own.Hello, theirs.hello, &a.proof); no != nil {
 		return no
 	}

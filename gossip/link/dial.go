@@ -105,7 +105,7 @@ func (t *target) greet(stream peerStream) (Hello, proof, error) {
 	}
 	defer it.free()
 	theirs, err := greetingOf(&it)
-	if no := refuse(own.Hello, t.host.config.Fingerprint, &theirs, err, t.Addr, t.Region); no != nil {
+	if no := refuse(own.Hello, own.secrets, &theirs, err, t.Addr, t.Region); no != nil {
 		return Hello{}, proof{}, no
 	}
 	s := handshake{dialer: own.body, acceptor: bytes.Clone(it.body)}
@@ -116,6 +116,7 @@ func (t *target) greet(stream peerStream) (Hello, proof, error) {
 		}
 		proven = proofOf(p.AuthInfo)
 	}
+	proven.secrets = own.secrets.proven(&theirs)
 	if no := t.host.identify(own.Hello, theirs.hello, &proven); no != nil {
 		return Hello{}, proof{}, no
 	}

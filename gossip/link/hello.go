@@ -2,9 +2,7 @@ package link
 
 import (
 	"crypto/ed25519"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"fmt"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -51,8 +49,8 @@ func (h Hello) String() string {
 // greeting is the content of a PeerHello.
 type greeting struct {
 	protocol uint32
-	secret   []byte // Config.Fingerprint, which is not sent
-	proof    []byte // of the secret, in a greeting that was received
+	secrets  Fingerprints // which are not sent
+	proofs   [][]byte     // of secrets, in a greeting that was received
 	hello    Hello
 	public   []byte // the key, whose id is that of hello
 	nonce    []byte
@@ -60,47 +58,37 @@ type greeting struct {
 
 // encode returns the bytes of g.
 func (g *greeting) encode() ([]byte, error) {
-	proof := g.proof
-	if g.secret != nil {
-		proof = SecretProof(g.secret, g.nonce, g.public, g.hello.Run[:])
+	proofs := g.proofs
+	for _, secret := range g.secrets {
+		proofs = append(proofs, SecretProof(secret[:], g.nonce, g.public, g.hello.Run[:]))
 	}
+	proofs = append(proofs, nil, nil)
 	return proto.Marshal(&rldv1.PeerHello{
-		Protocol:          g.protocol,
-		SecretFingerprint: proof,
-		Member:            protoMember(&g.hello.Member),
-		Shards:            uint32(g.hello.Shards),
-		Rules:             g.hello.Rules,
-		PublicKey:         g.public,
-		Run:               g.hello.Run[:],
-		Nonce:             g.nonce,
+		Protocol:              g.protocol,
+		SecretFingerprint:     proofs[0],
+		Member:                protoMember(&g.hello.Member),
+		Shards:                uint32(g.hello.Shards),
+		Rules:                 g.hello.Rules,
+		PublicKey:             g.public,
+		Run:                   g.hello.Run[:],
+		Nonce:                 g.nonce,
+		NextSecretFingerprint: proofs[1],
 	})
-}
-
-// SecretProof returns the proof in a hello that its sender has the cluster
-// secret: a MAC of the nonce, the key and the run of the hello, with the
-// fingerprint of the secret as its key. It differs between streams, so a
-// recording does not reveal that two streams are of one cluster. A daemon with
-// another key cannot use it: it would have to sign with the recorded key.
-func SecretProof(fingerprint, nonce, public, run []byte) []byte {
-	mac := hmac.New(sha256.New, fingerprint)
-	for _, part := range [][]byte{nonce, public, run} {
-		mac.Write(part) // of fixed sizes
-	}
-	return mac.Sum(nil)[:fingerprintSize]
 }
 
 // ownHello is the hello of this daemon in one handshake.
 type ownHello struct {
 	Hello
-	body []byte
-	key  *control.Key
+	secrets Fingerprints
+	body    []byte
+	key     *control.Key
 }
 
 // greet makes the hello for a handshake.
 func (h *Host) greet() (ownHello, error) {
 	is := h.config.Identity()
 	own := greeting{
-		protocol: Version, secret: h.config.Fingerprint[:], hello: h.config.Self(),
+		protocol: Version, secrets: h.config.Fingerprints(), hello: h.config.Self(),
 		public: is.Key.Public(), nonce: make([]byte, nonceSize),
 	}
 	own.hello.Daemon, own.hello.Run = is.Key.ID(), is.Run
@@ -108,7 +96,7 @@ func (h *Host) greet() (ownHello, error) {
 		return ownHello{}, err
 	}
 	body, err := own.encode()
-	return ownHello{own.hello, body, is.Key}, err
+	return ownHello{own.hello, own.secrets, body, is.Key}, err
 }
 
 // decodeGreeting decodes the hello of a peer. Of a hello of another version it
@@ -127,7 +115,7 @@ func decodeGreeting(b []byte) (greeting, error) {
 	}
 	g := greeting{
 		protocol: protocol,
-		proof:    p.GetSecretFingerprint(),
+		proofs:   [][]byte{p.GetSecretFingerprint()},
 		hello:    Hello{Member: memberOf(p.GetMember()), Shards: int(p.GetShards()), Rules: p.GetRules()},
 		public:   p.GetPublicKey(),
 		nonce:    p.GetNonce(),
@@ -137,9 +125,13 @@ func decodeGreeting(b []byte) (greeting, error) {
 			len(g.public), len(p.GetRun()), len(g.nonce), ed25519.PublicKeySize, len(g.hello.Run), nonceSize)
 	}
 	g.hello.Daemon, g.hello.Run = control.IDOf(g.public), control.Run(p.GetRun())
-	if len(g.proof) != fingerprintSize {
-		return greeting{}, fmt.Errorf("hello with a fingerprint of %d bytes, want %d",
-			len(g.proof), fingerprintSize)
+	if next := p.GetNextSecretFingerprint(); len(next) > 0 {
+		g.proofs = append(g.proofs, next)
+	}
+	for _, proof := range g.proofs {
+		if len(proof) != fingerprintSize {
+			return greeting{}, fmt.Errorf("hello with a fingerprint of %d bytes, want %d", len(proof), fingerprintSize)
+		}
 	}
 	if g.hello.Shards < 1 || g.hello.Shards > wire.MaxShards {
 		return greeting{}, fmt.Errorf("hello of %d shards, want 1 to %d", p.GetShards(), wire.MaxShards)

@@ -84,9 +84,11 @@ type Config struct {
 	// Identity returns the key and the run of this daemon, as Self; nil for a
 	// key in memory. Call Renew when it changes.
 	Identity func() control.Identity
-	// Fingerprint is derived from the cluster secret. It is not sent: see
-	// SecretProof.
-	Fingerprint [fingerprintSize]byte
+	// Fingerprints returns what is derived from the cluster secret, and from
+	// the next one while there are two; nil for none. They are not sent: see
+	// SecretProof. It is called at each handshake, by several goroutines: when
+	// they change, streams that are up go on.
+	Fingerprints func() Fingerprints
 	// Certificates configures TLS; nil for plain streams. The caller decides
 	// whether these are allowed. Server and Client replace its configuration of
 	// accepted and dialed streams.
@@ -186,6 +188,9 @@ func New(c Config) *Host {
 	priorities := c.Dial == nil
 	if priorities {
 		c.Dial = dialTCP(c.MayDial)
+	}
+	if c.Fingerprints == nil {
+		c.Fingerprints = func() Fingerprints { return Fingerprints{{}} }
 	}
 	if c.Identity == nil {
 		c.Identity = inMemory()

@@ -15,9 +15,12 @@ import (
 	"github.com/georld/rld/internal/certs"
 )
 
-// proof is what TLS proves of a peer. The zero value proves nothing. It is
-// immutable.
+// proof is what a handshake proves of a peer. The zero value proves nothing. It
+// is immutable once the handshake is done.
 type proof struct {
+	secrets Fingerprints // the fingerprints of the secrets that it has
+	// By TLS:
+
 	chain []*x509.Certificate // its certificate first
 	names []certs.Name        // of the daemons that the certificate names
 	fault error               // of the names

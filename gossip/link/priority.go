@@ -229,7 +229,7 @@ func (h *Host) servePriority(conn net.Conn, info credentials.AuthInfo) error {
 		return failed
 	}
 	proven := proofOf(info)
-	no := refuse(own.Hello, h.config.Fingerprint, &theirs, err, conn.RemoteAddr().String(), "")
+	no := refuse(own.Hello, own.secrets, &theirs, err, conn.RemoteAddr().String(), "")
 	if no == nil {
 		no = h.identify(own.Hello, theirs.hello, &proven)
 	}

@@ -116,7 +116,7 @@ func TestPriorityOfUnknownPeer(t *testing.T) {
 	}
 	for name, says := range map[string][]byte{
 		"no stream":      hello(func(g *greeting) { g.hello.Member.ID = 9 }),
-		"another secret": hello(func(g *greeting) { g.secret[0] = 1 }),
+		"another secret": hello(func(g *greeting) { g.secrets[0][0] = 1 }),
 		"a long hello":   binary.LittleEndian.AppendUint32(nil, 1<<31),
 		"no hello":       append(binary.LittleEndian.AppendUint32(nil, 4), "what"...),
 		"an empty one":   binary.LittleEndian.AppendUint32(nil, 0),

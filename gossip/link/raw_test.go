@@ -80,7 +80,7 @@ func identityOf(id crdt.Incarnation) control.Identity {
 
 func greetingFrom(h Hello) greeting {
 	return greeting{
-		protocol: Version, secret: make([]byte, fingerprintSize), hello: h,
+		protocol: Version, secrets: Fingerprints{{}}, hello: h,
 		public: keyOf(h).Public(), nonce: make([]byte, nonceSize),
 	}
 }

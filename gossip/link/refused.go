@@ -1,7 +1,6 @@
 package link
 
 import (
-	"crypto/hmac"
 	"errors"
 	"fmt"
 	"strings"
@@ -89,7 +88,7 @@ func protocolError(reason, format string, args ...any) error {
 // refuse returns nil when own accepts the greeting of a peer, or else the
 // refusal. malformed is the error of decodeGreeting. peer is the address of the
 // peer, and want the region where it should be, "" for any.
-func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed error, peer, want string) *Refused {
+func refuse(own Hello, secrets Fingerprints, g *greeting, malformed error, peer, want string) *Refused {
 	known := ""
 	if malformed == nil && g.protocol == Version {
 		known = g.hello.String()
@@ -107,7 +106,7 @@ func refuse(own Hello, fingerprint [fingerprintSize]byte, g *greeting, malformed
 		return no(ReasonVersion, "it speaks version %d of the protocol, want %d: run a newer rld there", g.protocol, Version)
 	case g.protocol > Version:
 		return no(ReasonVersion, "it speaks version %d of the protocol, want %d: run the same rld on both", g.protocol, Version)
-	case !hmac.Equal(g.proof, SecretProof(fingerprint[:], g.nonce, g.public, g.hello.Run[:])):
+	case len(secrets.proven(g)) == 0:
 		return no(ReasonSecret, "its cluster secret is another: give all daemons the same cluster.secret_file")
 	case theirs.ID == own.Member.ID:
 		return no(ReasonSelf, "it is the daemon itself: its own address is not needed among its peers")

@@ -21,8 +21,8 @@ var refusals = []struct {
 }{
 	{"older", ReasonVersion, "version 0", func(g *greeting) { g.protocol = 0 }},
 	{"newer", ReasonVersion, "version 4 of the protocol, want 3", func(g *greeting) { g.protocol = 4 }},
-	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.secret[3] = 1 }},
-	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.secret = nil }},
+	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.secrets[0][3] = 1 }},
+	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.secrets = nil }},
 	{
 		"shards", ReasonShards, "8 shards, want 4: give all daemons the same max_keys and shards",
 		func(g *greeting) { g.hello.Shards = 8 },
@@ -55,15 +55,15 @@ func TestTheSecretIsNotShown(t *testing.T) {
 		return got
 	}
 	accepts := func(g greeting) bool {
-		return refuse(helloOf(1, "eu", "a"), [fingerprintSize]byte{}, &g, nil, "b:1", "") == nil
+		return refuse(helloOf(1, "eu", "a"), Fingerprints{{}}, &g, nil, "b:1", "") == nil
 	}
 	one := received(func(*greeting) {})
 	two := received(func(g *greeting) { g.nonce[0] = 1 })
 	if !accepts(one) || !accepts(two) {
 		t.Fatal("a true hello is refused")
 	}
-	if bytes.Equal(one.proof, two.proof) || bytes.Equal(one.proof, make([]byte, fingerprintSize)) {
-		t.Errorf("hellos show %x and %x", one.proof, two.proof)
+	if bytes.Equal(one.proofs[0], two.proofs[0]) || bytes.Equal(one.proofs[0], make([]byte, fingerprintSize)) {
+		t.Errorf("hellos show %x and %x", one.proofs[0], two.proofs[0])
 	}
 	for name, change := range map[string]func(*greeting){
 		"nonce": func(g *greeting) { g.nonce[0]++ },
@@ -151,7 +151,7 @@ func TestOutgoingRefused(t *testing.T) {
 func TestBothSidesReportTheReason(t *testing.T) {
 	bubble(t, func(t *testing.T, n *network) {
 		a := n.start(t, helloOf(1, "eu", "a"), nil)
-		b := n.start(t, helloOf(2, "us", "b"), func(c *Config) { c.Fingerprint[0] = 1 })
+		b := n.start(t, helloOf(2, "us", "b"), func(c *Config) { c.Fingerprints = secrets(1) })
 		a.Targets([]Target{to(b)})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

@@ -33,6 +33,10 @@ type target struct {
 	since time.Time // of the state
 	hello Hello     // of the last stream
 	out   *outbox   // of the stream that is up
+	// proven is what its peer proved later, see Host.Lacking; proving is set
+	// during that handshake.
+	proven  Fingerprints
+	proving bool
 	// cancel ends the present attempt, nil before the first.
 	cancel context.CancelCauseFunc
 	tries  uint64
@@ -139,7 +143,7 @@ func (t *target) become(s State) {
 // connected registers the stream as up.
 func (t *target) connected(out *outbox) {
 	t.mu.Lock()
-	t.hello, t.out, t.state, t.since = out.hello, out, StateUp, time.Now()
+	t.hello, t.out, t.proven, t.state, t.since = out.hello, out, nil, StateUp, time.Now()
 	t.mu.Unlock()
 	t.host.counts.outgoing.Add(1)
 	t.host.addRoute(out)

@@ -156,7 +156,8 @@ func (s *thief) dials(hello link.Hello, to ...*daemon) *guise {
 	g := &guise{s: s, hello: hello, begin: time.Now(), met: map[string]link.Hello{}}
 	g.host = link.New(link.Config{
 		Self: func() link.Hello { return hello }, Identity: func() control.Identity { return s.identity },
-		Fingerprint: [16]byte(s.derive("fingerprint")[:16]), Certificates: s.certs, Handler: g,
+		Fingerprints: func() link.Fingerprints { return link.Fingerprints{link.Fingerprint(s.derive("fingerprint")[:16])} },
+		Certificates: s.certs, Handler: g,
 	})
 	var targets []link.Target
 	for _, d := range to {

@@ -73,9 +73,10 @@ type Options struct {
 	LimitsHistory func() api.LimitsHistoryAnswer
 	LimitsCommand func(id string) (api.LimitsCommandAnswer, error)
 	ChangeLimits  func(ctx context.Context, c api.LimitsCommandName, q api.LimitsRequest) (api.LimitsCommandAnswer, error)
-	// Secret verifies an InitCluster, a ChangeCluster and a ChangeLimits that
-	// are signed, see api.Sign. Nil accepts none.
-	Secret []byte
+	// Secrets returns those of which each verifies an InitCluster, a
+	// ChangeCluster and a ChangeLimits that are signed: see api.Sign. Nil
+	// accepts none.
+	Secrets func() [][]byte
 	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
 	// is not Ready. Nil for none.
 	Checks func() []api.Check

@@ -52,7 +52,7 @@ func TestClusterCommands(t *testing.T) {
 	} {
 		done := ""
 		o := options()
-		o.Secret = []byte("secret")
+		o.Secrets = func() [][]byte { return [][]byte{[]byte("secret")} }
 		o.InitCluster = func(q api.InitRequest) (api.InitAnswer, error) {
 			done = "init " + strings.Join(q.Without, ",")
 			return api.InitAnswer{UnderWay: true}, nil

@@ -185,10 +185,17 @@ func (g *gate) signed(w http.ResponseWriter, r *http.Request, need right) (sende
 	if err != nil {
 		return sender{}, &refusal{statusError{http.StatusBadRequest, err}, reasonSignature}
 	}
-	if g.o.Secret == nil {
-		return sender{}, because(reasonSignature, errors.New("this daemon has no secret, and accepts no signed commands"))
+	var secrets [][]byte
+	if g.o.Secrets != nil {
+		secrets = g.o.Secrets()
 	}
-	if err := api.Verify(g.o.Secret, r.Header.Get(api.SignatureHeader), r.URL.Path, body, time.Now()); err != nil {
+	err = errors.New("this daemon has no secret, and accepts no signed commands")
+	for _, secret := range secrets {
+		if err = api.Verify(secret, r.Header.Get(api.SignatureHeader), r.URL.Path, body, time.Now()); err == nil {
+			break
+		}
+	}
+	if err != nil {
 		return sender{}, because(reasonSignature, err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -53,7 +53,7 @@ func TestLimitsCommands(t *testing.T) {
 	} {
 		done := ""
 		o := options()
-		o.Secret = []byte("secret")
+		o.Secrets = func() [][]byte { return [][]byte{[]byte("secret")} }
 		o.ChangeLimits = func(_ context.Context, c api.LimitsCommandName, q api.LimitsRequest) (api.LimitsCommandAnswer, error) {
 			if q.Rule == "other" {
 				return api.LimitsCommandAnswer{}, errors.New(`rule "other" has no override`)

@@ -181,9 +181,12 @@ type PeerHello struct {
 	// This start of the daemon, 16 random bytes.
 	Run []byte `protobuf:"bytes,7,opt,name=run,proto3" json:"run,omitempty"`
 	// 32 random bytes for this handshake.
-	Nonce         []byte `protobuf:"bytes,8,opt,name=nonce,proto3" json:"nonce,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Nonce []byte `protobuf:"bytes,8,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	// As secret_fingerprint, of the next secret of the cluster, while the sender
+	// has two; else empty.
+	NextSecretFingerprint []byte `protobuf:"bytes,9,opt,name=next_secret_fingerprint,json=nextSecretFingerprint,proto3" json:"next_secret_fingerprint,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *PeerHello) Reset() {
@@ -268,6 +271,13 @@ func (x *PeerHello) GetRun() []byte {
 func (x *PeerHello) GetNonce() []byte {
 	if x != nil {
 		return x.Nonce
+	}
+	return nil
+}
+
+func (x *PeerHello) GetNextSecretFingerprint() []byte {
+	if x != nil {
+		return x.NextSecretFingerprint
 	}
 	return nil
 }
@@ -419,7 +429,7 @@ const file_rld_v1_link_proto_rawDesc = "" +
 	"\fpacked_frame\x18\x03 \x01(\fH\x00R\vpackedFrame\x12/\n" +
 	"\amembers\x18\x04 \x01(\v2\x13.rld.v1.PeerMembersH\x00R\amembers\x12\x16\n" +
 	"\x05proof\x18\x05 \x01(\fH\x00R\x05proofB\x06\n" +
-	"\x04item\"\xf7\x01\n" +
+	"\x04item\"\xaf\x02\n" +
 	"\tPeerHello\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12-\n" +
 	"\x12secret_fingerprint\x18\x02 \x01(\fR\x11secretFingerprint\x12*\n" +
@@ -429,7 +439,8 @@ const file_rld_v1_link_proto_rawDesc = "" +
 	"\n" +
 	"public_key\x18\x06 \x01(\fR\tpublicKey\x12\x10\n" +
 	"\x03run\x18\a \x01(\fR\x03run\x12\x14\n" +
-	"\x05nonce\x18\b \x01(\fR\x05nonce\"\x88\x01\n" +
+	"\x05nonce\x18\b \x01(\fR\x05nonce\x126\n" +
+	"\x17next_secret_fingerprint\x18\t \x01(\fR\x15nextSecretFingerprint\"\x88\x01\n" +
 	"\n" +
 	"PeerMember\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x06R\x02id\x12\x12\n" +

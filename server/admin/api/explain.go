@@ -65,6 +65,9 @@ type Explained struct {
 	// Key is the hash of the key, 32 hexadecimal digits, the same on all
 	// daemons of the cluster.
 	Key string `json:"key"`
+	// NextKey is that under the next cluster secret, "" for one secret: block
+	// and reset both.
+	NextKey string `json:"next_key,omitempty"`
 	// Counts are the known admitted hits of each region in the current window;
 	// for a bucket or a log, those that still count.
 	Counts   []RegionCount `json:"counts"`

@@ -55,6 +55,20 @@ type DaemonState struct {
 	LimitsFault string `json:"limits_fault"`
 	// Certificate is that for streams to peers, null for plain streams.
 	Certificate *CertificateState `json:"certificate"`
+	// NextSecret is null unless two cluster secrets are in force.
+	NextSecret *NextSecret `json:"next_secret"`
+}
+
+// NextSecret is the state of a replacement of the cluster secret.
+type NextSecret struct {
+	// Lacking are the connected peers that do not have the next secret, as
+	// region/name.
+	Lacking []string `json:"lacking"`
+	// From is the time from which the next secret can be alone: hits that are
+	// under the former one alone count no longer. It is null while a peer lacks
+	// it. Due reports that it has come.
+	From *time.Time `json:"from"`
+	Due  bool       `json:"due"`
 }
 
 // CertificateState is the state of a daemon's certificate for peers.
