@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/follow"
 	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/telemetry"
 )
@@ -113,16 +114,7 @@ func (c *Callers) AdminLog() *log.Logger { return log.New(&serverLog{c.admin, c.
 
 // Run follows the files until ctx ends, and reads them once every poll.
 func (c *Callers) Run(ctx context.Context, poll time.Duration) {
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			c.look(false)
-		}
-	}
+	follow.Every(ctx, poll, func() { c.look(false) })
 }
 
 // Reload reads the files now.
@@ -130,7 +122,7 @@ func (c *Callers) Reload() { c.look(true) }
 
 func (c *Callers) look(now bool) {
 	for _, f := range c.files() {
-		f.look(now)
+		f.Look(now)
 	}
 	for _, l := range c.listeners() {
 		l.store.Reload()
@@ -142,10 +134,10 @@ func (c *Callers) Stats() telemetry.CallerStats {
 	var s telemetry.CallerStats
 	if c.tokens != nil {
 		s.Tokens = c.tokens.authorizer.Stats()
-		s.Stale = append(s.Stale, telemetry.StaleFile{File: "tokens", Stale: c.tokens.stale()})
+		s.Stale = append(s.Stale, telemetry.StaleFile{File: "tokens", Stale: c.tokens.Fault() != nil})
 	}
 	if c.operators != nil {
-		s.Stale = append(s.Stale, telemetry.StaleFile{File: "admin_tokens", Stale: c.operators.stale()})
+		s.Stale = append(s.Stale, telemetry.StaleFile{File: "admin_tokens", Stale: c.operators.Fault() != nil})
 	}
 	for _, l := range c.listeners() {
 		s.Stale = append(s.Stale, telemetry.StaleFile{File: l.name, Stale: l.store.Fault() != nil})
