@@ -2,6 +2,8 @@ package swim
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +14,26 @@ import (
 // maxKeys bounds the keyring, since each packet of an unknown sender is tried
 // with all keys.
 const maxKeys = 8
+
+// Fingerprint returns eight digits that name a key and do not reveal a random
+// one. From that of a key which is easy to guess it can be guessed.
+func Fingerprint(key []byte) string {
+	sum := sha256.Sum256(append([]byte("rld fingerprint of a membership key\x00"), key...))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Keys returns the fingerprints of the keys in force: the first one encrypts,
+// all of them decrypt. It returns nil without encryption.
+func (s *Swim) Keys() []string {
+	if s.ring == nil {
+		return nil
+	}
+	var out []string
+	for _, k := range s.ring.GetKeys() {
+		out = append(out, Fingerprint(k))
+	}
+	return out
+}
 
 // newKeyring returns the ring of the keys, nil for no keys.
 func newKeyring(keys [][]byte) (*memberlist.Keyring, error) {

@@ -2,6 +2,7 @@ package swim
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,9 +56,13 @@ func TestKeysRefused(t *testing.T) {
 		if got := s.ring.GetKeys(); len(got) != 1 || !bytes.Equal(got[0], keyA) {
 			t.Errorf("keys %q", got)
 		}
+		if got := s.Keys(); !slices.Equal(got, []string{"9b977850"}) || Fingerprint(keyA) != got[0] {
+			t.Errorf("fingerprints %q", got)
+		}
 		c := r.config("d2", 2)
 		c.Keys = nil
-		if err := r.start(c).SetKeys([][]byte{keyA}); err == nil {
+		plain := r.start(c)
+		if err := plain.SetKeys([][]byte{keyA}); err == nil || plain.Keys() != nil {
 			t.Error("began to encrypt in the middle")
 		}
 	})
