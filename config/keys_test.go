@@ -65,7 +65,8 @@ func TestReadKeys(t *testing.T) {
 		if err := os.Chmod(path, tc.mode); err != nil {
 			t.Fatal(err)
 		}
-		keys, warnings, err := ReadKeys(path)
+		ring, warnings, err := ReadKeys(path)
+		keys := ring.Keys
 		if tc.err != "" {
 			if want := "swim.keys_file: " + path + tc.err; err == nil || keys != nil || err.Error() != want {
 				t.Errorf("%s: got %q, %v, want %s", tc.name, keys, err, want)
@@ -86,21 +87,22 @@ func TestReadKeys(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, parseKeys returns keys of usable lengths or an error
+// Whatever a file holds, ParseKeys returns keys of usable lengths or an error
 // that names the file.
 func FuzzKeys(f *testing.F) {
 	f.Add("MDEyMzQ1Njc4OWFiY2RlZg==\n# x\n")
 	f.Add("\xff\x00==\r\r\n")
 	f.Fuzz(func(t *testing.T, data string) {
-		keys, err := parseKeys("keys", data)
+		ring, err := ParseKeys("keys", []byte(data))
+		keys := ring.Keys
 		if err != nil {
 			if keys != nil || !strings.HasPrefix(err.Error(), "swim.keys_file: keys:") {
 				t.Fatalf("got %v and %v", keys, err)
 			}
 			return
 		}
-		if len(keys) == 0 || len(keys) > maxSwimKeys {
-			t.Errorf("%d keys", len(keys))
+		if len(keys) == 0 || len(keys) > maxSwimKeys || len(ring.Lines) != len(keys) {
+			t.Errorf("%d keys on the lines %v", len(keys), ring.Lines)
 		}
 		for _, k := range keys {
 			if n := len(k); n != 16 && n != 24 && n != 32 {

@@ -38,6 +38,7 @@ func newReport(e *Engine, c report.Config) *report.Report {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Keyring = func() *api.KeyringState { return nil }
 	c.Settings = (&daemon{Options: Options{Config: config.Default()}}).settings()
 	return report.New(c)
 }

@@ -81,7 +81,9 @@ func (h *Handle) Reload() {
 	if h.d.rotation != nil {
 		h.d.rotation.Look()
 	}
-	h.d.rotateKeys()
+	if h.d.keys != nil {
+		h.d.keys.Look(true)
+	}
 	h.d.callers.Reload()
 	h.d.limits.reload()
 }

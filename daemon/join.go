@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon/follow"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
 	"github.com/georld/rld/internal/breaker"
 	"github.com/georld/rld/internal/certs"
 	"github.com/georld/rld/replica"
+	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/sticky/lease"
 )
 
@@ -108,39 +110,54 @@ func (d *daemon) joinCluster(e *edges) error {
 	return err
 }
 
-// swimKeys returns the keys of membership: those of the file, or one derived
-// from each secret. A daemon without a secret has none.
+// swimKeys returns the keys of membership: those of the file, or those derived
+// from the secret.
 func (d *daemon) swimKeys() ([][]byte, error) {
 	if path := d.Config.Swim.KeysFile; path != "" {
-		keys, warnings, err := config.ReadKeys(path)
-		d.warn(warnings)
-		return keys, err
+		return d.followKeys(path)
 	}
-	if d.secret.Load().Current == nil {
-		return nil, nil
-	}
-	var keys [][]byte
-	for _, key := range d.derive(forMembership) {
-		keys = append(keys, key[:])
-	}
-	return keys, nil
+	return d.derivedKeys(), nil
 }
 
-// rotateKeys sets the current keys of membership.
-func (d *daemon) rotateKeys() {
-	if d.cluster == nil {
-		return
+// followKeys returns the keys of a file, and follows it.
+func (d *daemon) followKeys(path string) ([][]byte, error) {
+	refused := func(err error) {
+		d.Log.Error("the file of the membership keys is invalid: the former keys stay in force", "event", "keyring", "error", err)
 	}
-	keys, err := d.swimKeys()
-	if err == nil && keys == nil {
-		return
-	}
-	if err == nil {
-		err = d.cluster.swim.SetKeys(keys)
-	}
+	file, ring, err := follow.Open(follow.Source[config.Keyring]{
+		Read: func() ([]byte, config.Keyring, error) {
+			ring, warnings, err := config.ReadKeys(path)
+			if d.keys == nil { // it is the first reading
+				d.warn(warnings)
+			}
+			return ring.Data, ring, err
+		},
+		Apply: func(ring config.Keyring) {
+			if err := d.cluster.swim.SetKeys(ring.Keys); err != nil {
+				refused(err)
+				return
+			}
+			d.Log.Info("membership keys changed: the first one encrypts", "event", "keyring", "keys", d.cluster.swim.Keys())
+		},
+		Refused: refused,
+	})
 	if err != nil {
-		d.Log.Error("the membership keys are invalid, the former ones stay in force", "error", err)
-		return
+		return nil, err
 	}
-	d.Log.Info("membership keys are in force", "keys", len(keys))
+	d.keys = file
+	return ring.Keys, nil
+}
+
+// keyring describes the keys of a file, nil without one. It does not describe
+// keys that are derived from the secret, which can be guessed from a
+// fingerprint if the secret is weak.
+func (d *daemon) keyring() *api.KeyringState {
+	if d.keys == nil {
+		return nil
+	}
+	out := &api.KeyringState{Keys: d.cluster.swim.Keys()}
+	if err := d.keys.Fault(); err != nil {
+		out.Fault = err.Error()
+	}
+	return out
 }

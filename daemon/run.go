@@ -18,6 +18,7 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/callers"
+	"github.com/georld/rld/daemon/follow"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/daemon/secrets"
@@ -74,14 +75,15 @@ type daemon struct {
 
 	engine   *Engine
 	secret   atomic.Pointer[secrets.Secrets]
-	names    map[string]uint64 // of the cluster in files of state, by purpose
-	rotation *secrets.Follower // nil without files of the secret
-	agent    *rightsLoop       // nil for a daemon without rights
-	lock     io.Closer         // of the folder of a witness, nil for others
-	strict   *strict           // likewise
-	control  *controlLoop      // nil for a daemon alone
-	cluster  *cluster          // likewise
-	monitor  *overage.Monitor  // likewise
+	names    map[string]uint64            // of the cluster in files of state, by purpose
+	rotation *secrets.Follower            // nil without files of the secret
+	agent    *rightsLoop                  // nil for a daemon without rights
+	lock     io.Closer                    // of the folder of a witness, nil for others
+	strict   *strict                      // likewise
+	control  *controlLoop                 // nil for a daemon alone
+	cluster  *cluster                     // likewise
+	keys     *follow.File[config.Keyring] // of membership, nil without swim.keys_file
+	monitor  *overage.Monitor             // likewise
 	report   *report.Report
 	limits   *limitsSource
 	callers  *callers.Callers
@@ -153,7 +155,7 @@ func (d *daemon) build() error {
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),
 		Ready: d.ready, LimitsFault: func() string { return d.limits.fault() }, Wall: d.now, Log: d.Log,
-		NextSecret: d.nextSecret, SharedKeys: d.secret.Load().Current != nil, Witness: d.Config.Witness(),
+		NextSecret: d.nextSecret, SharedKeys: d.secret.Load().Current != nil, Witness: d.Config.Witness(), Keyring: d.keyring,
 	}
 	if d.Config.Region != "" {
 		d.monitor = newMonitor(d)
@@ -198,9 +200,13 @@ func (d *daemon) build() error {
 	return d.openAcceptor()
 }
 
-// callerStats describes callers and operators, for metrics.
+// callerStats describes callers, operators and the files that are followed, for
+// metrics.
 func (d *daemon) callerStats() telemetry.CallerStats {
 	s := d.callers.Stats()
+	if d.keys != nil {
+		s.Stale = append(s.Stale, telemetry.StaleFile{File: "membership_keys", Stale: d.keys.Fault() != nil})
+	}
 	d.audit.Refused(func(reason string, n uint64) { s.Admin = append(s.Admin, telemetry.Failure{Reason: reason, Count: n}) })
 	return s
 }
@@ -296,6 +302,9 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	background.Go(func() { d.limits.watch(behind) })
 	background.Go(func() { d.followSecret(behind) })
 	background.Go(func() { d.callers.Run(behind, d.Config.Limits.Poll) })
+	if d.keys != nil {
+		background.Go(func() { follow.Every(behind, d.Config.Limits.Poll, func() { d.keys.Look(false) }) })
+	}
 	if d.control != nil {
 		background.Go(func() { d.active.run(behind) })
 	}

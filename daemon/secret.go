@@ -79,6 +79,17 @@ func (d *daemon) hashSecrets() (all [][rules.SecretBytes]byte) {
 	return all
 }
 
+// derivedKeys returns a key of membership for each secret, nil without one.
+func (d *daemon) derivedKeys() (keys [][]byte) {
+	if d.secret.Load().Current == nil {
+		return nil
+	}
+	for _, key := range d.derive(forMembership) {
+		keys = append(keys, key[:])
+	}
+	return keys
+}
+
 // fingerprints returns those that peers must prove: see link.Config.
 func (d *daemon) fingerprints() (all link.Fingerprints) {
 	for _, sum := range d.derive(forPeers) {
@@ -148,8 +159,8 @@ func (d *daemon) setSecrets(s secrets.Secrets) error {
 	}
 	d.secret.Store(&s)
 	d.active.hashBy(d.hashSecrets())
-	if d.cluster != nil {
-		d.rotateKeys()
+	if d.cluster != nil && d.Config.Swim.KeysFile == "" {
+		return d.cluster.swim.SetKeys(d.derivedKeys())
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/internal/await"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
@@ -30,6 +31,12 @@ descriptors:
 // its own, and ends them with the test.
 func startRegion(t *testing.T, limits string, names ...string) []*running {
 	t.Helper()
+	return startRegionWith(t, limits, func(*config.Config) {}, names...)
+}
+
+// startRegionWith is startRegion with changed settings.
+func startRegionWith(t *testing.T, limits string, change func(*config.Config), names ...string) []*running {
+	t.Helper()
 	var all []*running
 	var seeds []string
 	for _, name := range names {
@@ -38,6 +45,7 @@ func startRegion(t *testing.T, limits string, names ...string) []*running {
 		c.Peer.Addr, c.Swim.Addr, c.Swim.Seeds = "127.0.0.1:0", "127.0.0.1:0", seeds
 		c.State.Dir, c.Strict.Replicas, c.Cluster.Founders = t.TempDir(), names, names[:1]
 		c.Strict.ForwardTimeout = 5 * time.Second // the most: the machine may be busy
+		change(&c)
 		r := &running{done: make(chan error, 1), log: &lockedBuffer{}}
 		r.daemon = &daemon{Options: Options{
 			Config: c, Log: slog.New(slog.NewTextHandler(r.log, nil)), Out: io.Discard, Version: "test",

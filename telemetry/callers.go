@@ -12,7 +12,8 @@ type CallerStats struct {
 	// Tokens are the counts of tokens, whose number is bounded. Empty where
 	// none are required.
 	Tokens auth.Stats
-	// Stale are the followed files: "tokens", and listeners for certificates.
+	// Stale are the followed files: of tokens, of membership keys, and those of
+	// listeners for certificates.
 	Stale []StaleFile
 	// Admin are the refused requests to the admin listener.
 	Admin []Failure

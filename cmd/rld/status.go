@@ -90,6 +90,17 @@ func daemonLines(d *api.DaemonState) string {
 	if d.NextSecret != nil {
 		b.WriteString(nextSecretLine(d.NextSecret))
 	}
+	if k := d.Keyring; k != nil && len(k.Keys) > 0 {
+		// As rld keyring prints the state to wait for.
+		fmt.Fprintf(&b, "membership keys %s (encrypts)", printable(k.Keys[0]))
+		for _, key := range k.Keys[1:] {
+			fmt.Fprintf(&b, ", %s", printable(key))
+		}
+		b.WriteString("\n")
+		if k.Fault != "" {
+			fmt.Fprintf(&b, "! the file of membership keys is invalid, and the former keys stay in force: %s\n", shortened(printable(k.Fault)))
+		}
+	}
 	if d.Shadow {
 		b.WriteString("! it is in shadow mode and denies nothing\n")
 	}

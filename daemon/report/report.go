@@ -140,6 +140,8 @@ type Config struct {
 	// LimitsFault returns why the limits on disk are invalid, "" if they are
 	// valid.
 	LimitsFault func() string
+	// Keyring describes the membership keys of a file, nil without one.
+	Keyring func() *api.KeyringState
 	// Wall reads the wall clock.
 	Wall func() time.Time
 	Log  *slog.Logger

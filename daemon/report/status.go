@@ -20,7 +20,7 @@ func (r *Report) Status() api.StatusAnswer {
 		return out
 	}
 	streams, _ := r.Cluster.Stats()
-	out.Daemon.Certificate = certificateState(&streams.Certified)
+	out.Daemon.Certificate, out.Daemon.Keyring = certificateState(&streams.Certified), r.Keyring()
 	links, live := r.Engine.Links(r.Engine.Now()), r.Cluster.Members()
 	for _, name := range r.newExplainer().regions {
 		out.Regions = append(out.Regions, r.region(name, live, links))

@@ -57,6 +57,8 @@ type DaemonState struct {
 	Certificate *CertificateState `json:"certificate"`
 	// NextSecret is null unless two cluster secrets are in force.
 	NextSecret *NextSecret `json:"next_secret"`
+	// Keyring are the membership keys of swim.keys_file, null without it.
+	Keyring *KeyringState `json:"keyring"`
 }
 
 // NextSecret is the state of a replacement of the cluster secret.
@@ -69,6 +71,15 @@ type NextSecret struct {
 	// it. Due reports that it has come.
 	From *time.Time `json:"from"`
 	Due  bool       `json:"due"`
+}
+
+// KeyringState is the state of the file of membership keys.
+type KeyringState struct {
+	// Keys are the fingerprints of the keys in force. The first encrypts, all
+	// of them decrypt.
+	Keys []string `json:"keys"`
+	// Fault is why the changed file is not in force, "" if it is.
+	Fault string `json:"fault"`
 }
 
 // CertificateState is the state of a daemon's certificate for peers.
