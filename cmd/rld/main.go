@@ -17,6 +17,7 @@ import (
 
 	"github.com/georld/rld/cmd/rld/caller"
 	"github.com/georld/rld/cmd/rld/cert"
+	"github.com/georld/rld/cmd/rld/keyring"
 )
 
 // Exit codes. `rld check` and `rld limits check` answer with theirs: 0 is yes
@@ -125,7 +126,7 @@ func newRoot(p process) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p),
-		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newToken(p), newDemo(p), newSim(p), newVersion(p))
+		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newKeyring(p), newToken(p), newDemo(p), newSim(p), newVersion(p))
 	return root
 }
 
@@ -168,6 +169,10 @@ func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 func newCert(p process) *cobra.Command {
 	return cert.New(p.out, func(err error) error { return exitWith(exitNo, err) })
+}
+
+func newKeyring(p process) *cobra.Command {
+	return keyring.New(p.out, func(err error) error { return exitWith(exitNo, err) })
 }
 
 func newVersion(p process) *cobra.Command {
