@@ -152,7 +152,10 @@ func limitsText(a *api.LimitsAnswer) string {
 		return alone
 	}
 	var b strings.Builder
+	files := !a.Begun && a.Fault != ""
 	switch {
+	case files:
+		fmt.Fprintf(&b, "! this daemon has the limits of its files, without those of the control log and its overrides: %s\n", shortened(printable(a.Fault)))
 	case !a.Begun:
 		b.WriteString("The cluster has not begun: each daemon has the limits of its files.\n")
 	case a.Rules == "":
@@ -167,7 +170,7 @@ func limitsText(a *api.LimitsAnswer) string {
 		}
 		fmt.Fprintf(&b, "! version %s waits for %s\n", printable(a.Pending), waits)
 	}
-	if a.Fault != "" {
+	if a.Fault != "" && !files {
 		fmt.Fprintf(&b, "! this daemon cannot use the limits of the control log, and keeps the former ones: %s\n", shortened(printable(a.Fault)))
 	}
 	if a.FilesFault != "" {

@@ -12,8 +12,12 @@ import (
 
 // Backup answers /v1/cluster/backup with the record that this daemon has.
 func Backup(r *Report, at time.Time) (api.Backup, error) {
-	rec := r.Control.State().Record
-	if rec == nil {
+	s := r.Control.State()
+	rec := s.Record
+	switch {
+	case s.Fault != "":
+		return api.Backup{}, errors.New(notOpen(&s) + ": ask another daemon")
+	case rec == nil:
 		return api.Backup{}, errors.New("the cluster has not begun: there is nothing to back up")
 	}
 	out := api.Backup{

@@ -42,6 +42,9 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 	}
 	rec := s.Record
 	if rec == nil {
+		if s.Fault != "" {
+			out.Fault = notOpen(&s)
+		}
 		return out
 	}
 	out.Begun, out.InUse, out.Pending = true, versionText(s.Status.Used), versionText(s.Status.Pending)
@@ -62,6 +65,10 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 	})
 	return out
 }
+
+// notOpen returns why the control log of a daemon that could not open it is not
+// usable.
+func notOpen(s *ControlState) string { return "the control log of this daemon is not open: " + s.Fault }
 
 // versionText returns a version as commands print it, "" for none.
 func versionText(v control.Version) string {

@@ -24,7 +24,7 @@ func (r *Report) ChangeLimits(ctx context.Context, name api.LimitsCommandName, q
 	s := r.Control.State()
 	switch {
 	case s.Fault != "":
-		return api.LimitsCommandAnswer{}, fmt.Errorf("the control log of this daemon is not open: %s", s.Fault)
+		return api.LimitsCommandAnswer{}, errors.New(notOpen(&s))
 	case s.Record == nil:
 		return api.LimitsCommandAnswer{}, errors.New("the cluster has not begun: first run rld cluster init")
 	case (name == api.BlockKey || name == api.ResetKey) && !r.SharedKeys && (len(s.Status.Peers) > 0 || len(s.Record.Regions) > 1):

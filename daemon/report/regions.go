@@ -20,7 +20,7 @@ func ChangeCluster(ctx context.Context, r *Report, name api.ClusterCommandName, 
 	s := r.Control.State()
 	switch {
 	case s.Fault != "":
-		return api.ChangeAnswer{}, fmt.Errorf("the control log of this daemon is not open: %s", s.Fault)
+		return api.ChangeAnswer{}, errors.New(notOpen(&s))
 	case s.Record == nil:
 		return api.ChangeAnswer{}, errors.New("the cluster has not begun: first run rld cluster init")
 	case name == api.RevokeDaemon && !r.named():
@@ -132,7 +132,7 @@ func changeOf(n *control.Node, name api.ClusterCommandName, q *api.ChangeRequest
 		}}}, nil
 	}
 	if !q.Stopped {
-		return control.Change{}, errors.New("a daemon is removed only when an operator states that it is stopped, and that its state will not be used again")
+		return control.Change{}, errors.New("a daemon is removed only when an operator states with --stopped that it is stopped, and that its state will not be used again")
 	}
 	id, err := control.RightsOf(n).DaemonID(q.Name)
 	return control.Change{Dead: &control.DeadID{ID: id, Stopped: true}}, err

@@ -22,6 +22,7 @@ type LimitsAnswer struct {
 	Pending string   `json:"pending_version"`
 	Waits   []string `json:"waits_for"`
 	// Fault is why this daemon cannot use the limits of the log, "" if it does.
+	// If its log is not open, it has the limits of its files, and Begun is false.
 	// FilesFault is why its files are invalid, "" if they are valid.
 	Fault      string `json:"fault"`
 	FilesFault string `json:"files_fault"`
