@@ -44,6 +44,9 @@ type controlLoop struct {
 
 	mu   sync.Mutex
 	node *control.Node // nil until the journal is open
+	// unopened is the node of a journal that can be read, and not be written
+	// again: its limits count, and it does nothing.
+	unopened *control.Node
 	// renewed reports that the streams have another identity.
 	renewed bool
 	// disk is nil for a diskless daemon. It belongs to the writer while writing
@@ -334,6 +337,21 @@ func (c *controlLoop) peek(by func(*control.Node)) bool {
 	return true
 }
 
+// peekLimits is peek for the limits: it also runs the function on the node of a
+// journal that can only be read.
+func (c *controlLoop) peekLimits(by func(*control.Node)) bool {
+	if c.peek(by) {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.unopened == nil {
+		return false
+	}
+	by(c.unopened)
+	return true
+}
+
 // State is part of report.Control.
 func (c *controlLoop) State() report.ControlState {
 	c.mu.Lock()
@@ -343,6 +361,8 @@ func (c *controlLoop) State() report.ControlState {
 	}
 	if c.node != nil {
 		s.Status, s.Record = c.node.Status(), c.node.Record()
+	} else if c.unopened != nil {
+		s.Record = c.unopened.Record()
 	}
 	return s
 }

@@ -313,3 +313,33 @@ func TestControlNameHeld(t *testing.T) {
 		holder.close()
 	})
 }
+
+// TestLimitsOnAFullDisk: a daemon that starts on a full disk has no part in the
+// control log, and decides by the limits that its record has nevertheless.
+func TestLimitsOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLimitsWorld(t, 3, []string{"us-0", "us-1", "us-2"}, "us")
+		for _, r := range w.residents {
+			w.files[r.name] = edgeRules(100)
+		}
+		w.begin("us")
+		w.change("us-0", rulesChange(t, edgeRules(40)))
+		w.within(15*time.Second, "all have the lower limit", func() bool { return w.have(40) })
+		us := w.find("us-2")
+		w.kill(us)
+		w.folders["us-2"].full.Store(true)
+		us.start()
+		if !w.have(40) {
+			t.Errorf("%v requests on a full disk, want those of the record", w.requests())
+		}
+		if s := w.state("us-2"); !strings.Contains(s.Fault, errNoSpace.Error()) {
+			t.Errorf("fault %q, want the one of the disk", s.Fault)
+		}
+		if page := w.report("us-2", "us").ClusterPage().Cluster; !page.Begun || len(page.Problems) != 1 || !strings.Contains(page.Problems[0], "check the disk of state.dir") {
+			t.Errorf("%+v: want the record, the fault of the disk, and what to do", page)
+		}
+		w.change("us-0", rulesChange(t, edgeRules(20)))
+		w.folders["us-2"].full.Store(false)
+		w.within(30*time.Second, "it follows again", func() bool { return w.have(20) })
+	})
+}

@@ -128,7 +128,7 @@ func (l *activeLimits) update() {
 		var record *control.Record
 		var due bool
 		var err error
-		open := l.control.peek(func(n *control.Node) {
+		open := l.control.peekLimits(func(n *control.Node) {
 			record = n.Record()
 			if due = l.due(n); due {
 				set, keys, err = l.read(n)

@@ -81,16 +81,16 @@ func (c *controlLoop) open() error {
 		}
 		if c.fault == "" {
 			c.log.Error("the control log cannot be opened: this daemon has no part in it, and tries again", "event", "control",
-				"file", found.File, "error", err)
+				"file", found.File, "limits_in_force", n != nil, "error", err)
 		}
-		c.fault = err.Error()
+		c.fault, c.unopened = err.Error(), n
 		return nil
 	}
 	if found.Cut != nil {
 		c.log.Info("the last record of the control log was cut short by the end of the process: no message depended on it",
 			"file", found.File, "offset", found.Cut.Offset, "bytes", found.Cut.Bytes)
 	}
-	c.node, c.disk, c.fault = n, disk, ""
+	c.node, c.disk, c.unopened, c.fault = n, disk, nil, ""
 	is := n.Identity()
 	c.renewed = c.identity.Swap(&is) != nil
 	if c.leaving {

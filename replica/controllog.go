@@ -23,7 +23,9 @@ type ControlLog struct {
 // OpenControl opens the journal and recovers the node of the control log from
 // it, see control.New. A daemon whose journal is damaged starts as a new one,
 // with another id; the damaged file is kept. With RefuseDamage it is an error.
-// On an error nothing is open. A file that is refused is unchanged.
+// On an error nothing is open. A file that is refused is unchanged. If it could
+// be read, but not be written again, the node is returned with the error: it
+// may be read, and must neither send nor vote.
 func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Rand) (*control.Node, *ControlLog, Recovery, error) {
 	if !c.Durable {
 		n, err := control.New(c, nil, seed, rng)
@@ -40,14 +42,17 @@ func (s *Storage) OpenControl(c control.Config, seed control.Seed, rng *rand.Ran
 	if err == nil {
 		n, err = control.New(c, start, seed, rng)
 	}
-	if err != nil {
-		return nil, nil, r, errors.Join(err, g.Close())
+	if err == nil {
+		return n, g, r, nil
 	}
-	return n, g, r, nil
+	if start != nil {
+		n, _ = control.New(c, start, seed, rng)
+	}
+	return n, nil, r, errors.Join(err, g.Close())
 }
 
 // open opens the journal and returns the state that it holds. It reads that
-// before the journal is rewritten.
+// before the journal is rewritten, and returns it with an error of writing.
 func (g *ControlLog) open(r *Recovery, c control.Config) (start *control.Start, err error) {
 	config := g.config
 	config.Accept = func(records [][]byte) error {
@@ -60,7 +65,7 @@ func (g *ControlLog) open(r *Recovery, c control.Config) (start *control.Start, 
 	}
 	file, kept, err := journal.Open(config)
 	if err != nil {
-		return nil, err
+		return start, err
 	}
 	r.Cut = kept.Cut
 	if len(kept.Records) == 0 {

@@ -37,7 +37,8 @@ var (
 // ControlState is the state of the control log of a daemon.
 type ControlState struct {
 	Status control.Status
-	// Record is nil before the founding.
+	// Record is nil before the founding, and if the log can neither be opened
+	// nor read.
 	Record *control.Record
 	// Founders are those in the settings. Durable reports that the daemon has a
 	// folder.

@@ -41,10 +41,10 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 		out.Domains = append(out.Domains, api.LimitsDomain{Domain: d.Domain, Source: string(d.From), Agreed: d.Agreed, Overruled: d.Overruled})
 	}
 	rec := s.Record
+	if s.Fault != "" {
+		out.Fault = notOpen(&s)
+	}
 	if rec == nil {
-		if s.Fault != "" {
-			out.Fault = notOpen(&s)
-		}
 		return out
 	}
 	out.Begun, out.InUse, out.Pending = true, versionText(s.Status.Used), versionText(s.Status.Pending)
