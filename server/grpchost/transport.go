@@ -14,7 +14,7 @@ import (
 // open streams. Each takes a goroutine or two, about 20 kB.
 const (
 	maxIncompleteEach = 2 * maxStreamsEach // of one connection
-	maxIncomplete     = 4_096              // of all
+	maxIncomplete     = 2_048              // of all
 )
 
 // transport is the credentials of accepted connections, with bounds on their
@@ -80,6 +80,9 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 		c.incomplete = k
 		if worst := c.transport.incomplete.set(c, k); worst != nil {
 			worst.end(connlimit.ReasonIncomplete)
+			if worst == c { // without the calls that it has just begun
+				return 0, net.ErrClosed
+			}
 		}
 	}
 	return n, err
