@@ -79,10 +79,10 @@ func compareInIncarnation(a, b *CellID) int {
 }
 
 // CellMeta describes a cell for the engine: how long it counts. It is the same
-// for all cells of a key and window except for Carry, where the longest counts.
+// for all cells of a key and window except for Carry and Rule: see join.
 type CellMeta struct {
 	// Rule identifies the rule and the grid it counts on, for folding the cell.
-	// 0 for an override without a rule.
+	// 0 for hits under an override alone.
 	Rule uint64
 	// WindowLength is in milliseconds, at least 1.
 	WindowLength int64
@@ -97,6 +97,16 @@ type CellMeta struct {
 // no longer counts by a correct clock.
 func (s CellMeta) End(window int64) int64 {
 	return sat.AddInt(sat.AddInt(window, s.WindowLength), s.Carry)
+}
+
+// join returns the description of a cell that has two: the longest Carry
+// counts, and a rule before none. Of two rules the first stays.
+func (s CellMeta) join(o *CellMeta) CellMeta {
+	s.Carry = max(s.Carry, o.Carry)
+	if s.Rule == 0 {
+		s.Rule = o.Rule
+	}
+	return s
 }
 
 // Cell is one cell as in messages. P and N only grow.

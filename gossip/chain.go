@@ -98,10 +98,9 @@ func (s *state) sum(of *cell) (v crdt.Sum, meta CellMeta) {
 			continue
 		}
 		v.P, v.N = sat.Add(v.P, c.Value.P), sat.Add(v.N, c.Value.N)
-		is := s.meta(c)
-		carry, regional := max(meta.Carry, is.Carry), meta.Regional || is.Regional
-		meta = *is
-		meta.Carry, meta.Regional = carry, regional
+		regional := meta.Regional
+		meta = s.meta(c).join(&meta)
+		meta.Regional = meta.Regional || regional
 	}
 	return v, meta
 }
@@ -114,7 +113,7 @@ func (s *state) ensure(id CellID, meta CellMeta) int32 {
 		return s.add(id, meta)
 	}
 	c := s.cells.at(i)
-	s.carry(c, max(s.meta(c).Carry, meta.Carry))
+	s.describe(c, &meta)
 	return i
 }
 

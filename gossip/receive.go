@@ -224,9 +224,10 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 	was := c.Value
 	is := c.Kind.join(c.Value, in.Value)
 	meta := e.state.meta(c)
-	longer, shorter := in.Carry > meta.Carry, in.Carry < meta.Carry
-	if longer {
-		e.state.carry(c, in.Carry)
+	joined := meta.join(&in.CellMeta)
+	more, less := joined != *meta, in.CellMeta.join(meta) != in.CellMeta
+	if more {
+		e.state.describe(c, &in.CellMeta)
 		meta = e.state.meta(c)
 	}
 	if c.Kind == RegionSum && l.local && is == in.Value && (c.via != l.peer.ID || c.Rate != in.Rate) &&
@@ -234,12 +235,12 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 		c.via = l.peer.ID
 		e.state.setRate(c, in.Rate)
 	}
-	if is == was && !longer {
+	if is == was && !more {
 		return
 	}
 	e.state.set(c, is)
 	c.source, c.received = l.peer.ID, now
-	if shorter {
+	if less {
 		c.source = 0
 	}
 	if c.Incarnation == e.region {

@@ -249,6 +249,34 @@ func TestCountsOfAWindowEndTogether(t *testing.T) {
 	want("after the longer one", 0)
 }
 
+// Hits of a key under an override alone have no rule, and those of other
+// daemons have one: all daemons know it in the end, whatever comes first.
+func TestRuleOfOverrideIsReplicated(t *testing.T) {
+	for _, first := range []string{"a1", "a2", "b1", "b2"} {
+		r := newRig(Config{}, "a", "a", "b", "b")
+		r.run(time.Second)
+		for m := range r.up {
+			span := CellMeta{WindowLength: minute.WindowLength}
+			if m.name == first {
+				span = minute
+			}
+			m.Add(r.mono(m), testKey(1), epoch, span, 5, ample)
+			r.run(50 * time.Millisecond)
+		}
+		r.run(5 * time.Second)
+		for m := range r.up {
+			for _, c := range m.Cells(r.wall(m), nil) {
+				if sums := c.Kind == RegionSum && c.Incarnation == RegionIncarnation(first[:1]); sums && c.Rule != minute.Rule {
+					t.Errorf("%s knows the rule: %s has %v without it", first, m.name, c)
+				}
+			}
+		}
+		if cells := r.cells(r.of("a1")); !slices.Equal(cells, r.cells(r.of("a2"))) {
+			t.Errorf("%s knows the rule: a1 and a2 differ", first)
+		}
+	}
+}
+
 // A rule that needs a count for longer than the former one makes all daemons
 // keep it for as long, also those without traffic for the key.
 func TestLongerCarryIsReplicated(t *testing.T) {

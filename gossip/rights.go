@@ -40,7 +40,7 @@ func (s *state) increase(i int32, now time.Duration, p, n uint64) {
 func (e *Engine) mergeRights(now time.Duration, l *link, f located, in *Cell) {
 	c := f.cell
 	was := c.Value
-	e.state.carry(c, max(e.state.meta(c).Carry, in.Carry))
+	e.state.describe(c, &in.CellMeta)
 	is := c.Kind.join(c.Value, in.Value)
 	if is == was {
 		return

@@ -208,13 +208,12 @@ func (s *state) drop(i int32) {
 // meta returns the description of a cell.
 func (s *state) meta(c *cell) *CellMeta { return &s.metas.all[c.meta].CellMeta }
 
-// carry makes a cell count for some milliseconds after its window.
-func (s *state) carry(c *cell, carry int64) {
-	meta := *s.meta(c)
-	if meta.Carry == carry {
+// describe adds a description to that of a cell.
+func (s *state) describe(c *cell, by *CellMeta) {
+	meta := s.meta(c).join(by)
+	if meta == *s.meta(c) {
 		return
 	}
-	meta.Carry = carry
 	was := c.meta
 	c.meta = s.metas.take(meta)
 	s.metas.release(was)
@@ -283,7 +282,7 @@ func (s *state) prolong(i int32, now time.Duration) bool {
 // that to peers, also to the one that sent the cell.
 func (s *state) extend(i int32, carry int64, now time.Duration) {
 	c := s.cells.at(i)
-	s.carry(c, carry)
+	s.describe(c, &CellMeta{Carry: carry})
 	c.source = 0
 	s.touch(i, now)
 }
