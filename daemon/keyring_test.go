@@ -100,6 +100,9 @@ func (k *keyringRegion) intruder(key []byte) *swim.Swim {
 // loses the former one. No daemon ever misses another one, and at the end the
 // former key is refused.
 func TestKeyringRotates(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; the complete run has it")
+	}
 	former, next := []byte("0123456789abcdef"), []byte("fedcba9876543210fedcba9876543210")
 	k := startKeyringRegion(t, former)
 	for _, keys := range [][][]byte{{former, next}, {next, former}, {next}} {

@@ -123,6 +123,9 @@ func (w *rightsWorld) soon(atMost time.Duration, what string, ok func() bool) {
 // of them afterwards. A daemon whose disk is lost joins anew. A region whose
 // disks are all lost is removed, and added again with its empty disks.
 func TestRightsOfACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; the complete run has it")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newRightsWorld(t, 3, "ap", "eu", "us")
 		w.start()
@@ -300,6 +303,9 @@ func TestDamagedRecord(t *testing.T) {
 // under a new id, also if all of its files are, and nothing but rights was
 // stored since.
 func TestFormerRecord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long; the complete run has it")
+	}
 	for what, files := range map[string][]string{
 		"the record alone": {replica.RightsFile}, "all files": {replica.RightsFile, replica.ControlFile},
 	} {
