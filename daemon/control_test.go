@@ -320,7 +320,7 @@ func TestLimitsOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newLimitsWorld(t, 3, []string{"us-0", "us-1", "us-2"}, "us")
 		for _, r := range w.residents {
-			w.files[r.name] = edgeRules(100)
+			w.files[r.name] = strings.Replace(edgeRules(100), "edge", "api", 1)
 		}
 		w.begin("us")
 		w.change("us-0", rulesChange(t, edgeRules(40)))
@@ -329,8 +329,11 @@ func TestLimitsOnAFullDisk(t *testing.T) {
 		w.kill(us)
 		w.folders["us-2"].full.Store(true)
 		us.start()
-		if !w.have(40) {
-			t.Errorf("%v requests on a full disk, want those of the record", w.requests())
+		for range 3 { // it tries to open the log again every 10 s
+			if rules := us.engine.Rules().Rules(); !w.have(40) || len(rules) != 2 {
+				t.Errorf("%v requests and %d rules on a full disk, want those of the record and of the files", w.requests(), len(rules))
+			}
+			time.Sleep(reopenEvery)
 		}
 		if s := w.state("us-2"); !strings.Contains(s.Fault, errNoSpace.Error()) {
 			t.Errorf("fault %q, want the one of the disk", s.Fault)
@@ -341,5 +344,8 @@ func TestLimitsOnAFullDisk(t *testing.T) {
 		w.change("us-0", rulesChange(t, edgeRules(20)))
 		w.folders["us-2"].full.Store(false)
 		w.within(30*time.Second, "it follows again", func() bool { return w.have(20) })
+		if n := len(us.engine.Rules().Rules()); n != 2 {
+			t.Errorf("%d rules once the disk has room, want those of the log and of the files", n)
+		}
 	})
 }

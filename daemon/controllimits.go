@@ -41,7 +41,8 @@ type activeLimits struct {
 	held  func() int64
 	until int64
 
-	given    *rules.Set       // that the control log has as the rules of files
+	of       *control.Node    // that the last turn read: another one has no files yet
+	given    *rules.Set       // that it has as the rules of files
 	revision control.Revision // that the last turn used
 	next     int64            // when the limits change, in Unix milliseconds
 
@@ -167,7 +168,7 @@ func (l *activeLimits) hashBy(all [][rules.SecretBytes]byte) {
 // caller holds l.mu.
 func (l *activeLimits) due(n *control.Node) bool {
 	now := l.now()
-	return l.lapsed(now) != (now >= l.until) || l.set == nil || l.given == nil || l.given != l.filesFor(n.Record()) || n.Limits().Revision() != l.revision || now >= l.next
+	return l.lapsed(now) != (now >= l.until) || l.set == nil || l.given == nil || l.of != n || l.given != l.filesFor(n.Record()) || n.Limits().Revision() != l.revision || now >= l.next
 }
 
 // end returns the end of the rights of this daemon.
@@ -195,10 +196,10 @@ func (l *activeLimits) filesFor(r *control.Record) *rules.Set {
 func (l *activeLimits) read(n *control.Node) (*rules.Set, []control.KeyOverride, error) {
 	a := n.Limits()
 	l.revision = a.Revision()
-	if files := l.filesFor(n.Record()); files != l.given {
+	if files := l.filesFor(n.Record()); files != l.given || n != l.of {
 		a.Local(files)
 		a.Files(l.own)
-		l.given = files
+		l.given, l.of = files, n
 	}
 	now := l.now()
 	l.until = l.end()

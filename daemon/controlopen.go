@@ -83,7 +83,9 @@ func (c *controlLoop) open() error {
 			c.log.Error("the control log cannot be opened: this daemon has no part in it, and tries again", "event", "control",
 				"file", found.File, "limits_in_force", n != nil, "error", err)
 		}
-		c.fault, c.unopened = err.Error(), n
+		if c.fault = err.Error(); c.unopened == nil {
+			c.unopened = n
+		}
 		return nil
 	}
 	if found.Cut != nil {

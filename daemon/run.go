@@ -76,6 +76,7 @@ type daemon struct {
 	engine   *Engine
 	secret   atomic.Pointer[secrets.Secrets]
 	names    map[string]uint64            // of the cluster in files of state, by purpose
+	longest  atomic.Int64                 // of the windows of limits that calls brought, in ms
 	rotation *secrets.Follower            // nil without files of the secret
 	agent    *rightsLoop                  // nil for a daemon without rights
 	lock     io.Closer                    // of the folder of a witness, nil for others
@@ -141,6 +142,7 @@ func (d *daemon) build() error {
 	if err != nil {
 		return err
 	}
+	d.keepNames()
 	if d.callers, err = callers.Open(&d.Config, d.Log); err != nil {
 		return err
 	}
@@ -236,6 +238,7 @@ func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 	}
 	o := node.MatcherOptions{
 		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: keys.blocked, Resets: keys.resets[0],
+		Longest: &d.longest,
 	}
 	if all := d.engine.hashers(); len(all) > 1 {
 		o.Next = &node.NextSecret{Hasher: all[1], Resets: keys.resets[1]}
@@ -264,7 +267,7 @@ func (d *daemon) engineConfig() (EngineConfig, error) {
 		rand.Read(seed[:4])
 		ec.Node.Incarnation = gossip.DaemonIncarnation(c.Region, c.Name, binary.LittleEndian.Uint32(seed[:4]))
 	}
-	ec.Secrets = d.hashSecrets()
+	ec.Secrets = hashSecrets(*d.secret.Load())
 	return ec, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -53,6 +54,18 @@ func (d *daemon) openSecret() error {
 	return err
 }
 
+// keepNames keeps the names for a later start with the next secret alone.
+func (d *daemon) keepNames() {
+	s := *d.secret.Load()
+	if s.Next == nil {
+		return
+	}
+	if err := secrets.StoreNames(d.stateFolder(), s, d.names); err != nil {
+		d.Log.Error("a start with the next cluster secret alone will find the state foreign, until it has been alone in force once",
+			"event", "secret", "error", err)
+	}
+}
+
 // stateFolder returns the folder of state, nil for a daemon without one.
 func (d *daemon) stateFolder() disk.Folder {
 	if c := &d.Config; c.Region != "" && c.State.Dir != "" && !c.State.Diskless {
@@ -67,13 +80,13 @@ func (d *daemon) derive(purpose string) [][sha256.Size]byte { return d.secret.Lo
 
 // hashSecrets returns the secrets of the hashes of keys: a random one for a
 // daemon that shares no keys.
-func (d *daemon) hashSecrets() (all [][rules.SecretBytes]byte) {
-	if d.secret.Load().Current == nil {
+func hashSecrets(s secrets.Secrets) (all [][rules.SecretBytes]byte) {
+	if s.Current == nil {
 		all = make([][rules.SecretBytes]byte, 1)
 		rand.Read(all[0][:]) // never fails
 		return all
 	}
-	for _, sum := range d.derive(forKeys) {
+	for _, sum := range s.Derive(forKeys) {
 		all = append(all, [rules.SecretBytes]byte(sum[:]))
 	}
 	return all
@@ -126,6 +139,7 @@ func (d *daemon) newRotation() *secrets.Follower {
 	}
 	return secrets.Follow(secrets.Config{
 		Path: d.Config.Cluster.SecretFile, Put: d.setSecrets, Until: d.countsUntil, Log: d.Log, Now: d.now,
+		Shared: d.shareNext,
 		Lacking: func() []string {
 			next := d.fingerprints()[1:]
 			if d.cluster == nil || len(next) == 0 {
@@ -152,22 +166,38 @@ func (d *daemon) nextSecret() *api.NextSecret {
 	return out
 }
 
-// setSecrets puts other secrets in force.
+// setSecrets puts other secrets in force. A peer that is shown the next one
+// finds the hits of later calls under it.
 func (d *daemon) setSecrets(s secrets.Secrets) error {
 	if err := secrets.StoreNames(d.stateFolder(), s, d.names); err != nil {
 		return err
 	}
+	d.active.hashBy(hashSecrets(s))
 	d.secret.Store(&s)
-	d.active.hashBy(d.hashSecrets())
-	if d.cluster != nil && d.Config.Swim.KeysFile == "" {
-		return d.cluster.swim.SetKeys(d.derivedKeys())
-	}
+	d.shareNext(false)
 	return nil
 }
 
-// countsUntil returns when hits count no longer that came before a time.
+// shareNext puts the keys of membership that are derived from the secret in
+// force. That of the next one encrypts once all peers can decrypt it.
+func (d *daemon) shareNext(all bool) {
+	if d.cluster == nil || d.Config.Swim.KeysFile != "" {
+		return
+	}
+	keys := d.derivedKeys()
+	if all {
+		slices.Reverse(keys)
+	}
+	if err := d.cluster.swim.SetKeys(keys); err != nil {
+		d.Log.Error("the keys of the membership cannot be replaced, the former ones stay in force", "event", "secret", "error", err)
+	}
+}
+
+// countsUntil returns when hits count no longer that came before a time, by any
+// clock of the cluster. Calls may have brought limits of longer windows.
 func (d *daemon) countsUntil(from time.Time) time.Time {
-	at, until := from.UnixMilli(), from.UnixMilli()
+	at := from.Add(2 * d.Config.Clock.MaxOffset).UnixMilli()
+	until := max(at, rules.CeilWindow(at+1, max(1, d.longest.Load())))
 	for _, r := range d.engine.Rules().Rules() {
 		if r.Limit != nil && !r.Limit.Unlimited {
 			until = max(until, node.HashesUntil(r.Limit, at))

@@ -186,7 +186,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	}
 }
 
-// cellBytes is the approximate size of a cell in a frame.
+// cellBytes is the approximate size of a cell without refunds in a frame.
 const cellBytes = 24
 
 func micros(d time.Duration) uint64 { return uint64(max(1, d.Microseconds())) }

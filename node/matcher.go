@@ -2,6 +2,7 @@ package node
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
@@ -26,6 +27,9 @@ type MatcherOptions struct {
 	ChargeDenied bool
 	// Next is the next secret, while hits count under both; nil for one secret.
 	Next *NextSecret
+	// Longest is raised to the length of the windows of overrides in calls, in
+	// milliseconds. Nil notes nothing.
+	Longest *atomic.Int64
 	// Blocked are keys whose calls are denied. It must not be modified.
 	Blocked map[crdt.Key]bool
 	// Resets are keys that were reset. It must not be modified.
@@ -120,6 +124,7 @@ func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 			ChargeDenied: f.opt.ChargeDenied,
 		})
 		st.Limit = &c.overrides[len(c.overrides)-1]
+		f.noteWindow(st.Limit.Window())
 		return nil
 	}
 	if st.Rule == nil || st.Rule.Limit == nil {
@@ -131,6 +136,19 @@ func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 		st.Limit = st.Rule.Limit
 	}
 	return st.Rule
+}
+
+// noteWindow raises MatcherOptions.Longest.
+func (f *Matcher) noteWindow(length int64) {
+	longest := f.opt.Longest
+	if longest == nil {
+		return
+	}
+	for was := longest.Load(); length > was; was = longest.Load() {
+		if longest.CompareAndSwap(was, length) {
+			return
+		}
+	}
 }
 
 // block replaces the limit of descriptor i, a copy of its own or that of a

@@ -63,8 +63,15 @@ func (f *Matcher) addTwins(c *Call) {
 // link has a hit that does not fit one of its keys fit neither of them.
 func (c *Call) link() {
 	for t, i := range c.twins {
-		if st, twin := &c.Statuses[i], &c.Statuses[len(c.Descriptors)+t]; st.Over != twin.Over {
+		st, twin := &c.Statuses[i], &c.Statuses[len(c.Descriptors)+t]
+		if st.Over != twin.Over {
 			st.Over, twin.Over = true, true
+		}
+		if st.Over { // twins are in no statistics
+			st.Gate |= twin.Gate
+		}
+		if st.Degraded == NotDegraded {
+			st.Degraded = twin.Degraded
 		}
 	}
 }
@@ -86,11 +93,13 @@ func (c *Call) Join() {
 	n := len(c.Descriptors)
 	for t, i := range c.twins {
 		st, twin := &c.Statuses[i], &c.Statuses[n+t]
-		denies := st.Gate == NoGate && twin.Gate != NoGate
-		if denies || (st.Gate == NoGate) == (twin.Gate == NoGate) && twin.Remaining < st.Remaining {
-			twin.Sampled = st.Sampled
-			*st = *twin
+		tighter := *st
+		if twin.Remaining < st.Remaining || twin.Remaining == st.Remaining && twin.Retry > st.Retry {
+			tighter = *twin
 		}
+		tighter.Gate, tighter.Degraded, tighter.Sampled = st.Gate, st.Degraded, st.Sampled
+		tighter.Retry, tighter.Delay, tighter.Reset = max(st.Retry, twin.Retry), max(st.Delay, twin.Delay), max(st.Reset, twin.Reset)
+		*st = tighter
 	}
 	c.Statuses, c.hits, c.twins = c.Statuses[:n], c.hits[:n], c.twins[:0]
 }

@@ -22,9 +22,13 @@ const (
 // folder. The journals have locks of their own.
 const FolderLock = "lock"
 
+// SecretFile names the cluster in the other files, once that has replaced its
+// secret: without it the names are those of the present secret.
+const SecretFile = "secret.rld"
+
 // StateFiles are all files with the state of a daemon, in the order in which it
 // is given up: without its control log, a daemon has another id.
-var StateFiles = []string{ControlFile, RightsFile, AccountsFile, JournalFile}
+var StateFiles = []string{ControlFile, RightsFile, AccountsFile, JournalFile, SecretFile}
 
 // Storage is a folder with the state that outlives a process, and how a process
 // starts without it.

@@ -343,6 +343,7 @@ func TestNextSecretLine(t *testing.T) {
 		{api.NextSecret{Lacking: []string{"eu/eu-0"}}, "! two cluster secrets: 1 peer does not have the next one yet: eu/eu-0\n"},
 		{api.NextSecret{Lacking: []string{"eu/\x1b", "us/a"}}, "! two cluster secrets: 2 peers do not have the next one yet: eu/?, us/a\n"},
 		{api.NextSecret{From: &at}, "two cluster secrets: the next one can replace the current one from 2027-01-02T03:04:05Z\n"},
+		{api.NextSecret{}, "two cluster secrets: when the next one can replace the current one is not known yet\n"},
 		{api.NextSecret{From: &at, Due: true}, "two cluster secrets: the next one can replace the current one now\n"},
 	} {
 		if got := nextSecretLine(&tt.is); got != tt.want {

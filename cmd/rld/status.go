@@ -113,7 +113,9 @@ func nextSecretLine(s *api.NextSecret) string {
 	switch {
 	case len(s.Lacking) > 0:
 		return fmt.Sprintf("! %s%s not have the next one yet: %s\n", two, doOrDoes(len(s.Lacking)), shortened(printable(strings.Join(s.Lacking, ", "))))
-	case !s.Due && s.From != nil:
+	case s.From == nil:
+		return two + "when the next one can replace the current one is not known yet\n"
+	case !s.Due:
 		return fmt.Sprintf("%sthe next one can replace the current one from %s\n", two, s.From.UTC().Format(time.RFC3339))
 	}
 	return two + "the next one can replace the current one now\n"

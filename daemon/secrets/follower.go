@@ -10,12 +10,16 @@ import (
 	"time"
 )
 
-// Config configures a Follower. None of its functions may wait.
+// Config configures a Follower. Its functions may wait for a disk, and for
+// nothing else.
 type Config struct {
 	// Path is the file of the secret.
 	Path string
 	// Put puts other secrets in force. After an error the former ones are.
 	Put func(Secrets) error
+	// Shared is called when no connected peer lacks the next secret any more,
+	// and when one does again.
+	Shared func(bool)
 	// Lacking returns the connected peers without the next secret.
 	Lacking func() []string
 	// Until returns the time from which hits count no longer that came before
@@ -39,17 +43,18 @@ type Follower struct {
 	have    Secrets
 	lacking []string  // the connected peers that lack Next
 	since   time.Time // no connected peer lacks it, zero while one does
+	gone    time.Time // the file of Next, zero while it is there
 	said    string    // the latest line about the files, which is not repeated
 }
 
 // Follow returns a follower of files that were read.
 func Follow(cfg Config, have Secrets) *Follower {
-	f := &Follower{cfg: cfg, have: have}
-	if have.Next != nil {
-		f.since = cfg.Now()
-	}
-	return f
+	return &Follower{cfg: cfg, have: have}
 }
+
+// giveUpAfter is for how long the file of the next secret must be gone until
+// that is given up: it may be on its way to the other file.
+const giveUpAfter = 30 * time.Second
 
 // Run looks at the files at each poll until ctx ends.
 func (f *Follower) Run(ctx context.Context, poll time.Duration) {
@@ -72,7 +77,7 @@ type State struct {
 	Two bool
 	// Lacking are the connected peers that lack the next secret.
 	Lacking []string
-	// Until is when the next secret can be alone if no peer lacks it.
+	// Until is when the next secret can be alone, zero for not known yet.
 	Until time.Time
 }
 
@@ -98,13 +103,24 @@ func (f *Follower) Look() {
 	if have.Next != nil {
 		f.track(now)
 	}
-	read, _, err := Read(f.cfg.Path)
+	read, warnings, err := Read(f.cfg.Path)
+	given := err == nil && bytes.Equal(read.Current, have.Current)
+	if !given || read.Next != nil || have.Next == nil {
+		f.gone = time.Time{}
+	} else if f.gone.IsZero() {
+		f.gone = now
+	}
 	switch {
 	case err != nil:
 		f.say(slog.LevelError, "the cluster secret cannot be read, the former one stays in force", "error", err)
 	case read.equal(have):
 		f.said = ""
-	case bytes.Equal(read.Current, have.Current):
+	case !f.gone.IsZero() && now.Sub(f.gone) < giveUpAfter:
+		f.say(slog.LevelWarn, "the file of the next cluster secret is gone, and is given up soon", "next", f.cfg.Path+NextSuffix)
+	case given:
+		for _, w := range warnings {
+			f.cfg.Log.Warn(w)
+		}
 		f.put(read, now)
 	case have.Next == nil || !bytes.Equal(read.Current, have.Next):
 		f.say(slog.LevelError, "another cluster secret is ignored, as it would forget all hits: restore the former one, and give all daemons "+
@@ -124,12 +140,15 @@ func (f *Follower) Look() {
 // track notes since when no connected peer lacks the next secret.
 func (f *Follower) track(now time.Time) {
 	f.lacking = f.cfg.Lacking()
-	switch {
-	case len(f.lacking) > 0:
-		f.since = time.Time{}
-	case f.since.IsZero():
+	switch all := len(f.lacking) == 0; {
+	case all == !f.since.IsZero():
+		return
+	case all:
 		f.since = now
+	default:
+		f.since = time.Time{}
 	}
+	f.cfg.Shared(!f.since.IsZero())
 }
 
 // put puts secrets in force.
@@ -138,11 +157,12 @@ func (f *Follower) put(s Secrets, now time.Time) {
 		f.say(slog.LevelError, "other cluster secrets cannot be put in force, the former ones stay", "error", err)
 		return
 	}
-	f.have, f.since, f.lacking, f.said = s, time.Time{}, nil, ""
+	f.have, f.since, f.lacking, f.gone, f.said = s, time.Time{}, nil, time.Time{}, ""
 	if s.Next == nil {
 		f.cfg.Log.Warn("one cluster secret is in force", "event", "secret")
 		return
 	}
+	f.track(now)
 	f.cfg.Log.Warn("two cluster secrets are in force: rld status shows when the next one can replace the current one",
 		"event", "secret", "next", f.cfg.Path+NextSuffix)
 }

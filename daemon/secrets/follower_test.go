@@ -27,6 +27,7 @@ type rotation struct {
 	file    string
 	now     time.Time
 	lacking []string
+	shared  bool
 	refuse  error // of Put
 	have    secrets.Secrets
 	log     bytes.Buffer
@@ -57,6 +58,7 @@ func follow(t *testing.T, next string) *rotation {
 			return r.refuse
 		},
 		Lacking: func() []string { return r.lacking },
+		Shared:  func(all bool) { r.shared = all },
 		Until:   func(from time.Time) time.Time { return from.Add(counting) },
 		Now:     func() time.Time { return r.now },
 	}, have)
@@ -113,11 +115,14 @@ func TestNextSecret(t *testing.T) {
 	r.look(time.Second, "ab", "") // it is said once
 	r.lacking = nil
 	r.look(time.Second, "ab", "until the hits under it count no longer")
-	if s := r.State(); !s.Until.Equal(r.now.Add(counting)) || len(s.Lacking) > 0 {
-		t.Errorf("%+v at %v", s, r.now)
+	if s := r.State(); !s.Until.Equal(r.now.Add(counting)) || len(s.Lacking) > 0 || !r.shared {
+		t.Errorf("%+v at %v, shared by all: %v", s, r.now, r.shared)
 	}
 	r.lacking = []string{"eu/eu-2"} // it has just come, with hits under the former one alone
 	r.look(counting-2*time.Second, "ab", "connected peers lack the next one")
+	if r.shared {
+		t.Error("the next one is shared, and a peer lacks it")
+	}
 	r.lacking = nil
 	r.look(time.Second, "ab", "until")
 	r.look(counting-time.Second, "ab", "")
@@ -134,6 +139,9 @@ func TestNextSecret(t *testing.T) {
 // when it has both.
 func TestStartWithTwoSecrets(t *testing.T) {
 	r := follow(t, "b")
+	if s := r.State(); !s.Two || !s.Until.IsZero() {
+		t.Errorf("%+v before the first look", s)
+	}
 	r.look(0, "ab", "")
 	r.write("", "b")
 	r.look(counting-time.Second, "ab", "until")
@@ -158,5 +166,11 @@ func TestOtherSecrets(t *testing.T) {
 	r.look(time.Second, "ab", "the former one stays in force")
 	r.write("", "a")
 	r.write(".next", "")
-	r.look(time.Second, "a", "one cluster secret") // given up
+	r.look(time.Second, "ab", "given up soon") // it may be on its way to the other file
+	r.write(".next", "b")
+	r.look(time.Hour, "ab", "")
+	r.write(".next", "")
+	r.look(time.Second, "ab", "given up soon")
+	r.look(29*time.Second, "ab", "")
+	r.look(time.Second, "a", "one cluster secret")
 }

@@ -10,16 +10,13 @@ import (
 
 	"github.com/georld/rld/disk"
 	"github.com/georld/rld/journal"
+	"github.com/georld/rld/replica"
 )
-
-// File is the file in a folder of state of a cluster that has replaced its
-// secret: without it the names of the cluster are those of the present secret.
-const File = "secret.rld"
 
 // maxFile bounds the file, in bytes.
 const maxFile = 64 << 10
 
-// stored is the content of the file.
+// stored is the content of replica.SecretFile.
 type stored struct {
 	// Names are those that the files of the folder have for the cluster, by
 	// purpose. They stay as they were under its first secret.
@@ -51,8 +48,8 @@ func OpenNames(folder disk.Folder, s Secrets, purposes ...string) (map[string]ui
 	if folder == nil {
 		return names, nil
 	}
-	file := folder.Path(File)
-	size, err := folder.Size(File)
+	file := folder.Path(replica.SecretFile)
+	size, err := folder.Size(replica.SecretFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return names, nil
@@ -62,7 +59,7 @@ func OpenNames(folder disk.Folder, s Secrets, purposes ...string) (map[string]ui
 	var data []byte
 	var found stored
 	if err == nil {
-		data, err = folder.ReadFile(File)
+		data, err = folder.ReadFile(replica.SecretFile)
 	}
 	if err == nil {
 		err = json.Unmarshal(data, &found)
@@ -93,5 +90,5 @@ func StoreNames(folder disk.Folder, s Secrets, names map[string]uint64) error {
 	if err != nil {
 		return err
 	}
-	return disk.ReplaceFile(folder, File, append(data, '\n'))
+	return disk.ReplaceFile(folder, replica.SecretFile, append(data, '\n'))
 }

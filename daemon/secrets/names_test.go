@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/daemon/secrets"
 	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/journal"
+	"github.com/georld/rld/replica"
 )
 
 // TestNames: the files of a folder keep the names of the cluster when its
@@ -83,11 +84,11 @@ func TestBadNames(t *testing.T) {
 		`{"names": {"counts": "a"}}`:     "cannot unmarshal",
 		`{"names": {"counts": 1}}` + "x": "invalid character",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, secrets.File), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, replica.SecretFile), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := secrets.OpenNames(osdir.Dir(dir), secrets.Secrets{Current: []byte(secretOf("a"))}, "counts")
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), secrets.File) {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), replica.SecretFile) {
 			t.Errorf("%.40q: %v, want %q", content, err, want)
 		}
 	}

@@ -21,21 +21,23 @@ const NextSuffix = ".next"
 type Secrets struct{ Current, Next []byte }
 
 // Read reads the file of a secret, and that of the next one if there is one.
+// It reads that first: it may take the place of the other one meanwhile.
 func Read(path string) (s Secrets, warnings []string, err error) {
-	if s.Current, warnings, err = config.ReadSecret(path); err != nil {
+	var next []byte
+	if _, err := os.Stat(path + NextSuffix); !errors.Is(err, fs.ErrNotExist) {
+		next, warnings, err = config.ReadSecret(path + NextSuffix)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return Secrets{}, warnings, err
+		}
+	}
+	current, more, err := config.ReadSecret(path)
+	if warnings = append(warnings, more...); err != nil {
 		return Secrets{}, warnings, err
 	}
-	if _, err := os.Stat(path + NextSuffix); errors.Is(err, fs.ErrNotExist) {
-		return s, warnings, nil
-	}
-	next, more, err := config.ReadSecret(path + NextSuffix)
-	if err != nil {
-		return Secrets{}, warnings, err
-	}
-	if !bytes.Equal(next, s.Current) {
+	if s.Current = current; !bytes.Equal(next, current) {
 		s.Next = next
 	}
-	return s, append(warnings, more...), nil
+	return s, warnings, nil
 }
 
 // All returns those that there are, the current one first.

@@ -42,6 +42,8 @@ type plan struct {
 	witness string
 	// founding is the number of regions that found the cluster, the first ones.
 	founding int
+	// ownSecrets gives each daemon a file of the cluster secret of its own.
+	ownSecrets bool
 	// secured reports mutual TLS between the daemons, whose certificates have
 	// their names. networks reports that regions have the networks where their
 	// daemons are.

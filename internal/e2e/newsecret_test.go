@@ -27,21 +27,32 @@ func (d *daemon) nextSecret() (*api.NextSecret, error) {
 	return s.Daemon.NextSecret, err
 }
 
+// without returns which of some daemons have two secrets in force, "" for none.
+func (c *cluster) without(daemons []*daemon) string {
+	for _, d := range daemons {
+		if s, err := d.nextSecret(); err != nil || s != nil {
+			return fmt.Sprintf("%s: %+v, %v", d.name, s, err)
+		}
+	}
+	return ""
+}
+
 // TestNewClusterSecret replaces the secret of a cluster under load: no limit is
 // exceeded, no call goes without an answer, and no daemon refuses another. A
 // daemon that restarts goes on with its state, while two secrets are in force
 // and when the next one is alone.
 func TestNewClusterSecret(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, loopback{}, plan{daemons: []int{2, 2}, later: []int{0, 0}, founding: 2, limits: shortLimits}, "a", "b")
+	c := startCluster(t, loopback{}, plan{daemons: []int{2, 2}, later: []int{0, 0}, founding: 2, limits: shortLimits, ownSecrets: true}, "a", "b")
 	a0, a1, b0 := c.daemon("a-0"), c.daemon("a-1"), c.daemon("b-0")
 	former := map[*daemon]string{a0: a0.incarnation()}
 	tr := c.traffic(60, aim{window, "spread", 2}, aim{bounded, "spread", 1}, aim{strict, "spread", 6})
 	tr.fills(bounded, boundedLimit, 40*time.Second)
 
-	next, secret := c.file("secret.next"), c.file("secret")
-	if err := os.WriteFile(next, []byte("the next secret of a cluster for tests\n"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, d := range c.daemons {
+		if err := os.WriteFile(c.secretFile(d)+".next", []byte("the next secret of a cluster for tests\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	due := func() string {
 		for _, d := range c.daemons {
@@ -60,17 +71,19 @@ func TestNewClusterSecret(t *testing.T) {
 	c.whole(patience)
 	c.within(patience, "the next secret is due again", due)
 
-	if err := os.Rename(next, secret); err != nil {
-		t.Fatal(err)
-	}
-	c.within(patience, "the next secret is alone", func() string {
-		for _, d := range c.daemons {
-			if s, err := d.nextSecret(); err != nil || s != nil {
-				return fmt.Sprintf("%s: %+v, %v", d.name, s, err)
+	alone := func(daemons ...*daemon) {
+		for _, d := range daemons {
+			if err := os.Rename(c.secretFile(d)+".next", c.secretFile(d)); err != nil {
+				t.Fatal(err)
 			}
 		}
-		return ""
-	})
+		c.within(patience, "the next secret is alone", func() string { return c.without(daemons) })
+	}
+	alone(a0)
+	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+		c.list(2*time.Second, c.in("a"), c.daemons) // a daemon with both is no stranger
+	}
+	alone(c.daemons[1:]...)
 	b0.terminate(t)
 	b0.start(t)
 	c.whole(patience)

@@ -104,7 +104,7 @@ func (c *cluster) settings(d *daemon) string {
 	for _, region := range c.regions[:c.plan.founding] {
 		founders = append(founders, region+"-0")
 	}
-	fmt.Fprintf(&b, "cluster: {secret_file: %s, founders: [%s]}\n", c.file("secret"), strings.Join(founders, ", "))
+	fmt.Fprintf(&b, "cluster: {secret_file: %s, founders: [%s]}\n", c.secretFile(d), strings.Join(founders, ", "))
 	fmt.Fprintf(&b, "limits: {path: %s}\n", c.file("limits.yaml"))
 	fmt.Fprintf(&b, "grpc: {addr: %q, insecure: true}\nhttp: {addr: %q, insecure: true}\nadmin: {addr: %q, insecure: true}\n", d.at.grpc, d.at.http, d.at.admin)
 	secured := ""
@@ -165,6 +165,7 @@ func (c *cluster) writeFiles(t testing.TB) {
 	}
 	for _, d := range c.daemons {
 		files[d.name+".yaml"] = c.settings(d)
+		files[filepath.Base(c.secretFile(d))] = files["secret"]
 	}
 	if c.plan.secured {
 		c.certify()
@@ -174,6 +175,14 @@ func (c *cluster) writeFiles(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// secretFile returns the file of the cluster secret that a daemon reads.
+func (c *cluster) secretFile(d *daemon) string {
+	if c.plan.ownSecrets {
+		return c.file(d.name + "-secret")
+	}
+	return c.file("secret")
 }
 
 func (c *cluster) file(name string) string { return filepath.Join(c.dir, name) }

@@ -189,14 +189,15 @@ func (g *gate) signed(w http.ResponseWriter, r *http.Request, need right) (sende
 	if g.o.Secrets != nil {
 		secrets = g.o.Secrets()
 	}
-	err = errors.New("this daemon has no secret, and accepts no signed commands")
-	for _, secret := range secrets {
-		if err = api.Verify(secret, r.Header.Get(api.SignatureHeader), r.URL.Path, body, time.Now()); err == nil {
-			break
+	refused := errors.New("this daemon has no secret, and accepts no signed commands")
+	for i, secret := range secrets {
+		err := api.Verify(secret, r.Header.Get(api.SignatureHeader), r.URL.Path, body, time.Now())
+		if err == nil || i == 0 { // the error about the current secret is the one to know
+			refused = err
 		}
 	}
-	if err != nil {
-		return sender{}, because(reasonSignature, err)
+	if refused != nil {
+		return sender{}, because(reasonSignature, refused)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return sender{auth.Admin, "cluster secret"}, nil

@@ -14,7 +14,7 @@ import (
 // open streams. Each takes a goroutine or two, about 20 kB.
 const (
 	maxIncompleteEach = 2 * maxStreamsEach // of one connection
-	maxIncomplete     = 2_048              // of all
+	maxIncomplete     = 4_096              // of all
 )
 
 // transport is the credentials of accepted connections, with bounds on their

@@ -37,6 +37,7 @@ const (
 // The most bytes of a message beside its cells.
 const (
 	headBytes    = 512
+	refundBytes  = 8 // of a cell, whose refunds its approximate size is without
 	refusalBytes = 48
 	digestBytes  = 16
 	rightsBytes  = 112
@@ -123,6 +124,12 @@ func (a *boundAuditor) measure(m *gossip.Message) {
 		return
 	}
 	a.frame = frame
-	most := a.gossip.FrameBytes + headBytes + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests) + rightsBytes*len(m.RightsMessages)
+	refunded := 0
+	for i := range m.Cells {
+		if m.Cells[i].Value.N > 0 {
+			refunded++
+		}
+	}
+	most := a.gossip.FrameBytes + headBytes + refundBytes*refunded + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests) + rightsBytes*len(m.RightsMessages)
 	a.check(len(frame) <= most, "%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
 }
