@@ -1,9 +1,12 @@
 package config
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -32,7 +35,7 @@ func TestLinksStayInTheFolder(t *testing.T) {
 }
 
 // TestStateIsOurs: a folder of state that all users can write, and links in it,
-// are refused. Write permissions of a group or another user give a warning.
+// are refused. A group that can write, and another owner, give a warning.
 func TestStateIsOurs(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -44,6 +47,7 @@ func TestStateIsOurs(t *testing.T) {
 		{"folder for a group", func(dir string) error { return os.Chmod(dir, 0o770) }, "is writable by its group (mode 0770): chmod 0700 it", ""},
 		{"file for all", func(dir string) error { return os.Chmod(dir+"/rights.rld", 0o606) }, "", "rights.rld: is writable by everybody (mode 0606): chmod 0600 it"},
 		{"link", func(dir string) error { return os.Symlink("/etc/passwd", dir+"/control.rld") }, "", "control.rld: is a link, and files of state are not"},
+		{"link for the lock", func(dir string) error { return os.Symlink("/etc/passwd", dir+"/lock") }, "", "lock: is a link"},
 		{"link to nothing", func(dir string) error { return os.Symlink("/nowhere", dir+"/rights.rld.new") }, "", "rights.rld.new: is a link"},
 		{"link of another file", func(dir string) error { return os.Symlink("/etc/passwd", dir+"/notes") }, "", ""},
 		{"folder of a file system", func(dir string) error { return os.Mkdir(dir+"/lost+found", 0o777) }, "", ""},
@@ -69,4 +73,28 @@ func TestStateIsOurs(t *testing.T) {
 			}
 		}
 	}
+	info, err := os.Stat(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := os.Geteuid()
+	for owner, want := range map[int]string{0: "", self: "", self + 1: fmt.Sprintf("state.dir: d: belongs to user %d, ", self+1)} {
+		warnings, err := checkMode("d", "0700", ownedBy{info, owner})
+		all := strings.Join(warnings, " ")
+		if err != nil || !strings.HasPrefix(all, want) || (all == "") != (want == "") {
+			t.Errorf("of user %d: %q, %v, want %q", owner, all, err, want)
+		}
+	}
 }
+
+// ownedBy is a file of a user.
+type ownedBy struct {
+	fs.FileInfo
+	user int
+}
+
+// Mode returns one without faults.
+func (ownedBy) Mode() fs.FileMode { return 0o700 }
+
+// Sys returns the owner alone.
+func (o ownedBy) Sys() any { return &syscall.Stat_t{Uid: uint32(o.user)} }
