@@ -23,13 +23,7 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 	if err := removeStale(path); err != nil {
 		return nil, err
 	}
-	// Linux creates the file with the mode of the descriptor, less the umask.
-	// Other systems refuse this, and the umask alone holds until Chmod below.
-	narrow := func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode.Perm())) })
-	}
-	lc := net.ListenConfig{Control: narrow}
-	lis, err := lc.Listen(context.Background(), "unix", path)
+	lis, err := open(path, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +32,18 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 		return nil, fmt.Errorf("set the mode of the socket: %w", err)
 	}
 	return lis, nil
+}
+
+// open opens a new socket. Its mode may lack permissions of the wanted one, and
+// on Linux it has no others.
+func open(path string, mode fs.FileMode) (net.Listener, error) {
+	// Linux creates the file with the mode of the descriptor, less the umask.
+	// Other systems refuse this, and the umask alone holds until Listen sets it.
+	narrow := func(_, _ string, c syscall.RawConn) error {
+		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode.Perm())) })
+	}
+	lc := net.ListenConfig{Control: narrow}
+	return lc.Listen(context.Background(), "unix", path)
 }
 
 // ListenPrivate opens a unix socket of mode 0600 in a new folder of the

@@ -6,19 +6,32 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 
 	"github.com/georld/rld/internal/unixsocket"
 )
 
-// TestListenMode opens sockets under two umasks.
+// TestListenMode opens sockets under two umasks. Nobody else can connect before
+// the mode is set, either.
 func TestListenMode(t *testing.T) {
 	for _, umask := range []int{0, 0o077} {
 		for _, mode := range []fs.FileMode{0o600, 0o660, 0o666} {
 			t.Run(fmt.Sprintf("%04o under %04o", mode, umask), func(t *testing.T) {
 				defer syscall.Umask(syscall.Umask(umask))
 				path := filepath.Join(t.TempDir(), "s")
+				if runtime.GOOS == "linux" {
+					lis, err := unixsocket.Open(path, mode)
+					if err != nil {
+						t.Fatal(err)
+					}
+					info, err := os.Stat(path)
+					if err != nil || info.Mode().Perm() != mode&^fs.FileMode(umask) {
+						t.Errorf("at first: mode %v, error %v", info.Mode(), err)
+					}
+					lis.Close()
+				}
 				lis, err := unixsocket.Listen(path, mode)
 				if err != nil {
 					t.Fatal(err)
