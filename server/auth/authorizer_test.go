@@ -3,8 +3,10 @@ package auth_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net"
@@ -225,11 +227,25 @@ func TestFromHTTP(t *testing.T) {
 	}
 }
 
+// TestNew: all 256 bits of a token are random, and its hash is the SHA-256 of
+// all of it, as of sha256sum.
 func TestNew(t *testing.T) {
-	a, sum := auth.New()
-	b, _ := auth.New()
-	if a == b || len(a) != len("rld_")+43 || sum != auth.Hash(a) {
-		t.Errorf("%q, %q", a, b)
+	var ones, zeros [32]byte // the bits that are 1 or 0 in some token
+	for range 100 {
+		token, sum := auth.New()
+		text, ok := strings.CutPrefix(token, "rld_")
+		random, err := base64.RawURLEncoding.DecodeString(text)
+		if !ok || err != nil || len(random) != len(ones) || sum != sha256.Sum256([]byte(token)) {
+			t.Fatalf("%q, %x, error %v", token, sum, err)
+		}
+		for i, b := range random {
+			ones[i] |= b
+			zeros[i] |= ^b
+		}
+	}
+	all := bytes.Repeat([]byte{0xff}, len(ones))
+	if !bytes.Equal(ones[:], all) || !bytes.Equal(zeros[:], all) {
+		t.Errorf("bits of tokens that do not change: ones %x, zeros %x", ones, zeros)
 	}
 }
 

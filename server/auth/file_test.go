@@ -59,6 +59,9 @@ func TestParseRefuses(t *testing.T) {
 		{"a name", one("name: '" + secret + " x', sha256: " + hash + ", domains: [a]"), "f:2:12: name is not"},
 		{"a long name", one("name: " + strings.Repeat("a", 64) + ", sha256: " + hash + ", domains: [a]"), "f:2:12: name is not"},
 		{"a wildcard", one("name: a, sha256: " + hash + ", domains: [hunter2*]"), "a domain is 1 to 256"},
+		{"a long domain", one("name: a, sha256: " + hash + ", domains: [" + strings.Repeat("a", 257) + "]"), "a domain is 1 to 256"},
+		{"many domains", one("name: a, sha256: " + hash + ", domains: [" + strings.Repeat("a, ", 1_001) + "]"), "domains is not a list of 1 to 1000"},
+		{"many tokens", "tokens: [" + strings.Repeat("hunter2, ", auth.MaxTokens+1) + "]\n", "f:1:9: tokens is not a list of 1 to 1000"},
 		{"a domain alone", one("name: a, sha256: " + hash + ", domains: hunter2"), "domains is not a list"},
 		{"a verb", one("name: a, sha256: " + hash + ", domains: [a], verb: hunter2"), "verb is neither check nor read"},
 		{"a rate", one("name: a, sha256: " + hash + ", domains: [a], rate: hunter2"), "rate is not a number"},
@@ -74,7 +77,10 @@ func TestParseRefuses(t *testing.T) {
 			"a hash twice", one("name: a, sha256: "+hash+", domains: [a]") + "  - {name: b, sha256: " + hash + ", domains: [a]}\n",
 			"f:3:23: sha256 is that of the token in line 2",
 		},
-		{"long", strings.Repeat("#", auth.MaxBytes+1), "f:"},
+		{
+			"long", one("name: a, sha256: "+hash+", domains: [a]") + strings.Repeat("#", auth.MaxBytes),
+			"f:1:1: is not YAML of at most 1 MiB",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tokens, err := auth.Parse("f", []byte(tt.file))
