@@ -79,7 +79,7 @@ func TestGrantOfAnotherRegion(t *testing.T) {
 }
 
 // TestGrantOfMoreThanTheLimit has the owner of a key grant more rights than
-// the limit has.
+// the limit has. Of a grant that denies as well, the denial counts alone.
 func TestGrantOfMoreThanTheLimit(t *testing.T) {
 	w := newWorld(t, 1, dayRules, 3, 3)
 	x, owner, h := w.roles(descriptor("user", "bob", 1))
@@ -87,11 +87,14 @@ func TestGrantOfMoreThanTheLimit(t *testing.T) {
 	w.pass(time.Second)
 	window := w.wall() - w.wall()%h.Rule.Limit.Window()
 	for _, total := range []uint64{11, 3_000, 1 << 40, math.MaxUint64} {
-		rejected := w.forge(owner, x, sticky.Message{Grants: []sticky.LeaseGrant{{
-			Owner: owner.id, Key: h.Key, Rule: h.Rule.Shared(), Window: window, Until: window + h.Rule.Limit.Window(), Total: total,
-		}}})
-		if rejected != 1 {
-			t.Errorf("%d rights: %d items rejected, want 1", total, rejected)
+		for denied, want := range map[bool]int{false: 1, true: 0} {
+			rejected := w.forge(owner, x, sticky.Message{Grants: []sticky.LeaseGrant{{
+				Owner: owner.id, Key: h.Key, Rule: h.Rule.Shared(), Window: window, Until: window + h.Rule.Limit.Window(),
+				Total: total, Denied: denied,
+			}}})
+			if rejected != want {
+				t.Errorf("%d rights, denied %v: %d items rejected, want %d", total, denied, rejected, want)
+			}
 		}
 	}
 	for range 40 {
