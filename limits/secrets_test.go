@@ -62,7 +62,7 @@ func TestFaultsHoldNoSecret(t *testing.T) {
 // TestTextsArePrintable: a domain, key, value or name that would steer a
 // terminal, end a line of metrics or run backwards is refused with its place.
 func TestTextsArePrintable(t *testing.T) {
-	for _, bad := range []string{`\e[31m`, `a\nb`, `a\0`, `\x7f`, `\x9b`, `\u202eabc`, `\u2066x`, `\u2028`} {
+	for _, bad := range []string{`\e[31m`, `a\nb`, `a\0`, `\x7f`, `\x9b`, `\u202eabc`, `\u2066x`, `\u2028`, `\u2029`} {
 		for _, text := range []string{
 			`domain: "` + bad + `"` + "\ndescriptors: []\n",
 			"domain: d\ndescriptors:\n  - key: \"" + bad + "\"\n    rate_limit: {unit: day, requests_per_unit: 1}\n",
