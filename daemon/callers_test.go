@@ -231,8 +231,9 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// TestOldTLS refuses versions of TLS before 1.2. Callers of HTTP/2 have no
-// ciphers for these in Go, so this one speaks HTTP/1.1.
+// TestOldTLS refuses versions of TLS before 1.2, and connections for other
+// protocols than HTTP. Callers of HTTP/2 have no ciphers for old versions in Go,
+// so this one speaks HTTP/1.1.
 func TestOldTLS(t *testing.T) {
 	g := newGuarded(t)
 	r := startDaemon(t, g.Config)
@@ -242,6 +243,17 @@ func TestOldTLS(t *testing.T) {
 		conn, err := tls.Dial("tcp", r.edges.httpAddr(), c)
 		if (err == nil) != want || err != nil && !strings.Contains(err.Error(), "protocol version") {
 			t.Errorf("%s: %v, want success: %v", tls.VersionName(version), err, want)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+	for _, addr := range []string{r.edges.httpAddr(), r.edges.grpcAddr()} {
+		c := trusting(t, g.server, nil, "")
+		c.NextProtos = []string{"smtp"}
+		conn, err := tls.Dial("tcp", addr, c)
+		if err == nil || !strings.Contains(err.Error(), "no application protocol") {
+			t.Errorf("%s: SMTP: %v, want that it is refused", addr, err)
 		}
 		if err == nil {
 			conn.Close()
