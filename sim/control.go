@@ -157,6 +157,7 @@ func (d *Daemon) serveControl(w *World) {
 	}
 	if r := d.control.Record(); r != nil && r.Version != d.limitsOf { // limits that a recovery dropped end with it
 		d.limitsOf = r.Version
+		followRevoked(d, w)
 		d.alone = len(r.Voters) == 1 && r.Voters[0].Daemon == d.control.ID()
 		_, _ = d.control.Limits().Effective(d.Instant(w.now).Wall/int64(time.Millisecond), math.MaxInt64) // the auditor checks them
 	}
@@ -351,8 +352,9 @@ const recoverAgain = 20 * time.Second
 // daemon with the latest record, or at another one if that refuses, as where
 // its record differs from that of the leader.
 func recoverControl(w *World, split bool) {
+	best := latestRecord(w)
 	durable := slices.DeleteFunc(slices.Clone(w.daemons), func(d *Daemon) bool {
-		return !d.Up || d.control == nil || d.control.Record() == nil || !w.cfg.controlOf(d).Durable
+		return !d.Up || d.control == nil || d.control.Record() == nil || !w.cfg.controlOf(d).Durable || best.Revoked.Has(nameOf(d))
 	})
 	if len(durable) == 0 || w.now < w.faults.recovers {
 		return
@@ -380,10 +382,8 @@ func recoverAt(w *World, all []*Daemon, request control.RecoverRequest) bool {
 	return false
 }
 
-// controlMajority reports whether a majority of the voters of the latest record
-// is up in the core.
-func controlMajority(w *World) bool {
-	var best *control.Record
+// latestRecord returns the latest record of the daemons that run, nil for none.
+func latestRecord(w *World) (best *control.Record) {
 	for _, d := range w.daemons {
 		if d.control != nil {
 			if r := d.control.Record(); r != nil && (best == nil || r.Version.Compare(best.Version) > 0) {
@@ -391,6 +391,13 @@ func controlMajority(w *World) bool {
 			}
 		}
 	}
+	return best
+}
+
+// controlMajority reports whether a majority of the voters of the latest record
+// is up in the core. Nobody accepts the vote of a revoked one.
+func controlMajority(w *World) bool {
+	best := latestRecord(w)
 	if best == nil {
 		return false
 	}
@@ -400,7 +407,7 @@ func controlMajority(w *World) bool {
 			if d.control == nil {
 				continue
 			}
-			if s := best.VoterOf(d.control.ID()); s != nil && !s.Learner {
+			if s := best.VoterOf(d.control.ID()); s != nil && !s.Learner && !best.Revoked.Has(nameOf(d)) {
 				up++
 			}
 		}

@@ -105,6 +105,8 @@ type Daemon struct {
 	acceptor *replica.AcceptorLoop // likewise
 	log      *replica.AcceptorLog  // likewise
 	suspects []bool                // daemons that it considers dead, nil for none
+	bars     []bool                // daemons that it refuses as revoked, nil for none
+	rechecks bool                  // it will verify its streams
 	deferred []event               // of a pause, for the time after it
 }
 
@@ -259,7 +261,7 @@ func (w *World) start(d *Daemon) error {
 	d.Up, d.Paused, d.started = true, false, w.now
 	d.wakes = slices.Repeat([]time.Duration{never}, d.settings.Shards+otherWakes)
 	d.waking = never
-	d.known, d.ready, d.inbox, d.leaving = nil, nil, nil, nil
+	d.known, d.ready, d.inbox, d.leaving, d.rechecks = nil, nil, nil, nil, false
 	d.stamp, d.stampAt = 0, w.now
 	d.setRules(w, w.newest())
 	w.auditors.restarted(d)

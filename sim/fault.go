@@ -114,6 +114,9 @@ const (
 	// the operator starts the later version again.
 	Upgrade
 	Downgrade
+	// Revoke has the operator revoke the certificates of From in the record of
+	// the control log, and accept them again when it ends.
+	Revoke
 )
 
 // faultKind is how the simulator plays a kind of fault. A kind without end
@@ -186,6 +189,7 @@ var faultKinds = [...]faultKind{
 	LostVoters:     {"lost_voters", "{from} down, disks lost, strict voters given up", (*faults).remove, (*faults).unremove, drawn},
 	Upgrade:        {"upgrade", "{from} replaced by a later version", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
 	Downgrade:      {"downgrade", "{from} replaced by a former version", ofEach((*faults).leave), ofEach((*faults).restart), drawn},
+	Revoke:         {"revoke", "{from} revoked", (*faults).revoke, (*faults).unrevoke, drawn},
 	OldDisk:        {"old_disk", "disks of {from} copied, and put back", ofEach((*faults).copyDisk), ofEach((*faults).restoreDisk), known},
 }
 
@@ -274,6 +278,7 @@ type faults struct {
 	removals map[int][]*removal
 	latest   control.Request // command of the control log
 	recovers time.Duration   // when the operator may recover it again
+	undoing  bool            // the operator accepts revoked daemons again
 }
 
 // begin lets fault i happen, unless the liveness phase has begun.

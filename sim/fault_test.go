@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/control"
 )
 
 // glance is what to look at in the middle of a run.
@@ -142,6 +144,44 @@ func TestMembershipFaults(t *testing.T) {
 		glance{4050 * ms, peers(3), "eu-0 eu-1' us-0"},
 		glance{2300 * ms, peers(0), "eu-1' us-0 us-1"},
 	)
+}
+
+// TestRevoke: within 30 s of the command each daemon refuses the streams of the
+// revoked name, those of a process that starts at once. After the command to
+// accept it they begin again, and all daemons agree in the end.
+func TestRevoke(t *testing.T) {
+	isolated := func(w *World) string {
+		var names []string
+		for _, d := range w.daemons {
+			if !w.Connected(d, w.daemons[3]) && !w.Connected(w.daemons[3], d) {
+				names = append(names, d.Name)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	cfg := quick(
+		t, Fault{Kind: Revoke, At: 30 * time.Second, For: 50 * time.Second, From: []string{"us-1"}},
+		Fault{Kind: Crash, At: 33 * time.Second, For: time.Second, From: []string{"us-1"}},
+		Fault{Kind: Crash, At: 65 * time.Second, For: time.Second, From: []string{"us-1", "eu-1"}},
+	)
+	cfg.Control, cfg.Duration, cfg.Settle, cfg.Liveness = &control.Config{}, 90*time.Second, 30*time.Second, time.Minute
+	watch(
+		t, cfg,
+		glance{29 * time.Second, isolated, ""},
+		glance{34100 * ms, isolated, "eu-0 eu-1 us-0"},
+		glance{36 * time.Second, peers(0), "eu-1 us-0"},
+		glance{36 * time.Second, peers(3), ""},
+		glance{68 * time.Second, peers(3), ""},
+		glance{68 * time.Second, peers(1), "eu-0 us-0"},
+		glance{83 * time.Second, isolated, ""},
+		glance{84 * time.Second, peers(3), "eu-0 eu-1' us-0"},
+	)
+	cfg.Faults = cfg.Faults[:1]
+	watch(t, cfg, glance{61500 * ms, isolated, "eu-0 eu-1 us-0"})
+	r, err := Run(cfg, Options{Auditors: TestAuditors()})
+	if err != nil || r.Code() != ExitFine || met(r, "a daemon revoked") == 0 {
+		t.Errorf("%v, %+v", err, r)
+	}
 }
 
 // TestPause: a paused process answers no call and later receives the waiting

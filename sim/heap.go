@@ -28,6 +28,7 @@ const (
 	evLeave                    // a process that leaves may end; arg: process
 	evCommand                  // the operator gives a command; arg: command
 	evInit                     // the operator founds the cluster
+	evRecheck                  // a process verifies its streams again; arg: process
 )
 
 // event is something that will happen at a virtual time. Events of one time

@@ -1,9 +1,12 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 )
@@ -29,6 +32,7 @@ type change struct {
 	observer int
 	process  int32 // incarnation of the observer that it is for
 	about    int32
+	refused  bool // its streams ended, or began again
 }
 
 // join makes a new process a member: it learns its peers at once, and they
@@ -37,6 +41,7 @@ func (p *membership) join(w *World, d *Daemon) {
 	d.member = int32(len(p.all))
 	p.all = append(p.all, incarnation{daemon: d.Index, name: d.Name, incarnations: d.incarnations, up: true})
 	p.byAddress[d.incarnations[0]] = d.member
+	shakeHands(w, d)
 	for i := range p.all {
 		p.update(w, d, int32(i))
 	}
@@ -58,7 +63,7 @@ func (p *membership) leave(w *World, d *Daemon) {
 // announceReady sends news that a process takes its share of the work, or does
 // so no longer. The process itself knows at once.
 func (p *membership) announceReady(w *World, d *Daemon) {
-	w.events.push(w.now, evMember, p.changes.put(change{d.Index, d.member, d.member}))
+	w.events.push(w.now, evMember, p.changes.put(change{d.Index, d.member, d.member, false}))
 	p.announce(w, d.member, w.cfg.Members.Join)
 }
 
@@ -74,7 +79,7 @@ func (p *membership) announce(w *World, about int32, after time.Duration) {
 // notify lets a process look after a while whether an incarnation is there.
 func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duration) {
 	at := w.now + after + w.faults.between(0, w.cfg.Members.Spread)
-	w.events.push(at, evMember, p.changes.put(change{o.Index, o.member, about}))
+	w.events.push(at, evMember, p.changes.put(change{o.Index, o.member, about, false}))
 }
 
 // learn brings a change to a process. The present state counts, so changes out
@@ -85,7 +90,7 @@ func (p *membership) learn(w *World, c change) {
 	if !o.Up || o.member != c.process || o.leaving != nil || w.faults.suffers(w, o, LateMembers) {
 		return // the peers of a process that leaves stay the same
 	}
-	if p.update(w, o, c.about) {
+	if p.update(w, o, c.about) || c.refused {
 		p.setPeers(w, o)
 	}
 }
@@ -162,7 +167,7 @@ func (p *membership) ready(w *World, i int32) bool {
 // process, or a fault hides it.
 func (p *membership) misses(w *World, d *Daemon, m *incarnation) bool {
 	o := w.daemons[m.daemon]
-	return d.refuses(o) || d.suspects != nil && d.suspects[o.Index] || slices.ContainsFunc(w.faults.active, func(i int) bool {
+	return d.refuses(o) || barred(d, o) || d.suspects != nil && d.suspects[o.Index] || slices.ContainsFunc(w.faults.active, func(i int) bool {
 		f := &w.faults.all[i]
 		return f.Kind == MissMembers && d.in(f.From) && o.in(f.To) || f.Kind == Zombie && o.in(f.From)
 	})
@@ -256,4 +261,165 @@ func (p *membership) resyncAll(w *World) {
 			p.setPeers(w, d)
 		}
 	}
+}
+
+// recheckEvery is the time between two looks of a daemon at the names of its
+// streams, and willingAfter the longest time until the parts of a process learn
+// of a refused peer, as in gossip/link and daemon.
+const (
+	recheckEvery = 30 * time.Second
+	willingAfter = time.Second
+)
+
+// nameOf returns a daemon as its certificate names it.
+func nameOf(d *Daemon) revocation.Name { return revocation.Name{Region: d.Region, Daemon: d.Name} }
+
+// revokes reports whether a daemon has another one as revoked, by its own
+// record.
+func revokes(d, o *Daemon) bool {
+	return d.control != nil && d.control.Record() != nil && d.control.Record().Revoked.Has(nameOf(o))
+}
+
+// bars reports whether a daemon refuses the streams of another one as revoked,
+// and barred whether one of two refuses those of the other.
+func bars(d, o *Daemon) bool { return d.bars != nil && d.bars[o.Index] }
+
+func barred(a, b *Daemon) bool { return bars(a, b) || bars(b, a) }
+
+// bar ends the streams between two daemons, or accepts them again. Both notice.
+func bar(w *World, d, o *Daemon, is bool) {
+	if bars(d, o) == is || d == o {
+		return
+	}
+	if d.bars == nil {
+		d.bars = make([]bool, len(w.daemons))
+	}
+	d.bars[o.Index] = is
+	if w.traced(d) {
+		w.lines.add(d, "event", "revoked peer=%s refused=%t", o.Name, is)
+	}
+	for _, pair := range [][2]*Daemon{{d, o}, {o, d}} {
+		a, b := pair[0], pair[1]
+		if w.network.relinkOne(w, a, b); a.Up && b.Up {
+			at := w.now + w.faults.between(0, willingAfter)
+			w.events.push(at, evMember, w.membership.changes.put(change{a.Index, a.member, b.member, true}))
+		}
+	}
+}
+
+// shakeHands begins the streams of a process that starts: each end refuses
+// those of a revoked name at once.
+func shakeHands(w *World, d *Daemon) {
+	for _, o := range w.daemons {
+		bar(w, d, o, revokes(d, o))
+		bar(w, o, d, revokes(o, d))
+		if o.Up && bars(o, d) {
+			w.met.took(w, revokedRefused)
+		}
+	}
+}
+
+// followRevoked accepts the peers that the record of a daemon has no more as
+// revoked, which try again all the time. The streams of the others end at the
+// next look at them. These are a fixed time apart, from a drawn one on.
+func followRevoked(d *Daemon, w *World) {
+	for _, o := range w.daemons {
+		bar(w, d, o, bars(d, o) && revokes(d, o))
+	}
+	if len(d.control.Record().Revoked) == 0 {
+		return
+	}
+	acceptAgain(w)
+	if d.rechecks {
+		return
+	}
+	d.rechecks = true
+	rng := rand.New(rand.NewPCG(w.cfg.Seed, streamRecheck+uint64(d.member)))
+	first := d.started + time.Duration(rng.Int64N(int64(recheckEvery)))
+	w.events.push(w.now+recheckEvery-(w.now-first+recheckEvery)%recheckEvery, evRecheck, d.member)
+}
+
+// recheck ends the streams of revoked names at a process, which looks again
+// while its record has any.
+func recheck(w *World, process int32) {
+	d := w.daemons[w.membership.all[process].daemon]
+	switch {
+	case !d.Up || d.member != process:
+		return
+	case d.Paused:
+		d.defers(evRecheck, process)
+		return
+	}
+	for _, o := range w.daemons {
+		bar(w, d, o, revokes(d, o))
+	}
+	if d.rechecks = len(d.control.Record().Revoked) > 0; d.rechecks {
+		w.events.push(w.now+recheckEvery, evRecheck, process)
+	}
+}
+
+// revoke has the operator revoke the daemons of fault i, where there is a
+// record.
+func (a *faults) revoke(w *World, f *Fault, i int) {
+	if w.cfg.Control == nil {
+		return
+	}
+	ofEach(func(_ *faults, _ *World, _ *Fault, d *Daemon) {
+		name := nameOf(d)
+		r := &removal{name: name, change: func(*Daemon) control.Change {
+			return control.Change{Revoke: &revocation.Change{Name: name}}
+		}}
+		a.removals[i] = append(a.removals[i], r)
+		a.order(w, func() bool { return r.step(w, slices.Contains(a.active, i)) })
+	})(a, w, f, i)
+}
+
+// unrevoke ends what revoke began.
+func (a *faults) unrevoke(w *World, _ *Fault, i int) {
+	delete(a.removals, i)
+	acceptAgain(w)
+}
+
+// acceptAgain has the operator accept again the daemons that a record has as
+// revoked without a fault in force: where it is over, and where a recovery of
+// the control log dropped that they were accepted.
+func acceptAgain(w *World) {
+	a := &w.faults
+	if a.undoing || !slices.ContainsFunc(w.daemons, func(d *Daemon) bool { return unwanted(w, d) != nil }) {
+		return
+	}
+	a.undoing = true
+	w.events.push(w.now+commandEvery, evCommand, a.commands.put(&command{step: func() bool {
+		a.undoing = false
+		d := operated(w, func(o *Daemon) bool { return led(w, o) && unwanted(w, o) != nil })
+		switch {
+		case d != nil:
+			change := control.Change{Revoke: &revocation.Change{Name: *unwanted(w, d), Undo: true}}
+			if id, err := d.control.Submit(control.Request{Author: "operator", Change: change}); err == nil {
+				w.met.ordered(w, d, id, change)
+			}
+			d.turnControl(w)
+		case w.healed:
+			_ = uncontrolled(w) // what an operator must do first
+		}
+		acceptAgain(w)
+		return true
+	}}))
+}
+
+// unwanted returns a name that the record of a daemon has as revoked without a
+// fault in force, nil for none.
+func unwanted(w *World, d *Daemon) *revocation.Name {
+	if d.control == nil || d.control.Record() == nil {
+		return nil
+	}
+	for _, e := range d.control.Record().Revoked {
+		inForce := slices.ContainsFunc(w.faults.active, func(i int) bool {
+			return slices.ContainsFunc(w.faults.removals[i], func(r *removal) bool { return r.name == e.Name })
+		})
+		if !inForce {
+			return &e.Name
+		}
+	}
+	return nil
 }

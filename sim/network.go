@@ -109,7 +109,7 @@ func (n *network) relinkOne(w *World, from, to *Daemon) {
 	if w.healed {
 		l.Link = l.Link.healed()
 	}
-	cut := w.severed(from, to)
+	cut := w.severed(from, to) || barred(from, to)
 	for _, i := range w.faults.active {
 		switch f := &w.faults.all[i]; {
 		case f.Kind == Cut:

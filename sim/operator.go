@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/replica"
 )
@@ -135,7 +136,8 @@ func (a *faults) order(w *World, step func() bool) {
 type removal struct {
 	change  func(d *Daemon) control.Change // as d would submit it
 	targets []*Daemon
-	id      control.Number // of a command without an outcome, 0 for none
+	name    revocation.Name // that it revokes instead, zero for none
+	id      control.Number  // of a command without an outcome, 0 for none
 	sent    time.Duration
 	done    bool
 }

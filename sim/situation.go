@@ -42,6 +42,7 @@ const (
 	recoveredTwice
 	recoveredBothSides
 	removalRefused
+	revokedRefused
 	layoutOverruled
 	versionSkipped
 	filesBackAndForth
@@ -59,6 +60,8 @@ const (
 	regionRemoved
 	regionResumed
 	daemonRemoved
+	daemonRevoked
+	daemonUnrevoked
 	limitsApplied
 	limitsAdopted
 	rolledBack
@@ -88,11 +91,11 @@ func (s situation) String() string {
 		"all diskless daemons died at once", "7 of 10 left within 1 s",
 		"two operators at once", "two inits at once", "a founder that never stored its entry",
 		"recover on the one farthest behind", "recover twice", "recover on both sides",
-		"remove of a living region refused", "a layout overruled half way", "a version of the regions skipped", "files that go back and forth",
+		"remove of a living region refused", "a daemon revoked", "a layout overruled half way", "a version of the regions skipped", "files that go back and forth",
 		"messages of another version", "a clock off by an hour",
 		"pods rolled", "pods rolled with new names", "a surge of new pods", "all pods of a region evicted", "scaled 10, 3, 10, 3",
 		"command: cluster init", "command: region add", "command: region weight", "command: region drain",
-		"command: region remove", "command: region resume", "command: daemon remove",
+		"command: region remove", "command: region resume", "command: daemon remove", "command: daemon revoke", "command: daemon unrevoke",
 		"command: limits apply", "command: limits adopt", "command: limits rollback", "command: limits set", "command: limits unset",
 		"command: key block", "command: key unblock", "command: key reset", "command: an emergency override",
 		"command: strict recover",
@@ -171,8 +174,12 @@ func (s *situations) took(w *World, x situation) {
 // within reports whether a time is not over for long.
 func within(now, at time.Duration) bool { return at != never && now-at <= atOnce }
 
-// lost counts a frame that a link lost, or that a cut kept.
+// lost counts a frame that a link lost, that a cut kept, or that the receiver
+// refused as one of a revoked daemon.
 func (s *situations) lost(w *World, from, to int, frame []byte) {
+	if bars(w.daemons[to], w.daemons[from]) {
+		s.took(w, revokedRefused)
+	}
 	switch n := &w.network; {
 	case !wire.IsControl(frame):
 	case n.link(from, to).cutSince == notCut:
@@ -440,47 +447,6 @@ func (s *situations) happened(w *World, d *Daemon, e *control.Event) {
 			s.took(w, formatUnread)
 		}
 	default:
-	}
-}
-
-// follows counts the changes from a daemon's record to its next one, and the
-// versions in between that it skipped.
-func (s *situations) follows(w *World, d *Daemon) {
-	was, is := s.pods[d.Index].record, d.control.Record()
-	if is == nil || was == is {
-		return
-	}
-	s.pods[d.Index].record = is
-	if is.Version.Recovery.Number > 1 {
-		s.took(w, recoveredTwice)
-	}
-	if was == nil {
-		return
-	}
-	for _, g := range is.Regions {
-		if was.Region(g.Name) == nil {
-			s.took(w, regionAdded)
-		}
-	}
-	for _, g := range was.Regions {
-		if is.Region(g.Name) == nil {
-			s.took(w, regionRemoved)
-		}
-	}
-	for i := range is.Dead {
-		if o := &is.Dead[i]; o.Stopped && was.DeadID(o.ID) == nil {
-			s.took(w, daemonRemoved)
-		}
-	}
-	if overruled(was.Layouts.Announced, &is.Layouts) {
-		s.took(w, layoutOverruled)
-	}
-	if len(was.Epochs) == 0 || len(is.Epochs) == 0 {
-		return
-	}
-	before, after := &was.Epochs[len(was.Epochs)-1], &is.Epochs[len(is.Epochs)-1]
-	if before.ID != after.ID && after.Pred != before.ID {
-		s.took(w, versionSkipped)
 	}
 }
 

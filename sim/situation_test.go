@@ -33,6 +33,12 @@ func TestSituations(t *testing.T) {
 		{"scaled 10, 3, 10, 3", 10, []Fault{leave(seconds(1), seconds(2), false, names(3, 10)...), leave(seconds(6), seconds(2), false, names(3, 10)...)}, nil},
 		{"a voter died", 2, []Fault{{Kind: Crash, At: seconds(1), For: seconds(1), From: []string{"a-0"}}}, []string{"a disk lost", "pods rolled"}},
 		{"a voter returned", 2, []Fault{{Kind: Crash, At: seconds(1), For: seconds(1), From: []string{"a-0"}}}, nil},
+		{"a daemon revoked", 2, []Fault{
+			{Kind: Revoke, At: seconds(1), From: []string{"a-1"}},
+			{Kind: Crash, At: seconds(6), For: seconds(1), From: []string{"a-1"}},
+		}, []string{"command: daemon unrevoke"}},
+		{"command: daemon revoke", 2, []Fault{{Kind: Revoke, At: seconds(1), From: []string{"b-2"}}}, []string{"a voter died"}},
+		{"command: daemon unrevoke", 2, []Fault{{Kind: Revoke, At: seconds(1), For: seconds(5), From: []string{"b-2"}}}, nil},
 		{"a disk lost", 2, []Fault{{Kind: Amnesia, At: seconds(1), For: seconds(1), From: []string{"a-0"}}}, []string{"a voter returned"}},
 		{"a voter paused for an election", 2, []Fault{{Kind: Pause, At: seconds(1), For: seconds(4), From: []string{"a-0"}}}, nil},
 		{"a cut in one direction", 2, []Fault{{Kind: Cut, At: seconds(1), For: seconds(4), From: []string{"a"}, To: []string{"b"}, OneWay: true}}, nil},

@@ -83,6 +83,10 @@ func commandOf(c *control.Change) (situation, bool) {
 	case c.Region != nil:
 		return map[control.RegionOp]situation{control.WeighRegion: regionWeighed, control.DrainRegion: regionDrained}[c.Region.Op],
 			c.Region.Op == control.WeighRegion || c.Region.Op == control.DrainRegion
+	case c.Revoke != nil && c.Revoke.Undo:
+		return daemonUnrevoked, true
+	case c.Revoke != nil:
+		return daemonRevoked, true
 	case c.Layouts != nil:
 		return strictRecovered, true
 	case l == nil:
@@ -105,6 +109,47 @@ func commandOf(c *control.Change) (situation, bool) {
 		return overrideSet, true
 	}
 	return 0, false
+}
+
+// follows counts the changes from a daemon's record to its next one, and the
+// versions in between that it skipped.
+func (s *situations) follows(w *World, d *Daemon) {
+	was, is := s.pods[d.Index].record, d.control.Record()
+	if is == nil || was == is {
+		return
+	}
+	s.pods[d.Index].record = is
+	if is.Version.Recovery.Number > 1 {
+		s.took(w, recoveredTwice)
+	}
+	if was == nil {
+		return
+	}
+	for _, g := range is.Regions {
+		if was.Region(g.Name) == nil {
+			s.took(w, regionAdded)
+		}
+	}
+	for _, g := range was.Regions {
+		if is.Region(g.Name) == nil {
+			s.took(w, regionRemoved)
+		}
+	}
+	for i := range is.Dead {
+		if o := &is.Dead[i]; o.Stopped && was.DeadID(o.ID) == nil {
+			s.took(w, daemonRemoved)
+		}
+	}
+	if overruled(was.Layouts.Announced, &is.Layouts) {
+		s.took(w, layoutOverruled)
+	}
+	if len(was.Epochs) == 0 || len(is.Epochs) == 0 {
+		return
+	}
+	before, after := &was.Epochs[len(was.Epochs)-1], &is.Epochs[len(is.Epochs)-1]
+	if before.ID != after.ID && after.Pred != before.ID {
+		s.took(w, versionSkipped)
+	}
 }
 
 // overruled reports whether a layout that was announced never becomes active.

@@ -26,6 +26,7 @@ const (
 	streamSamples
 	streamTokens  = uint64(1) << 59
 	streamControl = uint64(1)<<59 + uint64(1)<<58
+	streamRecheck = uint64(1)<<59 + uint64(1)<<57
 	streamNode    = uint64(1) << 60
 	streamDisk    = uint64(1) << 61
 )
@@ -270,6 +271,7 @@ var eventKinds = [...]struct {
 	evLeave:   {"leave", (*World).depart},
 	evInit:    {"init", func(w *World, _ int32) { beginControl(w) }},
 	evCommand: {"command", func(w *World, arg int32) { w.faults.command(w, arg) }},
+	evRecheck: {"recheck", recheck},
 }
 
 // fail ends the run with an error, nil for none.

@@ -17,6 +17,7 @@ func (d *draw) aimed() {
 	var storage, messages, rest []string
 	for _, event := range (&sim.Fault{}).When.Events() {
 		switch {
+		case event == sim.Revoke.String()+"_ended": // drawn after these
 		case strings.HasPrefix(event, "writing_"), strings.HasPrefix(event, "stored_"):
 			storage = append(storage, event)
 		case strings.HasPrefix(event, "sent_"), strings.HasPrefix(event, "received_"):

@@ -15,8 +15,8 @@ func (d *draw) faults() {
 		likely = 0.1
 	}
 	for _, kind := range sim.FaultKinds() {
-		switch kind { // see copies, misuses, formats and situations
-		case sim.CopiedControl, sim.WrongClock, sim.Upgrade, sim.Downgrade, sim.LostVoters:
+		switch kind { // see copies, misuses, formats, situations and revocations
+		case sim.CopiedControl, sim.WrongClock, sim.Upgrade, sim.Downgrade, sim.LostVoters, sim.Revoke:
 			continue
 		}
 		if kind.Known() || !d.chance(likely) {
@@ -162,7 +162,7 @@ func (d *draw) fault(kind sim.FaultKind) sim.Fault {
 	case sim.BitFlip, sim.TruncatedFile:
 		f.For = d.wild(time.Millisecond, c.Duration)
 	case sim.FullDisk, sim.OldDisk, sim.KeepMembers, sim.LateMembers, sim.LayoutChange,
-		sim.CopiedControl: // no further fields
+		sim.CopiedControl, sim.Revoke: // no further fields
 	}
 	return f
 }
