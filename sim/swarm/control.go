@@ -14,6 +14,10 @@ import (
 // that all else of a run is the same with and without one.
 const streamControl = uint64(1)<<62 + uint64(1)<<61
 
+// streamRevoked is the stream that revocations are drawn from, for the same
+// reason.
+const streamRevoked = streamControl + 1
+
 // control draws whether daemons have a control log, which most of the runs do,
 // the founders, the daemons without a disk, the timers of voters, commands and
 // recoveries at any time, and crashes between a write and its messages.
@@ -76,6 +80,38 @@ func (d *draw) control(seed uint64) {
 	drawPods(d)
 	drawSituations(d)
 	drawVersions(d)
+	d.Rand = rand.New(rand.NewPCG(seed, streamRevoked))
+	drawRevoked(d)
+}
+
+// drawRevoked draws daemons that an operator revokes, and accepts again, some
+// of them while they restart. Most are no founders: without a majority of the
+// voters the command is refused. Beside regions that stay broken there may be
+// none to accept them again.
+func drawRevoked(d *draw) {
+	c := &d.cfg
+	if !d.chance(0.25) || d.long || len(c.Outside) > 0 || c.Daemons() == 1 {
+		return
+	}
+	f := sim.Fault{Kind: sim.Revoke, At: early(d)}
+	for range d.between(1, 2) {
+		f.From, f.For = nil, d.time(2*time.Second, 25*time.Second)
+		if r := regionOf(d, 2); r != nil && d.chance(0.8) {
+			f.From = []string{r.Daemon(d.between(1, r.Daemons-1))}
+		} else {
+			f.From = founderOf(d)
+		}
+		add(d, f)
+		lengthen(d, f.At+f.For)
+		if d.chance(0.5) {
+			kind := []sim.FaultKind{sim.Crash, sim.Leave}[d.IntN(2)]
+			add(d, sim.Fault{Kind: kind, At: f.At + d.time(0, f.For), For: d.wild(10*time.Millisecond, 2*time.Second), From: f.From, Rename: d.chance(0.2)})
+		}
+		f.At += d.time(0, f.For)
+	}
+	if x := c.Control; c.Settle > 0 { // the operator may have to recover the log
+		c.Settle += 200*x.Heartbeat + x.Stable + x.ReplaceAfter + 10*x.Compare + time.Minute
+	}
 }
 
 // drawVersions draws a rolling upgrade to a version that reads a later format
