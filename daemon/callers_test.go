@@ -232,8 +232,8 @@ func TestCallers(t *testing.T) {
 }
 
 // TestOldTLS refuses versions of TLS before 1.2, and connections for other
-// protocols than HTTP. Callers of HTTP/2 have no ciphers for old versions in Go,
-// so this one speaks HTTP/1.1.
+// protocols than HTTP. Callers of HTTP/2 have no ciphers for old versions in
+// Go, so this one speaks HTTP/1.1.
 func TestOldTLS(t *testing.T) {
 	g := newGuarded(t)
 	r := startDaemon(t, g.Config)

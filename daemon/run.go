@@ -238,7 +238,7 @@ func (d *daemon) setRules(set *rules.Set, keys keyRules) {
 	}
 	o := node.MatcherOptions{
 		AllQuotas: d.Config.QuotaAll, ChargeDenied: d.Config.Limits.ChargeDenied, Blocked: keys.blocked, Resets: keys.resets[0],
-		Longest: &d.longest,
+		Overridden: d.noteWindow,
 	}
 	if all := d.engine.hashers(); len(all) > 1 {
 		o.Next = &node.NextSecret{Hasher: all[1], Resets: keys.resets[1]}

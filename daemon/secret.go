@@ -193,6 +193,15 @@ func (d *daemon) shareNext(all bool) {
 	}
 }
 
+// noteWindow notes the length of the window of a limit that a call brought.
+func (d *daemon) noteWindow(length int64) {
+	for was := d.longest.Load(); length > was; was = d.longest.Load() {
+		if d.longest.CompareAndSwap(was, length) {
+			return
+		}
+	}
+}
+
 // countsUntil returns when hits count no longer that came before a time, by any
 // clock of the cluster. Calls may have brought limits of longer windows.
 func (d *daemon) countsUntil(from time.Time) time.Time {

@@ -2,7 +2,6 @@ package node
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/rules"
@@ -27,9 +26,10 @@ type MatcherOptions struct {
 	ChargeDenied bool
 	// Next is the next secret, while hits count under both; nil for one secret.
 	Next *NextSecret
-	// Longest is raised to the length of the windows of overrides in calls, in
-	// milliseconds. Nil notes nothing.
-	Longest *atomic.Int64
+	// Overridden gets the length of the window of each override in a call, in
+	// milliseconds. It may be called by several goroutines, must not wait, and
+	// may be nil.
+	Overridden func(length int64)
 	// Blocked are keys whose calls are denied. It must not be modified.
 	Blocked map[crdt.Key]bool
 	// Resets are keys that were reset. It must not be modified.
@@ -124,7 +124,9 @@ func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 			ChargeDenied: f.opt.ChargeDenied,
 		})
 		st.Limit = &c.overrides[len(c.overrides)-1]
-		f.noteWindow(st.Limit.Window())
+		if f.opt.Overridden != nil {
+			f.opt.Overridden(st.Limit.Window())
+		}
 		return nil
 	}
 	if st.Rule == nil || st.Rule.Limit == nil {
@@ -136,19 +138,6 @@ func (f *Matcher) match(domain *rules.Domain, c *Call, i int) *rules.Rule {
 		st.Limit = st.Rule.Limit
 	}
 	return st.Rule
-}
-
-// noteWindow raises MatcherOptions.Longest.
-func (f *Matcher) noteWindow(length int64) {
-	longest := f.opt.Longest
-	if longest == nil {
-		return
-	}
-	for was := longest.Load(); length > was; was = longest.Load() {
-		if longest.CompareAndSwap(was, length) {
-			return
-		}
-	}
 }
 
 // block replaces the limit of descriptor i, a copy of its own or that of a

@@ -83,8 +83,8 @@ func TestLimitsExitCodes(t *testing.T) {
 	}
 }
 
-// TestLimitsWithoutLog: a daemon whose control log is not open states that it has
-// the limits of its files, and not that the cluster has not begun.
+// TestLimitsWithoutLog: a daemon whose control log is not open states that it
+// has the limits of its files, and not that the cluster has not begun.
 func TestLimitsWithoutLog(t *testing.T) {
 	got := limitsText(&api.LimitsAnswer{Fault: "the control log of this daemon is not open: disk full"})
 	if !strings.HasPrefix(got, "! this daemon has the limits of its files") || !strings.Contains(got, "disk full") || strings.Contains(got, "begun") {

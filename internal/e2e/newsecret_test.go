@@ -81,7 +81,7 @@ func TestNewClusterSecret(t *testing.T) {
 	}
 	alone(a0)
 	for end := time.Now().Add(8 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
-		c.list(2*time.Second, c.in("a"), c.daemons) // a daemon with both is no stranger
+		c.list(2*time.Second, c.in("a"), c.daemons) // those with both are members
 	}
 	alone(c.daemons[1:]...)
 	b0.terminate(t)

@@ -38,7 +38,8 @@ func Listen(path string, mode fs.FileMode) (net.Listener, error) {
 // on Linux it has no others.
 func open(path string, mode fs.FileMode) (net.Listener, error) {
 	// Linux creates the file with the mode of the descriptor, less the umask.
-	// Other systems refuse this, and the umask alone holds until Listen sets it.
+	// Other systems refuse this, and the umask alone holds until Listen sets
+	// it.
 	narrow := func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.Fchmod(int(fd), uint32(mode.Perm())) })
 	}

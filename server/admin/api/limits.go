@@ -22,8 +22,8 @@ type LimitsAnswer struct {
 	Pending string   `json:"pending_version"`
 	Waits   []string `json:"waits_for"`
 	// Fault is why this daemon cannot use the limits of the log, "" if it does.
-	// If its log is not open, it keeps those that it has read from its disk. If it
-	// could read none, it has the limits of its files, and Begun is false.
+	// If its log is not open, it keeps those that it has read from its disk. If
+	// it could read none, it has the limits of its files, and Begun is false.
 	// FilesFault is why its files are invalid, "" if they are valid.
 	Fault      string `json:"fault"`
 	FilesFault string `json:"files_fault"`
