@@ -33,9 +33,9 @@ const (
 	// their JSON form.
 	maxOutcomes     = 1_000
 	maxOutcomeBytes = 1 << 20
-	// maxRebalanced bounds the commands of the rebalancer, which the others
+	// MaxRebalanced bounds the commands of the rebalancer, which the others
 	// must not make room for.
-	maxRebalanced = 100
+	MaxRebalanced = 100
 	// maxEarlier bounds the earlier recoveries.
 	maxEarlier = 32
 	// maxRefusal bounds the reason of a refusal in an outcome, in bytes.
@@ -239,7 +239,7 @@ func (r *Record) remember(c Command) {
 
 // rememberRebalanced adds a command to those of the rebalancer.
 func (r *Record) rememberRebalanced(c Command) {
-	r.Rebalanced = latest(append(slices.Clone(r.Rebalanced), c), maxRebalanced, maxHistoryBytes/10)
+	r.Rebalanced = latest(append(slices.Clone(r.Rebalanced), c), MaxRebalanced, maxHistoryBytes/10)
 }
 
 // latest returns the last commands of a list, of a number and a size in JSON.
@@ -285,7 +285,7 @@ func (r *Record) conclude(o Outcome) {
 			rebalanced++
 		}
 	}
-	if rebalanced > maxRebalanced {
+	if rebalanced > MaxRebalanced {
 		i := slices.IndexFunc(all, func(o Outcome) bool { return o.Rebalanced })
 		all = slices.Delete(all, i, i+1)
 	}
@@ -428,8 +428,8 @@ func (r *Record) validate() error {
 	if r.Voting() == 0 {
 		return fmt.Errorf("no voters")
 	}
-	if len(r.History) > maxHistory || len(r.Rebalanced) > maxRebalanced {
-		return fmt.Errorf("%d commands, %d of the rebalancer: want at most %d and %d", len(r.History), len(r.Rebalanced), maxHistory, maxRebalanced)
+	if len(r.History) > maxHistory || len(r.Rebalanced) > MaxRebalanced {
+		return fmt.Errorf("%d commands, %d of the rebalancer: want at most %d and %d", len(r.History), len(r.Rebalanced), maxHistory, MaxRebalanced)
 	}
 	if len(r.Dropped) > maxDropped || len(r.Earlier) > maxEarlier {
 		return fmt.Errorf("%d dropped commands, %d earlier recoveries: want at most %d and %d", len(r.Dropped), len(r.Earlier), maxDropped, maxEarlier)

@@ -273,10 +273,10 @@ func (r *runs) checkSelf() {
 
 // lostVoter reports whether a voter of the record that this disk knows nothing
 // of was one on another disk: this one lacks what it acknowledged. The first
-// voters of a cluster may learn its record late. Those of a recovery vote only
-// once they have its log.
+// voters of a cluster may learn its record late, unless there is one alone.
+// Those of a recovery vote only once they have its log.
 func lostVoter(r *Record, is *Voter) bool {
-	return !is.Learner && r.Version.Recovery.Number > 0 && r.Version.Index != r.First
+	return !is.Learner && (r.Version.Recovery.Number > 0 || r.Voting() == 1) && r.Version.Index != r.First
 }
 
 // ofVoters returns the writes of the voters. A voter counts their votes, so it

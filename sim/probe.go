@@ -192,6 +192,10 @@ func apart(w *World) bool {
 // unless the margin is longer.
 const ownerWait = time.Second
 
+// hastyLoss is the share of lost messages above which callers that wait for
+// less than the jitter keep breakers open.
+const hastyLoss = 150_000 // in parts per million
+
 // intact reports whether nothing keeps rights and owners of a limit from
 // daemons: some that do not refuse the one that was asked have the record, all
 // ran when the window before began, and before any hit that counts, every
@@ -222,6 +226,9 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 		return false
 	}
 	across := &w.cfg.Network.Across
+	if l.Homed() && len(w.regions) > 1 && w.cfg.Strict.Margin < across.Jitter && across.Loss > hastyLoss {
+		return false // few calls get an answer in time
+	}
 	if trip := 2 * (across.Delay + across.Jitter); l.Homed() && len(w.regions) > 1 && trip > max(ownerWait, w.cfg.Strict.Margin) {
 		return false
 	}
