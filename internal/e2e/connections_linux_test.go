@@ -22,9 +22,8 @@ import (
 
 const (
 	// attackRoom is by how much a daemon may grow under an attack on its
-	// connections: 135 MB on an idle machine. On a busy one more streams are
-	// open before the connections that had too many are closed.
-	attackRoom = 250 << 20
+	// connections: 77 MB on a machine that does little else.
+	attackRoom = 150 << 20
 	// honestTime is how long an honest caller is measured, and honestRate how
 	// often it calls in a second.
 	honestTime = time.Second
