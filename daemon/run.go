@@ -303,7 +303,9 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	var background sync.WaitGroup
 	background.Go(func() { d.report.Run(behind) })
 	background.Go(func() { d.limits.watch(behind) })
-	background.Go(func() { d.followSecret(behind) })
+	if d.rotation != nil {
+		background.Go(func() { follow.Every(behind, secretPoll, d.rotation.Look) })
+	}
 	background.Go(func() { d.callers.Run(behind, d.Config.Limits.Poll) })
 	if d.keys != nil {
 		background.Go(func() { follow.Every(behind, d.Config.Limits.Poll, func() { d.keys.Look(false) }) })

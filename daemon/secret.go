@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -119,13 +118,6 @@ func (d *daemon) storage(purpose string) replica.Storage {
 		Folder: osdir.Dir(c.State.Dir), Diskless: c.State.Diskless,
 		Owner: journal.Owner{Cluster: d.names[purpose], Name: c.Region + "/" + c.Name},
 		Fence: d.now().Add(2 * c.Clock.MaxOffset).UnixMilli(),
-	}
-}
-
-// followSecret follows the files of the secret until ctx ends.
-func (d *daemon) followSecret(ctx context.Context) {
-	if d.rotation != nil {
-		d.rotation.Run(ctx, secretPoll)
 	}
 }
 

@@ -56,20 +56,6 @@ func Follow(cfg Config, have Secrets) *Follower {
 // that is given up: it may be on its way to the other file.
 const giveUpAfter = 30 * time.Second
 
-// Run looks at the files at each poll until ctx ends.
-func (f *Follower) Run(ctx context.Context, poll time.Duration) {
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			f.Look()
-		}
-	}
-}
-
 // State describes a replacement of the secret.
 type State struct {
 	// Two is set while two secrets are in force. The other fields are zero

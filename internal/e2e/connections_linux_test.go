@@ -295,6 +295,7 @@ func TestAttacksOnConnections(t *testing.T) {
 	}()
 	mate.start(t)
 	c.list(patience, c.daemons, c.daemons)
+	await.True(t, "the client has found the restarted daemon", func() bool { return mate.callGRPC() == nil })
 	mate.spend(t, day, "beside", 7)
 	c.agree(patience, c.daemons, day, "beside", dayLimit-7)
 	close(stop)

@@ -87,7 +87,7 @@ func TestNewClusterSecret(t *testing.T) {
 	b0.terminate(t)
 	b0.start(t)
 	c.whole(patience)
-	time.Sleep(5 * time.Second) // a window of the rules
+	tr.fillsFrom(time.Now(), boundedLimit, 40*time.Second)
 	tr.stop()
 	tr.served(a1, b0)
 	tr.keptTo(strict, strictLimit, strictLimit)

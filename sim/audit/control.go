@@ -248,8 +248,12 @@ func (a *controlAuditor) contains(at control.Version) bool {
 }
 
 // outdated reports whether the record may have forgotten the outcome of a
-// version, of a command of the rebalancer: it keeps the latest ones.
-func (a *controlAuditor) outdated(v control.Version) bool {
+// command, of the rebalancer: it keeps the latest ones. Those of others are in
+// the history, too.
+func (a *controlAuditor) outdated(id control.Number, v control.Version) bool {
+	if slices.ContainsFunc(a.latest.History, func(c control.Command) bool { return c.Request == id }) {
+		return false
+	}
 	kept := 0
 	oldest := v
 	for i := range a.latest.Outcomes {
@@ -276,7 +280,7 @@ func (a *controlAuditor) ended(bool) {
 			continue // a recovery drops it, and reports that
 		}
 		o := a.latest.Outcome(id)
-		if o == nil && a.outdated(r.Version) {
+		if o == nil && a.outdated(id, r.Version) {
 			continue
 		}
 		a.check(o != nil && o.Version == r.Version && (o.Refused == "") == (r.Err == nil),

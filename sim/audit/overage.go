@@ -246,7 +246,7 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 		return float64(n)
 	}
 	n := float64(lacks(e.window))
-	if prev := e.prev(l); prev != nil && prev.least > e.now {
+	if prev := e.prev(l); prev != nil && prev.end > e.now {
 		n += e.weight(l, lacks(prev))
 	} else if prev != nil { // a rule that does not look back has let go of it
 		n += e.weight(l, prev.net())

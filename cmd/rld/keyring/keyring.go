@@ -27,7 +27,8 @@ func New(out io.Writer, refused func(error) error) *cobra.Command {
 			"wait until rld status of each shows it. Daemons read the changed file by themselves.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+				// The argument is not printed: it may be a key.
+				return fmt.Errorf("unknown command for %q: want new, add, use, remove or list", cmd.CommandPath())
 			}
 			return nil
 		},

@@ -138,7 +138,7 @@ func TestKeyringRefused(t *testing.T) {
 		{"list FILE", 0o622, one, "FILE: is writable by others"},
 		{"list .", 0o600, one, ".: is a folder"},
 		{"list", 0o600, one, "accepts 1 arg"},
-		{"rotate FILE", 0o600, one, `unknown command "rotate"`},
+		{"rotate FILE", 0o600, one, "want new, add, use, remove or list"},
 	} {
 		path, from := put(t, tc.file, tc.mode), put(t, three, 0o600)
 		fill := strings.NewReplacer("FILE", path, "FROM", from).Replace
