@@ -19,11 +19,12 @@ func (h *handler) envoy(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	body, err := readBody(w, r)
+	body, done, err := h.bodies.read(w, r)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
+	defer done()
 	var req ratelimit.RateLimitRequest
 	if err := decodeBody(body, &req); err != nil {
 		h.fail(w, r, err)

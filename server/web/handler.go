@@ -18,15 +18,16 @@ const (
 	healthPath    = "/healthcheck"
 )
 
-// handler serves all paths. It is immutable and safe for concurrent use.
+// handler serves all paths. It is safe for concurrent use.
 type handler struct {
-	opts Options
+	opts   Options
+	bodies bodyReader
 }
 
 // New returns the HTTP edge. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o = o.withDefaults()
-	return &handler{opts: o}
+	return &handler{opts: o, bodies: newBodyReader()}
 }
 
 // ServeHTTP routes by the exact path: no redirects and no cleaning, since the
@@ -39,7 +40,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case r.URL.Path == checkPath:
-		read := func(x *exchange) error { return x.readCheck(w, r) }
+		read := func(x *exchange) error { return x.readCheck(w, r, h.bodies) }
 		h.ask(w, r, checkForm, read, http.MethodGet, http.MethodHead, http.MethodPost)
 	case r.URL.Path == rateLimitPath:
 		read := func(x *exchange) error { return h.opts.Mapping.read(r.URL.RawQuery, x) }

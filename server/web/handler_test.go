@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -209,6 +210,58 @@ func TestBodyCutShort(t *testing.T) {
 	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the body ended early: gone") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
+}
+
+// Long bodies are few at a time: one more waits, and is refused when none of
+// the others ends. Short ones are answered beside them.
+func TestLongBodies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(Options{Engine: echo{}})
+		ask := func(body io.Reader) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, "/v1/check", body)
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			return w
+		}
+		const question = `{"domain": "d", "descriptors": [{"entries": [{"key": "k"}]}]}`
+		long := func() io.Reader { return strings.NewReader(question + strings.Repeat(" ", shortBody)) }
+
+		var held []*io.PipeWriter
+		var ended sync.WaitGroup
+		for range longBodies {
+			r, w := io.Pipe()
+			held = append(held, w)
+			ended.Go(func() { ask(r) })
+			_, _ = io.WriteString(w, strings.Repeat(" ", shortBody+1)) // to a pipe
+		}
+		synctest.Wait()
+		if w := ask(strings.NewReader(question)); w.Code != http.StatusOK {
+			t.Errorf("a short body: %d %s", w.Code, w.Body)
+		}
+		start := time.Now()
+		if w := ask(long()); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+			t.Errorf("one more long body: %d %s", w.Code, w.Body)
+		}
+		if d := time.Since(start); d != longBodyTime {
+			t.Errorf("it waited %v, want %v", d, longBodyTime)
+		}
+		waits := make(chan int)
+		go func() { waits <- ask(long()).Code }()
+		synctest.Wait()
+		_ = held[0].CloseWithError(errors.New("gone")) // never fails
+		if code := <-waits; code != http.StatusOK {
+			t.Errorf("a long body after another ended: %d", code)
+		}
+		for _, w := range held[1:] {
+			_, _ = io.WriteString(w, question) // to a pipe
+			_ = w.Close()
+		}
+		ended.Wait()
+		if w := ask(long()); w.Code != http.StatusOK {
+			t.Errorf("a long body after all others: %d %s", w.Code, w.Body)
+		}
+	})
 }
 
 type failing struct{}

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
@@ -22,14 +20,15 @@ const maxBodyFault = 256
 
 // readCheck makes a call of a request to /v1/check: from the body of a POST
 // that has one, else from the query.
-func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request) error {
+func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request, bodies bodyReader) error {
 	if r.Method != http.MethodPost {
 		return x.readQuery(r.URL.RawQuery)
 	}
-	body, err := readBody(w, r)
+	body, done, err := bodies.read(w, r)
 	if err != nil {
 		return err
 	}
+	defer done()
 	if len(body) == 0 {
 		return x.readQuery(r.URL.RawQuery)
 	}
@@ -45,20 +44,6 @@ func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return x.readRequest(&req)
-}
-
-// readBody reads a body of at most MaxBodyBytes.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, newProblem(http.StatusRequestEntityTooLarge, codeTooLarge,
-			"the body is longer than %d bytes", MaxBodyBytes)
-	case err != nil:
-		return nil, badRequest("the body ended early: %v", err)
-	}
-	return body, nil
 }
 
 // decodeBody decodes the JSON form of a message and refuses unknown fields.

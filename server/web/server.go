@@ -10,8 +10,6 @@ import (
 const (
 	// MaxQueryBytes is the longest query; a longer one gets 414.
 	MaxQueryBytes = 64 << 10
-	// MaxBodyBytes is the longest body; a longer one gets 413.
-	MaxBodyBytes = 1 << 20
 	// MaxHeaderBytes is the request line and the headers together.
 	MaxHeaderBytes = MaxQueryBytes + 16<<10
 )
