@@ -202,3 +202,16 @@ func TestMessagesDoNotDelayTicks(t *testing.T) {
 		}
 	}
 }
+
+// A voter that stopped follows no record: whom it hears is no majority that a
+// recovery would take the log from.
+func TestStoppedVoterHearsNoMajority(t *testing.T) {
+	w := begin(t)
+	l := w.leader()
+	x := w.others(l)[0]
+	w.until("hears a majority", time.Second, func() bool { return x.node.sender().Majority })
+	x.node.abstain("a test")
+	if x.node.sender().Majority {
+		t.Error("it reports a majority of the voters of a record that it does not follow")
+	}
+}

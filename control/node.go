@@ -326,7 +326,7 @@ func (n *Node) sender() Sender {
 		Format: n.cfg.Format, Clock: n.wall, Leaving: n.leaving || n.abstains != "", Starting: n.Starting(), Leader: n.follows(),
 	}
 	s.Heard, s.HeardOf = n.rights.heardRegions()
-	s.Majority = n.record != nil && 2*n.liveVoters() > n.record.Voting() && Elects(n)
+	s.Majority = n.record != nil && n.abstains == "" && 2*n.liveVoters() > n.record.Voting() && Elects(n)
 	if n.raft != nil {
 		s.Applied = n.raft.applied
 	}

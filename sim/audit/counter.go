@@ -57,6 +57,7 @@ type window struct {
 	// with the shortest of the rules that charged it do not.
 	end, least int64
 	limit      uint64
+	rights     uint64 // the most in force, of all daemons
 	charged    uint64
 	refunded   uint64 // of those charged
 	admitted   uint64 // and not refunded
@@ -157,7 +158,7 @@ func (t *truth) enter(d *sim.Decided) {
 		}
 		w = t.open(c, start, end)
 	}
-	w.limit = max(w.limit, quota.Of(d.Limit).Capacity())
+	w.limit, w.rights = max(w.limit, quota.Of(d.Limit).Capacity()), max(w.rights, rightsOf(d.Limit))
 	w.end, w.least = max(w.end, end), min(w.least, least)
 	w.unsure = w.unsure || unsure
 	c.unsure = c.unsure || w.unsure
@@ -167,6 +168,17 @@ func (t *truth) enter(d *sim.Decided) {
 	if e.charged > 0 {
 		w.add(e.process.index, d.At, e.charged, e.admitted)
 	}
+}
+
+// rightsOf returns the sum of all rights of a limit: unbounded if it has none.
+func rightsOf(l *rules.Limit) uint64 {
+	switch {
+	case !l.HasRights():
+		return math.MaxUint64
+	case quota.Of(l).Drains():
+		return l.TotalBurst()
+	}
+	return l.Total()
 }
 
 // unsure reports whether an answer shows that its hits may not have been

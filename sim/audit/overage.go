@@ -184,7 +184,11 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 		a.Pass(1)
 		return
 	}
-	bound := a.unheld(d) + a.disregarded(d)
+	known, ok := a.disregarded(d)
+	if !ok {
+		return
+	}
+	bound := a.unheld(d) + known
 	if !a.ok(over <= bound) {
 		a.fail("%s admitted %d hits of %s in %d: %.6g over a limit of %.6g, and it lacks counts of %.6g",
 			d.Daemon.Name, e.admitted, ruleName(d), e.window.start, over, limit, bound)
@@ -202,18 +206,20 @@ func (a *overageAuditor) of(c *counter) *ruleOverage {
 
 // disregarded returns how many hits of others may be in use beyond the limit
 // though they are known: a daemon whose rights cover a hit admits it for any
-// counts of others, and some may have had a greater limit in force.
-func (a *overageAuditor) disregarded(d *sim.Decided) float64 {
-	limit, most := quota.Of(d.Limit).Capacity(), uint64(0)
+// counts of others, and some may have had more rights in force. It returns
+// false where nothing bounds them: some had a limit without rights in force.
+func (a *overageAuditor) disregarded(d *sim.Decided) (float64, bool) {
 	if !d.Limit.HasRights() {
-		return 0
+		return 0, true
 	}
+	limit, most := quota.Of(d.Limit).Capacity(), uint64(0)
 	for _, w := range a.entry.counter.windows {
-		if w.end > a.entry.now-2*d.Limit.Window() {
-			most = max(most, w.limit)
+		others := w.limit != limit || w.rights != rightsOf(d.Limit)
+		if w.end > a.entry.now-2*d.Limit.Window() && others {
+			most = max(most, w.rights)
 		}
 	}
-	return float64(most - min(most, limit))
+	return float64(most - min(most, limit)), most < math.MaxUint64
 }
 
 // unheld returns how many of the hits in use the deciding replica does not
