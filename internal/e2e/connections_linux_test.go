@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2/hpack"
 
 	"github.com/georld/rld/internal/await"
 )
@@ -29,142 +26,6 @@ const (
 	honestTime = time.Second
 	honestRate = 400
 )
-
-// attack opens connections to one listener from an address of its own, and
-// keeps them.
-type attack struct {
-	t    *testing.T
-	addr string
-	mu   sync.Mutex
-	open []net.Conn
-	done chan struct{} // closed at the end
-}
-
-func newAttack(t *testing.T, addr string) *attack {
-	return &attack{t: t, addr: addr, done: make(chan struct{})}
-}
-
-// dial opens a connection and reads from it until it ends. It returns nil where
-// the daemon does not take one.
-func (a *attack) dial(first []byte) net.Conn {
-	d := net.Dialer{Timeout: 2 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	conn, err := d.Dial("tcp", a.addr)
-	if err != nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.open = append(a.open, conn)
-	go func() {
-		_, _ = conn.Write(first) // the daemon may have closed it
-		_, _ = io.Copy(io.Discard, conn)
-		conn.Close()
-	}()
-	return conn
-}
-
-// hold opens n connections that each send some bytes.
-func (a *attack) hold(n int, first []byte) {
-	for range n {
-		a.dial(first)
-	}
-}
-
-func (a *attack) stop() {
-	close(a.done)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, c := range a.open {
-		c.Close()
-	}
-}
-
-// http2Frame returns a frame of HTTP/2.
-func http2Frame(kind, flags byte, call uint32, payload []byte) []byte {
-	n := len(payload)
-	return append([]byte{
-		byte(n >> 16), byte(n >> 8), byte(n), kind, flags, byte(call >> 24), byte(call >> 16), byte(call >> 8), byte(call),
-	}, payload...)
-}
-
-// http2Begin returns the first bytes of a client of HTTP/2.
-func http2Begin() []byte {
-	return append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), http2Frame(4, 0, 0, nil)...)
-}
-
-// http2Calls returns the headers of calls without a message, from a number on,
-// each followed by its cancellation if so wanted.
-func http2Calls(from, n int, method string, cancelled bool) []byte {
-	var block strings.Builder
-	e := hpack.NewEncoder(&block)
-	for _, f := range [][2]string{
-		{":method", "POST"},
-		{":scheme", "http"},
-		{":path", "/rld.v1.RateLimiter/" + method},
-		{":authority", "test"},
-		{"content-type", "application/grpc"},
-		{"te", "trailers"},
-	} {
-		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: true}) // in no table
-	}
-	var out []byte
-	for i := from; i < from+n; i++ {
-		call := uint32(2*i + 1)
-		out = append(out, http2Frame(1, 4, call, []byte(block.String()))...)
-		if cancelled {
-			out = append(out, http2Frame(3, 0, call, []byte{0, 0, 0, 8})...)
-		}
-	}
-	return out
-}
-
-// rapid cancels calls as fast as it can on n connections, and dials anew
-// whenever one is closed.
-func (a *attack) rapid(n int) {
-	for range n {
-		go func() {
-			var conn net.Conn
-			for from := 0; ; {
-				select {
-				case <-a.done:
-					return
-				default:
-				}
-				var begin []byte
-				if conn == nil {
-					from, begin = 0, http2Begin()
-					if conn = a.dial(nil); conn == nil {
-						continue
-					}
-				}
-				if _, err := conn.Write(append(begin, http2Calls(from, 100, "Check", true)...)); err != nil {
-					conn = nil
-				}
-				from += 100
-			}
-		}()
-	}
-}
-
-// valid asks as fast as it can over n connections, 32 calls at a time each.
-func (a *attack) valid(n int, c *cluster) {
-	for range n {
-		client := newClient(a.t, c.net, a.addr)
-		for range 32 {
-			go func() {
-				for {
-					select {
-					case <-a.done:
-						client.close()
-						return
-					default:
-						_, _ = client.check(time.Second, question{rule: kept, value: "flood", hits: 0})
-					}
-				}
-			}()
-		}
-	}
-}
 
 // honest calls at a steady rate and returns the p99 of the answers. Each call
 // without an answer fails the test.
@@ -232,8 +93,8 @@ func (d *daemon) metrics(name string) string {
 
 // TestAttacksOnConnections floods one listener after the other with
 // connections, streams and cancelled calls: an honest caller at another one is
-// served, and memory stays bounded. Times are reported only: the attack takes
-// processors from the daemon, beside a flood of valid calls to compare with.
+// served, and memory stays bounded. Times are reported only, beside those of a
+// flood of valid calls.
 func TestAttacksOnConnections(t *testing.T) {
 	c := newCluster(t, loopback{}, 2, "us")
 	victim, mate := c.daemon("us-0"), c.daemon("us-1")
@@ -243,34 +104,26 @@ func TestAttacksOnConnections(t *testing.T) {
 		name   string
 		honest func() error
 		addr   string
-		begin  func(a *attack)
 	}{
-		{"valid calls, to compare", atHTTP, victim.at.grpc, func(a *attack) { a.valid(4, c) }},
-		{"50,000 silent streams on 50 connections", atHTTP, victim.at.grpc, func(a *attack) {
-			a.hold(50, append(http2Begin(), http2Calls(0, 1_000, "CheckStream", false)...))
-		}},
-		{"19,800 silent streams on 200 connections", atHTTP, victim.at.grpc, func(a *attack) {
-			a.hold(200, append(http2Begin(), http2Calls(0, 99, "CheckStream", false)...))
-		}},
-		{"10,000 calls without a message on 100 connections", atHTTP, victim.at.grpc, func(a *attack) {
-			a.hold(100, append(http2Begin(), http2Calls(0, 100, "Check", false)...))
-		}},
-		{"10,000 idle connections of gRPC", atHTTP, victim.at.grpc, func(a *attack) { a.hold(10_000, http2Begin()) }},
-		{"10,000 idle connections of HTTP", atGRPC, victim.at.http, func(a *attack) { a.hold(10_000, nil) }},
-		{"rapid resets on 4 connections", atHTTP, victim.at.grpc, func(a *attack) { a.rapid(4) }},
-		{"5,000 silent connections of peers", atGRPC, victim.at.peer, func(a *attack) { a.hold(5_000, nil) }},
+		{"valid calls, to compare", atHTTP, victim.at.grpc},
+		{"50,000 silent streams on 50 connections", atHTTP, victim.at.grpc},
+		{"19,800 silent streams on 200 connections", atHTTP, victim.at.grpc},
+		{"10,000 calls without a message on 100 connections", atHTTP, victim.at.grpc},
+		{"10,000 idle connections of gRPC", atHTTP, victim.at.grpc},
+		{"10,000 idle connections of HTTP", atGRPC, victim.at.http},
+		{"rapid resets on 4 connections", atHTTP, victim.at.grpc},
+		{"5,000 silent connections of peers", atGRPC, victim.at.peer},
 	} {
 		before := honest(t, tt.name, tt.honest)
 		if start == 0 {
 			start = victim.resident(t)
 		}
-		a := newAttack(t, tt.addr)
-		tt.begin(a)
+		stop := attackFromElsewhere(t, tt.name, tt.addr)
 		during := honest(t, tt.name, tt.honest)
 		grown := victim.resident(t) - start
 		settled := honest(t, tt.name, tt.honest)
 		grown = max(grown, victim.resident(t)-start)
-		a.stop()
+		stop()
 		t.Logf("%s: p99 %v before, %v in the first second (x %.1f), %v in the next (x %.1f); %d MB over the start",
 			tt.name, before, during, float64(during)/float64(before), settled, float64(settled)/float64(before), grown>>20)
 		if grown > attackRoom {
