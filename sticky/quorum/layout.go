@@ -82,12 +82,12 @@ func (r *Acceptor) Follow(at time.Duration, active, announced *route.Layout) {
 		}
 	}
 	switch {
-	case newest.Number == is.Number && newest.Log == is.Log:
-		r.refresh(newest)
-	case !newest.Covers(&r.layout):
+	case !newest.Covers(&r.layout): // also where a recovery dropped that it is active
 		keep(&r.layout)
 	case r.next != nil && !newest.Covers(r.next):
 		keep(r.next)
+	case newest.Number == is.Number && newest.Log == is.Log:
+		r.refresh(newest)
 	case newest.Number > is.Number && newest.Validate() == nil:
 		r.adopt(newest)
 	}
@@ -95,7 +95,7 @@ func (r *Acceptor) Follow(at time.Duration, active, announced *route.Layout) {
 
 // refresh takes over from which windows on the layout has how many reserves.
 func (r *Acceptor) refresh(l *route.Layout) {
-	if is := r.newest(); len(is.Reserves) == len(l.Reserves) {
+	if r.newest().HasReserves(l) {
 		return
 	}
 	if next := l.Clone(); r.next != nil {

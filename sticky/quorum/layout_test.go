@@ -234,3 +234,37 @@ func TestUnknownLayout(t *testing.T) {
 		t.Errorf("report %+v: want nothing unknown", g.r.Report())
 	}
 }
+
+// TestDroppedActivation: a recovery dropped that a layout is active, and with
+// that its numbers of reserves. The acceptor keeps them, and reports the layout
+// until the next one has them.
+func TestDroppedActivation(t *testing.T) {
+	g := newRig(t, Start{})
+	announced := rigLayout()
+	announced.Reserves = nil
+	active := announced.WithReserves(0)
+	g.r.Follow(0, nil, announced)
+	g.ready()
+	g.r.Follow(0, &active, nil)
+	g.ready()
+	for _, next := range []*route.Layout{announced, {Number: 2, Log: route.Log{Number: 1}, Regions: active.Regions, Formers: []route.Former{active.Former()}}} {
+		g.r.Follow(0, nil, next)
+		g.ready()
+		if is := g.r.Layout(); !slices.EqualFunc(is.Reserves, active.Reserves, sameReserves) || is.Number != active.Number {
+			t.Errorf("layout %+v: want that of before, %+v", is, active)
+		}
+		if u := g.r.Report().Unknown; u == nil || !u.HasReserves(&active) {
+			t.Errorf("report %+v: want the active layout as unknown", g.r.Report())
+		}
+	}
+	next := active.Clone()
+	next.Number, next.Log, next.Formers = 3, route.Log{Number: 1}, []route.Former{active.Former()}
+	g.r.Follow(0, nil, &next)
+	g.ready()
+	g.expect("sealed for", g.r.Layout().Number, uint64(3))
+	if g.r.Report().Unknown != nil {
+		t.Errorf("report %+v: want nothing unknown", g.r.Report())
+	}
+}
+
+func sameReserves(a, b route.Reserves) bool { return a.From == b.From && a.Regions == b.Regions }

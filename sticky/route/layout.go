@@ -229,10 +229,21 @@ func (l *Layout) Former() Former {
 
 // Covers reports whether voters of the layout need nothing of the layout o
 // beyond their copies from Formers: o is one of them or was overruled before
-// one became active.
+// one became active. It has the numbers of reserves of o.
 func (l *Layout) Covers(o *Layout) bool {
-	return o.Number == 0 || o.Log == l.Log && o.Number <= l.Number || slices.ContainsFunc(l.Formers, func(f Former) bool {
+	former := o.Log == l.Log && o.Number <= l.Number || slices.ContainsFunc(l.Formers, func(f Former) bool {
 		return f.Log == o.Log && f.Number >= o.Number || f.Log.Number > o.Log.Number
+	})
+	return o.Number == 0 || former && l.HasReserves(o)
+}
+
+// HasReserves reports whether the layout has the numbers of reserves of another
+// one, but for those that it is too full for. The same layout has one more when
+// it becomes active.
+func (l *Layout) HasReserves(o *Layout) bool {
+	return !slices.ContainsFunc(o.Reserves, func(v Reserves) bool {
+		dropped := len(l.Reserves) == MaxReserves && v.From < l.Reserves[0].From
+		return !dropped && !slices.ContainsFunc(l.Reserves, func(is Reserves) bool { return is.From == v.From })
 	})
 }
 
