@@ -269,3 +269,20 @@ func TestSource(t *testing.T) {
 		}
 	}
 }
+
+// TestAcceptRate has many connections come at once: they are handed on at a
+// rate.
+func TestAcceptRate(t *testing.T) {
+	const all = acceptBurst + acceptRate/10
+	listen(t, Options{Bounds: Bounds{Established: all, Unfinished: all}}, func(r *rig) {
+		start := time.Now()
+		for i := range all {
+			here, there := net.Pipe()
+			r.t.Cleanup(func() { here.Close() })
+			r.lis.conns <- &from{there, net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 1))}
+		}
+		if d := time.Since(start); d < 95*time.Millisecond || d > 105*time.Millisecond {
+			t.Errorf("%d connections were accepted in %v, want 100ms", all, d)
+		}
+	})
+}

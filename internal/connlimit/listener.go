@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/georld/rld/internal/loglimit"
 )
 
@@ -41,6 +43,10 @@ const (
 	idleAfter = 5 * time.Second
 	// idleSteps bounds the search for an idle connection.
 	idleSteps = 64
+	// acceptRate is how many connections a listener hands on in a second, and
+	// acceptBurst at once. The others wait in the kernel: a processor is left
+	// for the work of other listeners.
+	acceptRate, acceptBurst = 3_000, 20
 	// logEvery is the least time between two log lines of one reason.
 	logEvery = time.Minute
 )
@@ -82,6 +88,7 @@ type Listener struct {
 	options Options
 	lines   loglimit.Limiter
 	start   time.Time
+	accepts *rate.Limiter
 
 	mu                      sync.Mutex
 	unfinished, established pool
@@ -93,7 +100,10 @@ func New(lis net.Listener, o Options) *Listener {
 	o.Established, o.Unfinished = max(1, o.Established), max(1, o.Unfinished)
 	o.Handshake = cmp.Or(o.Handshake, HandshakeTimeout)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	return &Listener{Listener: lis, options: o, start: time.Now(), closed: make(map[Reason]uint64)}
+	return &Listener{
+		Listener: lis, options: o, start: time.Now(),
+		accepts: rate.NewLimiter(acceptRate, acceptBurst), closed: make(map[Reason]uint64),
+	}
 }
 
 // Accept returns the next connection, a *Conn.
@@ -109,9 +119,13 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if victim != nil {
 			victim.End(reason)
 		}
-		if victim != c {
-			return c, nil
+		if victim == c {
+			continue
 		}
+		if d := l.accepts.Reserve().Delay(); d >= time.Millisecond { // less is no time to sleep
+			time.Sleep(d)
+		}
+		return c, nil
 	}
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"os"
@@ -46,14 +47,37 @@ func TestAttacker(t *testing.T) {
 	if begin == nil {
 		t.Skip("for other tests")
 	}
-	a := newAttack(t, os.Getenv(attackAddr))
-	begin(a)
+	a := newAttack(t, cmp.Or(os.Getenv(attackAddr), nobody(t)))
+	go begin(a)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until its parent stops it
 	a.stop()
 }
 
+// nobody returns the address of a listener of this process, which accepts
+// everything and answers nothing.
+func nobody(t *testing.T) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lis.Close() })
+	go func() {
+		for {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			go func() { _, _ = io.Copy(io.Discard, conn) }() // until the attacker closes it
+		}
+	}()
+	return lis.Addr().String()
+}
+
 // attackFromElsewhere begins an attack of a process that has the processors
-// which nobody else wants, as if it were on another machine.
+// which nobody else wants, as if it were on another machine. Without an address
+// it attacks a listener of its own, which shows what the attack itself takes
+// from others.
 func attackFromElsewhere(t *testing.T, name, addr string) (stop func()) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "nice", "-n", "19", os.Args[0], "-test.run=^TestAttacker$")
@@ -110,7 +134,12 @@ func (a *attack) dial(first []byte) net.Conn {
 // hold opens n connections that each send some bytes.
 func (a *attack) hold(n int, first []byte) {
 	for range n {
-		a.dial(first)
+		select {
+		case <-a.done:
+			return
+		default:
+			a.dial(first)
+		}
 	}
 }
 

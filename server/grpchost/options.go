@@ -100,7 +100,7 @@ func (o *Options) credentials() credentials.TransportCredentials {
 func (o *Options) serverOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(&transport{
-			TransportCredentials: o.credentials(), cancelled: o.MaxCancelledCalls, incomplete: new(incompleteCalls),
+			TransportCredentials: o.credentials(), cancelled: o.MaxCancelledCalls, incomplete: new(incompleteCalls), pace: newPace(),
 		}),
 		grpc.MaxRecvMsgSize(o.MaxMessageBytes),
 		grpc.MaxConcurrentStreams(maxStreams),

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/georld/rld/internal/connlimit"
@@ -23,6 +24,7 @@ type transport struct {
 	credentials.TransportCredentials
 	cancelled  int // young calls that a connection may cancel in a second
 	incomplete *incompleteCalls
+	pace       *rate.Limiter
 }
 
 // Clone returns a copy with the same bounds.
@@ -53,12 +55,14 @@ type boundedConn struct {
 	frames     frames
 	cancelled  perSecond
 	finished   bool
-	incomplete int // as transport.incomplete knows it
+	unsure     time.Time // until when calls may be older than they seem: reads were delayed
+	incomplete int       // as transport.incomplete knows it
 
 	closed bool // guarded by incompleteCalls.mu
 }
 
-// Read reads from the connection. It closes a connection that exceeds a bound.
+// Read reads from the connection. It closes a connection that exceeds a bound,
+// and waits with sudden calls.
 func (c *boundedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n == 0 {
@@ -72,11 +76,13 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 			return 0, net.ErrClosed
 		}
 	}
-	if cancelled > 0 && c.cancelled.add(cancelled, now) > c.transport.cancelled {
+	if cancelled > 0 && now.After(c.unsure) && c.cancelled.add(cancelled, now) > c.transport.cancelled {
 		c.end(connlimit.ReasonCancelled)
 		return 0, net.ErrClosed
 	}
-	if k := len(c.frames.incomplete); k != c.incomplete {
+	k := len(c.frames.incomplete)
+	sudden := k - c.incomplete + cancelled
+	if k != c.incomplete {
 		c.incomplete = k
 		if worst := c.transport.incomplete.set(c, k); worst != nil {
 			worst.end(connlimit.ReasonIncomplete)
@@ -84,6 +90,15 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 				return 0, net.ErrClosed
 			}
 		}
+	}
+	d, ok := delay(c.transport.pace, sudden, now)
+	if !ok {
+		c.end(connlimit.ReasonIncomplete)
+		return 0, net.ErrClosed
+	}
+	if d > 0 {
+		c.unsure = now.Add(d + 2*youngCall)
+		time.Sleep(d)
 	}
 	return n, err
 }
