@@ -94,7 +94,7 @@ func newReach(c *Config) *Reach {
 func (r *Reach) newPath(region string) *path {
 	p := &path{wait: r.cfg.ForwardTimeout, breaker: breaker.New(r.cfg.Breaker), seen: map[bool]time.Duration{}}
 	if region != r.cfg.Region {
-		p.wait = unknownTrip + r.cfg.ForwardMargin
+		p.wait = unknownTrip + r.margin()
 	}
 	return p
 }
@@ -132,13 +132,17 @@ func (r *Reach) Measure(links []node.Link) {
 	for i := range links {
 		l := &links[i]
 		p := r.paths[l.Peer.ID]
-		wait := min(l.RTT+r.cfg.ForwardMargin, max(maxWait, r.cfg.ForwardMargin))
+		wait := min(l.RTT+r.margin(), max(maxWait, r.margin()))
 		if p == nil || l.Peer.Region == r.cfg.Region || l.RTT < 0 || p.wait == wait {
 			continue
 		}
 		p.wait, r.routes, r.moved = wait, nil, r.ticked
 	}
 }
+
+// margin is how much longer than the round trip a call waits: its time may be
+// up by wakeGrain before, and with the least margin that is all of it.
+func (r *Reach) margin() time.Duration { return r.cfg.ForwardMargin + wakeGrain }
 
 // claim lets a call through to an owner, or not. The outcome of the call goes
 // to done, unless it has none. An owner that left long ago is asked.
