@@ -206,20 +206,30 @@ func (a *overageAuditor) of(c *counter) *ruleOverage {
 
 // disregarded returns how many hits of others may be in use beyond the limit
 // though they are known: a daemon whose rights cover a hit admits it for any
-// counts of others, and some may have had more rights in force. It returns
-// false where nothing bounds them: some had a limit without rights in force.
+// counts of others. Some may have had more rights in force, or have used those
+// of a sliding window before it began here. It returns false where nothing
+// bounds the hits of others: some had a limit without rights in force.
 func (a *overageAuditor) disregarded(d *sim.Decided) (float64, bool) {
 	if !d.Limit.HasRights() {
 		return 0, true
 	}
-	limit, most := quota.Of(d.Limit).Capacity(), uint64(0)
-	for _, w := range a.entry.counter.windows {
+	e, limit := &a.entry, quota.Of(d.Limit).Capacity()
+	most, early := limit, uint64(0)
+	for _, w := range e.counter.windows {
 		others := w.limit != limit || w.rights != rightsOf(d.Limit)
-		if w.end > a.entry.now-2*d.Limit.Window() && others {
+		if w.end > e.now-2*d.Limit.Window() && others {
 			most = max(most, w.rights)
 		}
 	}
-	return float64(most - min(most, limit)), most < math.MaxUint64
+	if quota.Of(d.Limit).Weighted() {
+		begun := d.At - time.Duration(e.now-e.window.start)*time.Millisecond
+		for i := range e.window.counts {
+			if c := &e.window.counts[i]; c.process != e.process.index {
+				early += before(c.steps, begun)
+			}
+		}
+	}
+	return float64(most-limit) + float64(early), most < math.MaxUint64
 }
 
 // unheld returns how many of the hits in use the deciding replica does not
