@@ -391,7 +391,6 @@ func acceptAgain(w *World) {
 	a.undoing = true
 	w.events.push(w.now+commandEvery, evCommand, a.commands.put(&command{step: func() bool {
 		a.undoing = false
-		latest := latestRecord(w)
 		has := func(o *Daemon) bool { return unwanted(w, o) != nil && led(w, o) }
 		if w.healed { // what an operator must do first, whether or not all daemons can agree
 			if !controlMajority(w) || !slices.ContainsFunc(w.daemons, has) {
@@ -399,8 +398,7 @@ func acceptAgain(w *World) {
 			}
 			_ = uncontrolled(w)
 		}
-		d := operated(w, func(o *Daemon) bool { return has(o) && o.control.Record().Version == latest.Version })
-		if d != nil {
+		if d := operated(w, has); d != nil {
 			change := control.Change{Revoke: &revocation.Change{Name: *unwanted(w, d), Undo: true}}
 			if id, err := d.control.Submit(control.Request{Author: "operator", Change: change}); err == nil {
 				w.met.ordered(w, d, id, change)
