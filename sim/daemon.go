@@ -74,16 +74,17 @@ type Daemon struct {
 	// EndedAhead is how often acceptors of the daemon corrected an end of
 	// watermarks that wrong clocks had set in the future.
 	EndedAhead uint64
-	slow       time.Duration // the most by which a write is late
-	damaged    bool          // a fault damaged one of its files
-	refused    string        // the file that the process before could not read
-	backup     backup        // of OldDisk and CopiedControl
-	stale      bool          // its control log was older once, or that of another daemon
-	alone      bool          // it was the only voter of the control log when it last knew
-	copied     bool          // another daemon got a copy of its control log
-	journalOf  string        // the daemon that its control log is of, "" for itself
-	ran        string        // the name of the process before
-	own        *identity     // of ClonedDisk, nil for none
+	slow       time.Duration  // the most by which a write is late
+	damaged    bool           // a fault damaged one of its files
+	refused    string         // the file that the process before could not read
+	failing    simdisk.Faults // of the disk when the process could not start last
+	backup     backup         // of OldDisk and CopiedControl
+	stale      bool           // its control log was older once, or that of another daemon
+	alone      bool           // it was the only voter of the control log when it last knew
+	copied     bool           // another daemon got a copy of its control log
+	journalOf  string         // the daemon that its control log is of, "" for itself
+	ran        string         // the name of the process before
+	own        *identity      // of ClonedDisk, nil for none
 
 	sealer replica.TokenSealer
 
@@ -213,6 +214,10 @@ func (d *Daemon) Process() int { return int(d.member) }
 // start runs a new process on a machine that is down.
 func (w *World) start(d *Daemon) error {
 	if d.Up || d.downs > 0 {
+		return nil
+	}
+	if d.failing != (simdisk.Faults{}) && d.failing == d.disk.Faults { // it would fail again
+		w.events.push(w.now+supervise, evStart, int32(d.Index))
 		return nil
 	}
 	w.acting = d

@@ -375,7 +375,7 @@ func (a *faults) startAs(w *World, f *Fault, d *Daemon, as identity) {
 func (d *Daemon) cannotStart(w *World, file string, err error) error {
 	d.mount.End()
 	d.agent, d.acceptor, d.log, d.control, d.controlLog = nil, nil, nil, nil, nil
-	if d.disk.Faults == (simdisk.Faults{}) {
+	if d.failing = d.disk.Faults; d.failing == (simdisk.Faults{}) {
 		if d.refused == file {
 			return err // it is refused although the file was removed
 		}
