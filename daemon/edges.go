@@ -264,7 +264,6 @@ func (d *daemon) makeServers(e *edges) {
 		o.Cluster, o.History, o.Checks = d.report.ClusterPage, d.report.History, d.report.Checks
 		o.Backup = func(at time.Time) (adminapi.Backup, error) { return report.Backup(d.report, at) }
 		o.InitCluster, o.RecoverCluster, o.ResumeRegion = d.report.InitCluster, d.report.RecoverCluster, d.report.ResumeRegion
-		o.Secrets = func() [][]byte { return d.secret.Load().All() }
 		o.ChangeCluster = func(ctx context.Context, c adminapi.ClusterCommandName, q adminapi.ChangeRequest) (adminapi.ChangeAnswer, error) {
 			return report.ChangeCluster(ctx, d.report, c, q)
 		}

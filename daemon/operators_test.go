@@ -162,7 +162,7 @@ func TestHostileLocalUser(t *testing.T) {
 		}
 	}
 	for _, header := range []http.Header{
-		{}, {"X-Forwarded-For": {"127.0.0.1"}}, {"Rld-Signature": {"1 00"}}, {"Authorization": {"Bearer admin"}}, {api.AddrHeader: {r.edges.adminAddr()}},
+		{}, {"X-Forwarded-For": {"127.0.0.1"}}, {"Authorization": {"Bearer admin"}}, {api.AddrHeader: {r.edges.adminAddr()}},
 	} {
 		for _, path := range []string{initPath, "/v1/cluster/init", "/v1/limits/set"} {
 			o := &operator{header: header}

@@ -61,7 +61,7 @@ var callerFamilies = []Family{
 	{"rld_refused_calls_total", Counter, []string{"reason", "token"}, "Calls and checks of streams that were refused before any limit was asked: " +
 		"no_token and unknown_token without a name, domain, verb and rate by the name of the token."},
 	{"rld_refused_admin_requests_total", Counter, []string{"reason"}, "Requests that the admin listener refused: browser (of a web page), proxy, " +
-		"host (a header Host that is not this machine), no_credentials, unknown_token, role (too small a role), signature."},
+		"host (a header Host that is not this machine), no_credentials, unknown_token, role (too small a role)."},
 	{"rld_credentials_stale", Gauge, []string{"file"}, "1 while a tokens file (tokens, admin_tokens), the membership keys (membership_keys) or the certificate of a listener (grpc, http, admin) " +
 		"is invalid on disk and the previous one is in force, else 0."},
 	{"rld_listener_certificate_expiry_timestamp_seconds", Gauge, []string{"listener"}, "Unix time at which the certificate of a listener expires, in seconds."},

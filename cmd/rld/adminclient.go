@@ -28,7 +28,6 @@ type adminClient struct {
 	addr    string
 	timeout time.Duration
 	form    formFlag
-	secret  []byte // signs commands; nil for none
 	shows   caller.Credentials
 	from    string // the address that sent us to the socket addr, "" for none
 }
@@ -185,9 +184,6 @@ func (a *adminClient) fetch(ctx context.Context, page url.URL, body any) (status
 		method, content = http.MethodPost, bytes.NewReader(data)
 		header.Set("Content-Type", "application/json")
 		header.Set("Expect", "100-continue")
-		if a.secret != nil {
-			header.Set(api.SignatureHeader, api.Sign(a.secret, page.Path, data, time.Now()))
-		}
 	}
 	if a.from != "" {
 		header.Set(api.AddrHeader, a.from)

@@ -43,14 +43,14 @@ func usageCodes(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// exitCodesText is the help on the exit codes of commands that change
-// something, localText the same for those that work only on the machine of the
-// daemon.
+// senderText is the help on who may send a command, changeExitText the same
+// with the exit codes.
 const (
-	exitCodesText = "Exit codes: 0 done, or nothing to do;\n" +
-		"1 refused, nothing was changed; 2 no daemon answers, nothing was sent; 3 done, but not\n" +
-		"everywhere within --wait; 4 not known, repeat the command; 64 wrong usage."
-	localText = "\n\nA daemon accepts the command only from its own machine. " + exitCodesText
+	senderText = "\n\nThe user of the daemon and root may run this on the daemon's machine, operators anywhere with\n" +
+		"--token-file or --tls-cert. "
+	changeExitText = senderText + "Exit codes: 0 done, or nothing to do; 1 refused, nothing\n" +
+		"was changed; 2 no daemon answers, nothing was sent; 3 done, but not everywhere within --wait;\n" +
+		"4 not known, repeat the command; 64 wrong usage."
 )
 
 var clusterQuery = query[api.ClusterAnswer]{

@@ -18,14 +18,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/georld/rld/config"
 	"github.com/georld/rld/server/admin/api"
 )
 
 func newClusterInit(p process) *cobra.Command {
 	var c clusterChange
 	var q api.InitRequest
-	var secret, from string
+	var from string
 	cmd := &cobra.Command{
 		Use:   "init",
 		Short: "Begin the cluster, once",
@@ -38,10 +37,8 @@ func newClusterInit(p process) *cobra.Command {
 			"--nothing-ran-before you state that there was none, and the running windows count as well.\n\n" +
 			"With --from the regions have the weights of a backup, and its rules and overrides are\n" +
 			"applied. That begins another cluster, with daemons whose state.dir is empty: it has no counts\n" +
-			"and no rights of the former one. It is refused where a cluster has begun in another way.\n\n" +
-			"A daemon accepts it from its own machine, and from another one with\n" +
-			"--cluster-secret-file. " +
-			exitCodesText,
+			"and no rights of the former one. It is refused where a cluster has begun in another way." +
+			changeExitText,
 		Example: "  rld cluster init --nothing-ran-before --wait 5m\n" +
 			"  rld cluster init --without ap-south-1\n" +
 			"  rld cluster init --from backup.json --wait 1m",
@@ -49,9 +46,6 @@ func newClusterInit(p process) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.settle(cmd, p); err != nil {
 				return err
-			}
-			if err := c.readSecret(cmd, p, secret); err != nil {
-				return exitWith(exitUsage, err)
 			}
 			if from == "" {
 				return c.init(cmd.Context(), p, &q)
@@ -69,35 +63,7 @@ func newClusterInit(p process) *cobra.Command {
 	f.StringSliceVar(&q.Without, "without", nil, "regions of the settings that need not be heard")
 	f.BoolVar(&q.NothingRanBefore, "nothing-ran-before", false, "state that no other cluster of these limits ran in the windows that run now")
 	f.BoolVar(&q.DryRun, "dry-run", false, "print what is missing, and change nothing")
-	f.StringVar(&secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	return cmd
-}
-
-// The secret, as settings of a daemon have it.
-const (
-	secretFlag     = "cluster-secret-file"
-	secretVariable = "RLD_CLUSTER_SECRET_FILE"
-)
-
-// readSecret reads the secret that signs the command, if a flag or a variable
-// names its file.
-func (c *clusterChange) readSecret(cmd *cobra.Command, p process, path string) error {
-	if !cmd.Flags().Changed(secretFlag) {
-		for _, e := range p.environ {
-			if v, ok := strings.CutPrefix(e, secretVariable+"="); ok {
-				path = v
-			}
-		}
-	}
-	if path == "" {
-		return nil
-	}
-	secret, warnings, err := config.ReadSecret(path)
-	if err != nil {
-		return err
-	}
-	c.client.secret = secret
-	return p.write("", warningText(warnings))
 }
 
 // initEvery is the time between two attempts.
@@ -412,7 +378,7 @@ func newClusterRecover(p process) *cobra.Command {
 			"Recoveries on two sides of a network partition are a split: neither side follows the other\n" +
 			"one. --yield, at a daemon of the side to give up, ends it: a daemon of the other side begins\n" +
 			"the next recovery with its record, and all follow that. Without --yes and the name of the daemon it only\n" +
-			"prints what would happen." + localText,
+			"prints what would happen." + changeExitText,
 		Example: "  rld cluster recover\n" +
 			"  rld cluster recover --yes us-0 --reason 'region eu-west is lost'\n" +
 			"  rld cluster recover --yield --yes us-0",

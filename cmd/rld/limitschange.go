@@ -27,18 +27,16 @@ type limitsChange struct {
 	clusterChange
 	name    api.LimitsCommandName
 	request api.LimitsRequest
-	secret  string
 	// text formats the answer to a dry run, nil for its text.
 	text func(*api.LimitsCommandAnswer) string
 }
 
 // limitsExitText is the help on what all such commands have.
 const limitsExitText = "\n\nWhat lowers acts at once at each daemon that learns of it. What raises, or moves rights, is in\n" +
-	"force when all regions have acknowledged it, each rule with its next window.\n\n" +
-	"A daemon accepts the command from its own machine, and from another one with\n" +
-	"--cluster-secret-file. Exit codes: 0 done, or nothing to do; 1 refused, nothing was changed; 2 no\n" +
-	"daemon answers, nothing was sent; 3 done, but not everywhere within --wait; 4 not known, repeat\n" +
-	"the command with the --id that it prints, it is done once; 64 wrong usage."
+	"force when all regions have acknowledged it, each rule with its next window." +
+	senderText + "Exit codes: 0 done, or nothing to do; 1 refused, nothing was changed;\n" +
+	"2 no daemon answers, nothing was sent; 3 done, but not everywhere within --wait; 4 not known,\n" +
+	"repeat the command with the --id that it prints, it is done once; 64 wrong usage."
 
 // command makes cmd a command that changes limits. prepare sets the request
 // from the arguments; its errors are those of usage, unless they have an exit
@@ -48,9 +46,6 @@ func (c *limitsChange) command(p process, cmd *cobra.Command, prepare func(args 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := c.settle(cmd, p); err != nil {
 			return err
-		}
-		if err := c.readSecret(cmd, p, c.secret); err != nil {
-			return exitWith(exitUsage, err)
 		}
 		if err := prepare(args); err != nil {
 			return err
@@ -66,7 +61,6 @@ func (c *limitsChange) command(p process, cmd *cobra.Command, prepare func(args 
 	f.StringVar(&c.request.Reason, "reason", "", "reason for the history")
 	f.StringVar(&c.request.ID, "id", "", "`id` of a command whose result is not known, to repeat it")
 	f.BoolVar(&c.request.DryRun, "dry-run", false, "print what would happen, and change nothing")
-	f.StringVar(&c.secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	return usageCodes(cmd)
 }
 
@@ -291,9 +285,6 @@ func newLimitsDiff(p process) *cobra.Command {
 			if err := c.settle(cmd, p); err != nil {
 				return err
 			}
-			if err := c.readSecret(cmd, p, c.secret); err != nil {
-				return exitWith(exitUsage, err)
-			}
 			var err error
 			if c.request.Files, err = limitsFiles(p, args[0], merge); err != nil {
 				return err
@@ -302,7 +293,6 @@ func newLimitsDiff(p process) *cobra.Command {
 		},
 	}
 	c.client.addFlags(cmd)
-	cmd.Flags().StringVar(&c.secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	addMergeFlag(cmd, &merge)
 	return usageCodes(cmd)
 }

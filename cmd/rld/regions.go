@@ -18,7 +18,6 @@ type regionChange struct {
 	clusterChange
 	name    api.ClusterCommandName
 	request api.ChangeRequest
-	secret  string
 	weight  string
 	yes     string
 }
@@ -132,7 +131,7 @@ func newRegionResume(p process) *cobra.Command {
 			"none of its daemons was. Nothing checks that. If it is wrong, limits are exceeded by what the\n" +
 			"region admits until it learns that. It is refused while a leader is known, and while a live\n" +
 			"daemon has a later record (resume there). The other daemons of the region follow. Without\n" +
-			"--yes and the name of the region it only prints what would happen." + localText,
+			"--yes and the name of the region it only prints what would happen." + changeExitText,
 		Example: "  rld region resume\n" +
 			"  rld region resume --was-not-removed --yes eu-west --reason 'the link is down'",
 		Args: cobra.NoArgs,
@@ -177,10 +176,9 @@ func resumeText(a *api.ResumeAnswer) string {
 }
 
 // regionExitText is the help on what all such commands have.
-const regionExitText = "\n\nA daemon accepts the command from its own machine, and from another one with\n" +
-	"--cluster-secret-file. Exit codes: 0 done; 1 refused, nothing was changed; 2 no daemon answers,\n" +
-	"nothing was sent; 3 done, but not settled within --wait; 4 not known, repeat the command with\n" +
-	"the --id that it prints, it is done once; 64 wrong usage."
+const regionExitText = senderText + "Exit codes: 0 done; 1 refused, nothing was changed;\n" +
+	"2 no daemon answers, nothing was sent; 3 done, but not settled within --wait; 4 not known,\n" +
+	"repeat the command with the --id that it prints, it is done once; 64 wrong usage."
 
 // command makes cmd a command that changes a region or a daemon. Commands that
 // remove something only print what would happen without --yes.
@@ -191,9 +189,6 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := c.settle(cmd, p); err != nil {
 			return err
-		}
-		if err := c.readSecret(cmd, p, c.secret); err != nil {
-			return exitWith(exitUsage, err)
 		}
 		if len(args) > 0 {
 			c.request.Name = args[0]
@@ -231,7 +226,6 @@ func (c *regionChange) command(p process, cmd *cobra.Command) *cobra.Command {
 	f.StringVar(&c.request.Reason, "reason", "", "reason for the history")
 	f.StringVar(&c.request.ID, "id", "", "`id` of a command whose result is not known, to repeat it")
 	f.BoolVar(&c.request.DryRun, "dry-run", false, "print what would happen, and change nothing")
-	f.StringVar(&c.secret, secretFlag, "", "`file` with the secret of the cluster, to run this on another machine ("+secretVariable+")")
 	if removes {
 		if c.name != api.RecoverStrict {
 			f.BoolVar(&c.request.Stopped, "stopped", false, "state that nothing of it runs, nor will run again with its state")

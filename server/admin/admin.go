@@ -2,9 +2,9 @@
 // rules in force, the state of the cluster, explanations of decisions,
 // profiles, and commands. Each route has a role (roles.go). The unix socket of
 // the daemon gives auth.Admin, a token or a certificate of an operator its own
-// role, and the secret of the cluster that of some commands. A connection
-// without any of them may view, unless tokens or certificates are required.
-// Requests of web pages and those that passed a proxy are refused.
+// role. A connection without any of them may view, unless tokens or
+// certificates are required. Requests of web pages and those that passed a
+// proxy are refused.
 package admin
 
 import (
@@ -73,10 +73,6 @@ type Options struct {
 	LimitsHistory func() api.LimitsHistoryAnswer
 	LimitsCommand func(id string) (api.LimitsCommandAnswer, error)
 	ChangeLimits  func(ctx context.Context, c api.LimitsCommandName, q api.LimitsRequest) (api.LimitsCommandAnswer, error)
-	// Secrets returns those of which each verifies an InitCluster, a
-	// ChangeCluster and a ChangeLimits that are signed: see api.Sign. Nil
-	// accepts none.
-	Secrets func() [][]byte
 	// Checks returns the lines of /readyz?verbose. A daemon with a failed one
 	// is not Ready. Nil for none.
 	Checks func() []api.Check

@@ -41,8 +41,8 @@ type entry struct {
 type entryKey struct{}
 
 // begin returns a request with an entry.
-func begin(r *http.Request, route string, need right) *http.Request {
-	if need.role == auth.View {
+func begin(r *http.Request, route string, need auth.Role) *http.Request {
+	if need == auth.View {
 		return r
 	}
 	return r.WithContext(context.WithValue(r.Context(), entryKey{}, &entry{route: route}))
@@ -112,18 +112,18 @@ func (a *Audit) done(r *http.Request, s sender, status int) {
 }
 
 // refused counts a refused request, and logs it.
-func (a *Audit) refused(r *http.Request, s sender, need right, why *refusal) {
+func (a *Audit) refused(r *http.Request, s sender, need auth.Role, why *refusal) {
 	if a == nil {
 		return
 	}
 	a.count[why.reason].Add(1)
-	if a.lines.Due(why.reason.String()+" "+need.role.String(), time.Now(), time.Minute) {
+	if a.lines.Due(why.reason.String()+" "+need.String(), time.Now(), time.Minute) {
 		level := slog.LevelWarn
 		if why.reason == reasonNoCredentials {
 			level = slog.LevelInfo // rld asks so first, and then at the socket
 		}
 		a.log.Log(r.Context(), level, "a request to the admin listener was refused; further ones are only counted for a minute", "event", "audit",
-			group(r, s, "refused", "status", why.status, "needs", need.role.String(), "reason", why.reason.String(), "problem", why.Error()))
+			group(r, s, "refused", "status", why.status, "needs", need.String(), "reason", why.reason.String(), "problem", why.Error()))
 	}
 }
 

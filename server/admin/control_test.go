@@ -6,23 +6,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/georld/rld/server/admin"
 	"github.com/georld/rld/server/admin/api"
 )
 
 // TestClusterCommands: only programs of this machine may begin or recover a
-// cluster, and those that have its secret may begin it.
+// cluster without credentials.
 func TestClusterCommands(t *testing.T) {
 	unchanged := func(*http.Request) {}
-	signed := func(secret string) func(*http.Request) {
-		return func(r *http.Request) {
-			overTCP(r, "10.0.0.9:5000")
-			r.Host = "rld-peers:6070"
-			r.Header.Set(api.SignatureHeader, api.Sign([]byte(secret), r.URL.Path, []byte("{}"), time.Now()))
-		}
-	}
 	for _, tc := range []struct {
 		name, path, body string
 		change           func(*http.Request)
@@ -33,13 +25,8 @@ func TestClusterCommands(t *testing.T) {
 		{"recover", "recover", `{"daemon": "us-0", "reason": "lost"}`, unchanged, 200, `"recovery": 3`, "recover us-0 lost"},
 		{"resume", "region-resume", `{"region": "us", "reason": "lost"}`, unchanged, 200, `"dry_run": false`, "resume us lost"},
 		{"remote resume", "region-resume", `{}`, func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }, 401, "needs the role admin", ""},
-		{"signed resume", "region-resume", `{}`, signed("secret"), 401, "needs the role admin", ""},
 		{"resume with an unknown field", "region-resume", `{"force": true}`, unchanged, 400, "unknown field", ""},
 		{"remote init", "init", `{}`, func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }, 401, "needs the role admin", ""},
-		{"signed init", "init", `{}`, signed("secret"), 200, `"under_way": true`, "init "},
-		{"signed with another secret", "init", `{}`, signed("other"), 403, "is wrong", ""},
-		{"other than signed", "init", `{"dry_run": true}`, signed("secret"), 403, "is wrong", ""},
-		{"signed recover", "recover", `{}`, signed("secret"), 401, "needs the role admin", ""},
 		{"remote recover", "recover", `{}`, func(r *http.Request) { overTCP(r, "10.0.0.9:5000") }, 401, "needs the role admin", ""},
 		{"browser", "init", `{}`, func(r *http.Request) { r.Header.Set("Origin", "http://evil.example") }, 403, "another site", ""},
 		{"other host", "recover", `{}`, func(r *http.Request) { r.Host = "evil.example" }, 403, "evil.example", ""},
@@ -52,7 +39,6 @@ func TestClusterCommands(t *testing.T) {
 	} {
 		done := ""
 		o := options()
-		o.Secrets = func() [][]byte { return [][]byte{[]byte("secret")} }
 		o.InitCluster = func(q api.InitRequest) (api.InitAnswer, error) {
 			done = "init " + strings.Join(q.Without, ",")
 			return api.InitAnswer{UnderWay: true}, nil
@@ -72,9 +58,6 @@ func TestClusterCommands(t *testing.T) {
 		if w.Code != tc.status || !strings.Contains(w.Body.String(), tc.has) || done != tc.done {
 			t.Errorf("%s: got %d %s and did %q, want %d with %q and %q", tc.name, w.Code, w.Body, done, tc.status, tc.has, tc.done)
 		}
-	}
-	if w := post(admin.New(options()), "/v1/cluster/init", `{}`, signed("")); w.Code != 403 || !strings.Contains(w.Body.String(), "has no secret") {
-		t.Errorf("a signed command to a daemon without a secret: got %d %s", w.Code, w.Body)
 	}
 	for _, command := range []string{"init", "recover", "region-resume"} {
 		if w := post(admin.New(options()), "/v1/cluster/"+command, `{}`, unchanged); w.Code != 409 || !strings.Contains(w.Body.String(), "is alone") {

@@ -1,16 +1,13 @@
 package admin
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
-	"time"
 
 	"github.com/georld/rld/internal/connlimit"
 	"github.com/georld/rld/internal/unixsocket"
@@ -34,13 +31,13 @@ func (g *gate) handle(route string, h http.HandlerFunc) {
 		if route == "GET /v1/top" && r.URL.Query().Get("reveal") == "true" {
 			asked = reveal
 		}
-		need := rightOf(asked)
+		need := roleFor(asked)
 		r = begin(r, asked, need)
-		s, err := g.admit(w, r, need)
+		s, err := g.admit(r, need)
 		switch {
 		case err != nil:
 			g.refuse(w, r, s, need, err)
-		case need.role == auth.View:
+		case need == auth.View:
 			h(w, r)
 		default:
 			noted := &statusWriter{ResponseWriter: w, status: http.StatusOK}
@@ -61,7 +58,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			api.Clip(to), g.o.Addr)}, reasonHost}
 	}
 	if err != nil {
-		g.refuse(w, begin(r, "", right{}), sender{}, right{}, err)
+		g.refuse(w, begin(r, "", auth.None), sender{}, auth.None, err)
 		return
 	}
 	g.mux.ServeHTTP(w, r)
@@ -74,9 +71,7 @@ func sameAddr(dialed string, own netip.AddrPort) bool {
 }
 
 // shows reports whether a request has credentials that no browser adds to it.
-func shows(r *http.Request) bool {
-	return r.Header.Get("Authorization") != "" || r.Header.Get(api.SignatureHeader) != ""
-}
+func shows(r *http.Request) bool { return r.Header.Get("Authorization") != "" }
 
 // reason is why a request was refused, and a value of metrics.
 type reason int
@@ -88,13 +83,12 @@ const (
 	reasonNoCredentials
 	reasonUnknownToken
 	reasonRole
-	reasonSignature
 	reasons
 )
 
 // String returns it as metrics have it.
 func (r reason) String() string {
-	return [...]string{"browser", "proxy", "host", "no_credentials", "unknown_token", "role", "signature"}[r]
+	return [...]string{"browser", "proxy", "host", "no_credentials", "unknown_token", "role"}[r]
 }
 
 // refusal is the error of a request that may not be.
@@ -114,49 +108,46 @@ func because(why reason, err error) error {
 // sender is who sent a request.
 type sender struct {
 	role auth.Role
-	// name is for the audit log: "uid 1000", "token ann", "certificate ann",
-	// "cluster secret"; "" for none.
+	// name is for the audit log: "uid 1000", "token ann", "certificate ann"; ""
+	// for none.
 	name string
 }
 
 // admit returns the sender of a request, and an error if it may not send it.
-func (g *gate) admit(w http.ResponseWriter, r *http.Request, need right) (sender, error) {
-	s, err := g.sender(w, r, need)
+func (g *gate) admit(r *http.Request, need auth.Role) (sender, error) {
+	s, err := g.sender(r)
 	if err != nil {
 		return s, err
 	}
-	if need.role > auth.View {
+	if need > auth.View {
 		if err := origin.Browser(r); err != nil {
 			return s, because(reasonBrowser, err)
 		}
 	}
-	if s.role >= need.role {
+	if s.role >= need {
 		return s, nil
 	}
 	if s.name != "" {
-		return s, because(reasonRole, fmt.Errorf("%s has the role %s, and this needs the role %s", s.name, s.role, need.role))
+		return s, because(reasonRole, fmt.Errorf("%s has the role %s, and this needs the role %s", s.name, s.role, need))
 	}
 	return s, &refusal{statusError{http.StatusUnauthorized, g.missing(need)}, reasonNoCredentials}
 }
 
 // missing is the error of a request without credentials.
-func (g *gate) missing(need right) error {
+func (g *gate) missing(need auth.Role) error {
 	way := "run rld on the machine of the daemon, as its user or as root"
 	if g.o.Socket == "" {
 		way = "give the daemon a unix socket (admin.uds)"
 	}
 	return fmt.Errorf("this needs the role %s: %s; or send the token of an operator (--token-file; admin.tokens_file), "+
-		"or use an operator's certificate (--tls-cert; admin.tls.client_ca_file)", need.role, way)
+		"or use an operator's certificate (--tls-cert; admin.tls.client_ca_file)", need, way)
 }
 
 // sender finds the sender of a request. The error is that of credentials that
 // are wrong.
-func (g *gate) sender(w http.ResponseWriter, r *http.Request, need right) (sender, error) {
+func (g *gate) sender(r *http.Request) (sender, error) {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && at.Network() == "unix" {
 		return sender{auth.Admin, userOf(r.Context())}, nil
-	}
-	if need.signed > 0 && r.Header.Get(api.SignatureHeader) != "" {
-		return g.signed(w, r, need)
 	}
 	if token := auth.FromHTTP(r).Token; token != "" && g.o.Operators != nil {
 		name, role, ok := g.o.Operators.Operator(token)
@@ -179,32 +170,8 @@ func (g *gate) sender(w http.ResponseWriter, r *http.Request, need right) (sende
 	return sender{}, nil
 }
 
-// signed verifies the signature of a command.
-func (g *gate) signed(w http.ResponseWriter, r *http.Request, need right) (sender, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, need.signed))
-	if err != nil {
-		return sender{}, &refusal{statusError{http.StatusBadRequest, err}, reasonSignature}
-	}
-	var secrets [][]byte
-	if g.o.Secrets != nil {
-		secrets = g.o.Secrets()
-	}
-	refused := errors.New("this daemon has no secret, and accepts no signed commands")
-	for i, secret := range secrets {
-		err := api.Verify(secret, r.Header.Get(api.SignatureHeader), r.URL.Path, body, time.Now())
-		if err == nil || i == 0 { // the error about the current secret is the one to know
-			refused = err
-		}
-	}
-	if refused != nil {
-		return sender{}, because(reasonSignature, refused)
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	return sender{auth.Admin, "cluster secret"}, nil
-}
-
 // refuse answers a request that may not be.
-func (g *gate) refuse(w http.ResponseWriter, r *http.Request, s sender, need right, err error) {
+func (g *gate) refuse(w http.ResponseWriter, r *http.Request, s sender, need auth.Role, err error) {
 	var why *refusal
 	errors.As(err, &why)
 	if why.status == http.StatusUnauthorized {

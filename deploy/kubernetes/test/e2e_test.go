@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -82,25 +83,29 @@ func (c *cluster) begin(durable map[string]int) {
 	}
 }
 
-// resolve sets the addresses of the headless service. A client dials the first
-// one.
-func (c *cluster) resolve(seeds []string) {
-	c.names["rld-peers:7946"] = strings.Join(seeds, ",")
-	c.names["rld-peers:6070"] = strings.Replace(seeds[0], ":7946", ":6070", 1)
-}
+// resolve sets the addresses of the headless service.
+func (c *cluster) resolve(seeds []string) { c.names["rld-peers:7946"] = strings.Join(seeds, ",") }
 
-// init runs the Job of a region and returns its output.
-func (c *cluster) init(region string) string {
+var initCommand = regexp.MustCompile(`(?m)^kubectl exec -n rld (\S+) -- rld (cluster init .*)$`)
+
+// init runs the command of README.md that begins the cluster, in the pod that
+// README.md names and then in another one. It returns both outputs.
+func (c *cluster) init(other string) (first, again string) {
 	c.t.Helper()
-	c.resolve(c.seeds(region))
-	o := c.overlays[region]
-	p := o.pods()[len(o.daemons())]
-	job := c.container(o, p, "rld-init-"+region, c.address())
-	out, err := job.run(job.args...).CombinedOutput()
-	if err != nil {
-		c.t.Fatalf("%s in %s: %v\n%s", p.owner, region, err, out)
+	line := initCommand.FindStringSubmatch(readFile(c.t, "../README.md"))
+	if line == nil {
+		c.t.Fatal("README.md has no command that begins the cluster")
 	}
-	return string(out)
+	var outputs []string
+	for _, name := range []string{line[1], other} {
+		p := c.pods[slices.IndexFunc(c.pods, func(p *process) bool { return p.pod == name })]
+		out, err := p.rld(strings.Fields(line[2])...).CombinedOutput()
+		if err != nil {
+			c.t.Fatalf("%s in %s: %v\n%s", line[2], name, err, out)
+		}
+		outputs = append(outputs, string(out))
+	}
+	return outputs[0], outputs[1]
 }
 
 // seeds returns the addresses of the durable daemons of a region.
@@ -202,7 +207,7 @@ func (c *cluster) holdRights() {
 	c.t.Helper()
 	for _, p := range c.pods {
 		p.await(c.t, time.Minute, func() error {
-			r, err := http.Get("http://" + p.ip + ":6070/readyz?verbose")
+			r, err := http.Get("http://" + p.ip + ":6071/readyz?verbose")
 			if err != nil {
 				return err
 			}
@@ -260,10 +265,8 @@ func TestCluster(t *testing.T) {
 	edge := c.add("us-east-1", false, "us-east-1-edge-a1b2c")
 	c.whole()
 
-	// The Job begins the cluster. Another region's finds that it has begun.
-	began := c.init("us-east-1")
-	if again := c.init("eu-west-1"); !strings.Contains(began, " began at ") || again != began {
-		t.Errorf("the Jobs print %q and %q, want the same beginning", began, again)
+	if first, again := c.init("eu-west-1-0"); !strings.Contains(first, " began at ") || again != first {
+		t.Errorf("rld cluster init prints %q and then %q, want the same beginning", first, again)
 	}
 	c.begun()
 	c.holdRights()

@@ -138,7 +138,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("the image is built in %s, want %s as in go.mod", image.builder, want)
 	}
 	for _, region := range regions(t) {
-		for _, p := range load(t, region, "").pods() {
+		for _, p := range load(t, region, "").daemons() {
 			s := p.template.Spec.SecurityContext
 			if want := fmt.Sprintf("%d:%d", *s.RunAsUser, *s.RunAsGroup); image.user != want {
 				t.Errorf("the image runs as %s, and %s of %s as %s", image.user, p.owner, region, want)

@@ -331,7 +331,10 @@ func (c *container) run(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// rld returns a command of rld in the container, as kubectl exec runs it.
+// rld returns a command of rld in the container, as kubectl exec runs it. It
+// looks for the daemon at the address of the pod, as that replaces 127.0.0.1.
 func (c *container) rld(args ...string) *exec.Cmd {
-	return c.run(append([]string{binary}, args...)...)
+	cmd := c.run(append([]string{binary}, args...)...)
+	cmd.Env = append(slices.Clone(cmd.Env), "RLD_ADMIN_ADDR="+c.ip+":6070")
+	return cmd
 }

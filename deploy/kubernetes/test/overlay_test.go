@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -34,7 +33,6 @@ type overlay struct {
 	services   []*corev1.Service
 	durable    []*appsv1.StatefulSet
 	diskless   []*appsv1.DaemonSet
-	jobs       []*batchv1.Job
 	budgets    []*policyv1.PodDisruptionBudget
 	policies   []*networkingv1.NetworkPolicy
 }
@@ -159,8 +157,6 @@ func (o *overlay) add(text []byte) error {
 		return into(data, &o.durable)
 	case "apps/v1 DaemonSet":
 		return into(data, &o.diskless)
-	case "batch/v1 Job":
-		return into(data, &o.jobs)
 	case "policy/v1 PodDisruptionBudget":
 		return into(data, &o.budgets)
 	case "networking.k8s.io/v1 NetworkPolicy":
@@ -191,16 +187,8 @@ type pod struct {
 	claims   []corev1.PersistentVolumeClaim // of each pod
 }
 
-// pods returns all pod templates of the overlay.
-func (o *overlay) pods() []pod {
-	out := o.daemons()
-	for _, j := range o.jobs {
-		out = append(out, pod{"Job " + j.Name, &j.Spec.Template, nil})
-	}
-	return out
-}
-
-// daemons returns the pod templates of daemons.
+// daemons returns all pod templates of the overlay, those of durable daemons
+// first.
 func (o *overlay) daemons() []pod {
 	var out []pod
 	for _, s := range o.durable {

@@ -36,14 +36,11 @@ func TestRelations(t *testing.T) {
 // check returns the faults between the objects of an overlay. drain is not
 // among it, since only the settings have it.
 func (o *overlay) check() (found problems) {
-	for _, p := range o.pods() {
+	for _, p := range o.daemons() {
 		found.security(p)
 		found.volumes(o, p)
-	}
-	for _, p := range o.daemons() {
 		found.daemon(o, p)
 	}
-	found.jobs(o)
 	found.durable(o)
 	found.diskless(o)
 	found.services(o)
@@ -121,13 +118,19 @@ func (f *problems) volumes(o *overlay, p pod) {
 	}
 }
 
-// daemon: probes name ports and find problems at a bounded time, and a stop
-// fits into the grace period.
+// daemon: probes name ports and find problems at a bounded time, a stop fits
+// into the grace period, and the admin listener stays where the settings of the
+// region have it, on loopback.
 func (f *problems) daemon(o *overlay, p pod) {
 	if got := p.template.Labels["rld/region"]; got != o.region {
 		f.add("%s is of region %q", p.owner, got)
 	}
 	for _, c := range p.template.Spec.Containers {
+		for _, e := range c.Env {
+			if e.Name == "RLD_ADMIN_ADDR" {
+				f.add("%s moves its admin listener to %s", p.owner, e.Value)
+			}
+		}
 		for _, probe := range []struct {
 			name string
 			*corev1.Probe
@@ -174,29 +177,6 @@ func protocolOf(p corev1.Protocol) corev1.Protocol {
 		return corev1.ProtocolTCP
 	}
 	return p
-}
-
-// jobs: the Job that begins the cluster is repeated until it succeeds, and may
-// call the daemons.
-func (f *problems) jobs(o *overlay) {
-	if len(o.jobs) != 1 {
-		f.add("%d Jobs, want one", len(o.jobs))
-		return
-	}
-	j := o.jobs[0]
-	if j.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure || j.Spec.TTLSecondsAfterFinished == nil {
-		f.add("Job %s is not repeated, or stays for ever", j.Name)
-	}
-	for _, n := range o.policies {
-		if !slices.ContainsFunc(n.Spec.Ingress, func(r networkingv1.NetworkPolicyIngressRule) bool {
-			return opens(r, corev1.ContainerPort{Name: "admin"}) &&
-				slices.ContainsFunc(r.From, func(from networkingv1.NetworkPolicyPeer) bool {
-					return from.PodSelector != nil && from.NamespaceSelector == nil && selects(from.PodSelector, pod{template: &j.Spec.Template})
-				})
-		}) {
-			f.add("NetworkPolicy %s keeps Job %s from the daemons", n.Name, j.Name)
-		}
-	}
 }
 
 // durable: all daemons start at once and find each other before they are
@@ -273,7 +253,7 @@ func (f *problems) services(o *overlay) {
 
 // chosen returns the pods that a selector selects.
 func (o *overlay) chosen(s *metav1.LabelSelector) []pod {
-	return slices.DeleteFunc(o.pods(), func(p pod) bool { return !selects(s, p) })
+	return slices.DeleteFunc(o.daemons(), func(p pod) bool { return !selects(s, p) })
 }
 
 // budgets: an eviction stops one durable daemon at a time, and can always stop
@@ -361,7 +341,8 @@ func TestRelationsMutated(t *testing.T) {
 		{"maxUnavailable: 1", "maxUnavailable: 2", "does not allow one at a time"},
 		{"maxUnavailable: 1", "minAvailable: 3", "does not allow one at a time"},
 		{"maxSurge: 1", "maxSurge: 0", "before the next one is ready"},
-		{"port: admin\n          periodSeconds: 2", "port: adm\n          periodSeconds: 2", "readinessProbe: there is no port adm"},
+		{"port: probe\n          periodSeconds: 2", "port: prob\n          periodSeconds: 2", "readinessProbe: there is no port prob"},
+		{"name: RLD_PROBE_ADDR", "name: RLD_ADMIN_ADDR", "moves its admin listener to 0.0.0.0:6071"},
 		{"path: /readyz", "path: /healthz", "readinessProbe asks for /healthz"},
 		{"startupProbe:", "livenessProbe:", "livenessProbe"},
 		{"sleep:\n              seconds: 5", "exec:\n              command: [sleep, \"5\"]", "no preStop that needs no shell"},
@@ -373,7 +354,7 @@ func TestRelationsMutated(t *testing.T) {
 			"maxUnavailable: 1\n  selector:\n    matchLabels:\n      app.kubernetes.io/component: durable\n",
 			"maxUnavailable: 1\n  selector:\n    matchLabels:\n", "does not select the durable daemons alone",
 		},
-		{"    app.kubernetes.io/component: diskless\n    app", "    app", "service rld selects pods of 3 kinds"},
+		{"    app.kubernetes.io/component: diskless\n    app", "    app", "service rld selects pods of 2 kinds"},
 		{"- port: peer\n", "- port: pear\n", "no daemon has port pear"},
 		{"- ports:\n    - port: peer", "- ports:\n    - port: swim", "nobody reaches port peer"},
 		{"runAsNonRoot: true", "runAsNonRoot: false", "may run as root"},
@@ -384,8 +365,6 @@ func TestRelationsMutated(t *testing.T) {
 		{"allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "may gain privileges"},
 		{"- ALL", "- NET_RAW", "has capabilities"},
 		{"automountServiceAccountToken: false", "automountServiceAccountToken: true", "has a token"},
-		{"restartPolicy: OnFailure", "restartPolicy: Never", "is not repeated"},
-		{"app.kubernetes.io/component: init\n    -", "app.kubernetes.io/component: start\n    -", "keeps Job rld-init from the daemons"},
 		{"enableServiceLinks: false", "enableServiceLinks: true", "has variables for each service"},
 	} {
 		t.Run(tc.want, func(t *testing.T) {

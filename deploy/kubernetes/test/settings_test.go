@@ -94,13 +94,6 @@ func TestSettings(t *testing.T) {
 			}
 		}
 		checkNames(t, o, n)
-		// The flags of a command are read before its help is printed.
-		for _, p := range o.pods()[len(o.daemons()):] {
-			c := n.container(o, p, "job", "127.0.0.9")
-			if out, err := c.rld(append(c.args[1:], "--help")...).CombinedOutput(); err != nil {
-				t.Errorf("%s: %v\n%s", p.owner, err, out)
-			}
-		}
 	}
 }
 
