@@ -195,11 +195,13 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 	chain := d.Daemon.Chain()
 	used, given, received := a.part(d.Key, e.window, e.process, chain)
 	spent := float64(used) + float64(given)
+	free := e.window.free // admitted without an owner, under a rule before: of no rights
 	if prev := e.prev(l); prev != nil {
+		free += prev.free
 		u, g, r := a.part(d.Key, prev, e.process, chain)
 		spent += float64(u+g-min(u+g, r)) * e.left(l) / float64(l.Window())
 	}
-	if !a.ok(spent <= (float64(allotment)+float64(received))*(1+1e-12)) {
+	if !a.ok(spent-float64(free) <= (float64(allotment)+float64(received))*(1+1e-12)) {
 		a.fail("%s used %.6g of %s in window %d (%d admitted, %d given): its allotment is %d and it received %d",
 			d.Daemon.Name, spent, sim.RuleName(d.Rule), e.window.start, used, given, allotment, received)
 	}
