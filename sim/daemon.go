@@ -60,6 +60,7 @@ type Daemon struct {
 	disk       *simdisk.Disk // of the machine
 	disks      int           // that the machine has had
 	unrecorded int           // starts that found no record of rights, but for the first
+	forgotten  []control.ID  // ids of these records
 	mount      *simdisk.Mount
 	storage    replica.Storage
 	writing    [diskFiles]func() error // on their way to the disk, nil for none

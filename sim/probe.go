@@ -346,17 +346,17 @@ func (r *recovery) complete(owners bool) bool {
 // shared them out among themselves when the last one with a disk left.
 func reclaims(w *World) bool {
 	return !slices.ContainsFunc(w.local, func(local []*Daemon) bool {
-		lost := 0
+		lost, damaged := 0, 0
 		forgetful := func(d *Daemon) bool { return forgets(d, w) }
 		pods := slices.DeleteFunc(slices.Clone(local), func(d *Daemon) bool { return !forgetful(d) })
 		local = slices.DeleteFunc(slices.Clone(local), forgetful)
 		for _, d := range local {
 			if lost += d.unrecorded; d.damaged {
-				lost++
+				damaged++
 			}
 		}
 		gone, ended := absent(local)
-		lost = max(lost, gone)
+		lost += max(damaged, gone)
 		if len(pods) > 0 && len(local) > 0 && holders(local, pods) == 0 || !remembered(slices.Concat(local, pods)) {
 			return true
 		}
@@ -375,7 +375,8 @@ func remembered(local []*Daemon) bool {
 }
 
 // absent returns how many founders of a region's generation no daemon has the
-// id of any more: one can lose its disk before the cluster begins with it.
+// id of any more, nor had a record of rights with it: one can lose its disk
+// before the cluster begins with it.
 // ended are the daemons whose ids are dead, while they still hold rights: they
 // are retired, and help to reclaim nothing. They are founders, or ids that an
 // epoch names which others wait for.
@@ -395,7 +396,9 @@ func absent(local []*Daemon) (n, ended int) {
 		switch {
 		case r.DeadID(id) != nil && first:
 			ended++
-		case r.DeadID(id) == nil && !slices.ContainsFunc(local, func(d *Daemon) bool { return d.control != nil && d.control.ID() == id }):
+		case r.DeadID(id) == nil && !slices.ContainsFunc(local, func(d *Daemon) bool {
+			return d.control != nil && d.control.ID() == id || slices.Contains(d.forgotten, id)
+		}):
 			n++
 		}
 	}

@@ -289,6 +289,7 @@ func beginAgent(d *Daemon, w *World, r *control.Record, g *control.Region, of ho
 	f := &d.follows
 	if f.was.generation == of.generation && f.was != of && r.DeadID(f.was.self) == nil && !forgets(d, w) {
 		d.unrecorded++
+		d.forgotten = append(d.forgotten, f.was.self)
 	}
 	f.of, f.was = of, of
 	d.agent = &replica.RightsLoop{Agent: a}
