@@ -145,7 +145,7 @@ func TestStrictMutations(t *testing.T) {
 	// leases of the owner before.
 	crashes := func(cfg *Config, m *mutation) {
 		cfg.Duration *= 2
-		for at := time.Second; at < cfg.Duration; at += 1300 * time.Millisecond {
+		for at := time.Second; at < cfg.Duration; at += 1290 * time.Millisecond {
 			i := int(at/(1300*time.Millisecond)) % 3
 			cfg.Faults = append(cfg.Faults, Fault{
 				Kind: Crash, At: at, For: time.Second, From: []string{daemonName("eu", i)},
