@@ -144,9 +144,10 @@ func TestStrictMutations(t *testing.T) {
 	// The crashes fall into all parts of windows: not every takeover finds
 	// leases of the owner before.
 	crashes := func(cfg *Config, m *mutation) {
+		const every = 1290 * time.Millisecond
 		cfg.Duration *= 2
-		for at := time.Second; at < cfg.Duration; at += 1290 * time.Millisecond {
-			i := int(at/(1300*time.Millisecond)) % 3
+		for at := time.Second; at < cfg.Duration; at += every {
+			i := int(at/every) % 3
 			cfg.Faults = append(cfg.Faults, Fault{
 				Kind: Crash, At: at, For: time.Second, From: []string{daemonName("eu", i)},
 			})

@@ -258,10 +258,25 @@ func TestLongBodies(t *testing.T) {
 			_ = w.Close()
 		}
 		ended.Wait()
-		if w := ask(long()); w.Code != http.StatusOK {
-			t.Errorf("a long body after all others: %d %s", w.Code, w.Body)
+		r := httptest.NewRequest(http.MethodPost, "/v1/check", long())
+		r.Header.Set("Content-Type", "application/json")
+		w := &deadlined{ResponseRecorder: httptest.NewRecorder()}
+		if h.ServeHTTP(w, r); w.Code != http.StatusOK || !w.until.Equal(time.Now().Add(longBodyTime)) {
+			t.Errorf("a long body after all others: %d %s, read until %v", w.Code, w.Body, w.until)
 		}
 	})
+}
+
+// deadlined notes the deadline of reads.
+type deadlined struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+// SetReadDeadline is for an http.ResponseController.
+func (d *deadlined) SetReadDeadline(t time.Time) error {
+	d.until = t
+	return nil
 }
 
 type failing struct{}
