@@ -358,12 +358,15 @@ func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 	return l, forced
 }
 
-// mergeReserves adds numbers of reserves that are not there yet.
+// mergeReserves adds numbers of reserves that are not there yet. Of two for the
+// same windows the larger one stays: each reserve is smaller by it.
 func mergeReserves(all, more []route.Reserves) []route.Reserves {
 	all = slices.Clone(all)
 	for _, v := range more {
-		if !slices.ContainsFunc(all, func(o route.Reserves) bool { return o.From == v.From }) {
+		if i := slices.IndexFunc(all, func(o route.Reserves) bool { return o.From == v.From }); i < 0 {
 			all = append(all, v)
+		} else if all[i].Regions < v.Regions {
+			all[i] = v
 		}
 	}
 	slices.SortFunc(all, func(a, b route.Reserves) int { return cmp.Compare(a.From, b.From) })

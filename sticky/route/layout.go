@@ -238,12 +238,12 @@ func (l *Layout) Covers(o *Layout) bool {
 }
 
 // HasReserves reports whether the layout has the numbers of reserves of another
-// one, but for those that it is too full for. The same layout has one more when
-// it becomes active.
+// one or larger ones, but for those that it is too full for. The same layout
+// has one more when it becomes active.
 func (l *Layout) HasReserves(o *Layout) bool {
 	return !slices.ContainsFunc(o.Reserves, func(v Reserves) bool {
 		dropped := len(l.Reserves) == MaxReserves && v.From < l.Reserves[0].From
-		return !dropped && !slices.ContainsFunc(l.Reserves, func(is Reserves) bool { return is.From == v.From })
+		return !dropped && !slices.ContainsFunc(l.Reserves, func(is Reserves) bool { return is.From == v.From && is.Regions >= v.Regions })
 	})
 }
 
@@ -263,11 +263,13 @@ func (l *Layout) OwnerRegions() int {
 // earlier windows stay: a region that one of the former layouts lacks has no
 // reserve there, as others may have used it.
 func (l Layout) WithReserves(from int64) Layout {
-	last := len(l.Reserves) - 1
-	if last < 0 {
-		l.Reserves = []Reserves{{Regions: l.OwnerRegions()}}
-		return l
+	if len(l.Reserves) == 0 {
+		l.Reserves = []Reserves{{Regions: l.formerRegions()}}
+		if len(l.Formers) == 0 {
+			return l
+		}
 	}
+	last := len(l.Reserves) - 1
 	is := Reserves{From: max(from, l.Reserves[last].From+1), Regions: l.OwnerRegions()}
 	for i := range l.Regions {
 		if g := &l.Regions[i]; !g.Retired() && slices.ContainsFunc(l.Formers, func(f Former) bool { return !f.has(g.Name) }) {
@@ -279,6 +281,23 @@ func (l Layout) WithReserves(from int64) Layout {
 		l.Reserves = all[max(0, len(all)-MaxReserves):]
 	}
 	return l
+}
+
+// formerRegions returns the number of reserves of a layout that none was active
+// before, as far as is known: the largest of the layouts that may have been, as
+// a recovery can drop that one became active.
+func (l *Layout) formerRegions() int {
+	n := 0
+	for i := range l.Formers {
+		n = max(n, len(l.Formers[i].Regions))
+	}
+	for i := range l.Lost {
+		n = max(n, len(l.Lost[i].Regions))
+	}
+	if n == 0 {
+		return l.OwnerRegions()
+	}
+	return n
 }
 
 // has reports whether the layout had voters in a region.

@@ -23,6 +23,19 @@ func TestWithReserves(t *testing.T) {
 	third := after(3, 200, []Region{a, b}, second)
 	// A recovery dropped the second layout, and the first one was active again.
 	recovered := after(4, 300, []Region{a, b, c}, first, second)
+	// A recovery dropped that the first layout was active, and with that its
+	// reserves. One region is drained, or lost with its voters.
+	dropped := first
+	dropped.Reserves = nil
+	drained := after(2, 100, []Region{a}, dropped)
+	lost := Layout{Number: 2, Regions: []Region{a}, Formers: []Former{dropped.Former()}, Lost: []Loss{dropped.LossOf("c", 50)}}
+	lost.Formers[0].Regions = lost.Formers[0].Regions[:1]
+	lost = lost.WithReserves(100)
+	for _, l := range []Layout{drained, lost} {
+		if !l.HasReserves(&first) {
+			t.Errorf("reserves %+v: want those of the dropped layout, %+v", l.Reserves, first.Reserves)
+		}
+	}
 	for _, tc := range []struct {
 		name  string
 		is    Layout
@@ -30,6 +43,8 @@ func TestWithReserves(t *testing.T) {
 		since map[string]int64 // when the reserve of a region begins
 	}{
 		{"first", first, []Reserves{{Regions: 2}}, map[string]int64{"a": 0, "c": 0}},
+		{"region drained after a dropped activation", drained, []Reserves{{Regions: 2}, {From: 100, Regions: 1}}, map[string]int64{"a": 0}},
+		{"region lost after a dropped activation", lost, []Reserves{{Regions: 2}, {From: 100, Regions: 1}}, map[string]int64{"a": 0}},
 		{"other region", second, []Reserves{{Regions: 2}, {From: 100, Regions: 2, New: []string{"b"}}}, map[string]int64{"a": 0, "b": 100}},
 		{"same regions", third, second.Reserves, map[string]int64{"a": 0, "b": 100}},
 		{"recovered", recovered, []Reserves{
