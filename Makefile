@@ -73,8 +73,8 @@ e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests,
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
 
 .PHONY: e2e-long
-e2e-long: ## ten real daemons through all that operators do, and a witness: ten minutes, as root
-	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run 'Operations|Replaced|Witness|Away' ./internal/e2e
+e2e-long: ## ten real daemons through all that operators do, a witness, attacks: 15 minutes, as root
+	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run 'Operations|Replaced|Witness|Away|Attacks' ./internal/e2e
 
 .PHONY: e2e-cluster
 e2e-cluster:

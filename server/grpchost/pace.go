@@ -1,6 +1,7 @@
 package grpchost
 
 import (
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -14,6 +15,8 @@ const (
 	suddenCalls = 8
 	// suddenRate is how many of them begin in a second, suddenBurst at once.
 	suddenRate, suddenBurst = 2_000, 50
+	// partCalls is about how many of them begin one after the other.
+	partCalls = 4
 	// maxDelay is more than all calls that may be incomplete wait.
 	maxDelay = 2 * maxIncomplete * time.Second / suddenRate
 )
@@ -35,4 +38,26 @@ func delay(pace *rate.Limiter, n int, now time.Time) (d time.Duration, ok bool) 
 		}
 	}
 	return d, true
+}
+
+// parts are the bytes of a read that brought sudden calls. They are handed on
+// in parts, so that no processor is busy with all of the calls at once.
+type parts struct {
+	bytes []byte
+	size  int       // of a part, in bytes
+	last  time.Time // when the last part is due
+}
+
+// newParts returns a copy of the bytes of a read that brought some sudden
+// calls, of which the last one is due at an instant.
+func newParts(b []byte, calls int, last time.Time) parts {
+	return parts{slices.Clone(b), max(1, len(b)*partCalls/max(calls, partCalls)), last}
+}
+
+// next takes the next part, of at most some bytes, and returns when it is due.
+func (p *parts) next(most int) (part []byte, at time.Time) {
+	n := min(p.size, most, len(p.bytes))
+	part, p.bytes = p.bytes[:n], p.bytes[n:]
+	after := time.Duration(len(p.bytes) / p.size) // parts after it
+	return part, p.last.Add(-after * partCalls * time.Second / suddenRate)
 }

@@ -57,13 +57,17 @@ type boundedConn struct {
 	finished   bool
 	unsure     time.Time // until when calls may be older than they seem: reads were delayed
 	incomplete int       // as transport.incomplete knows it
+	waiting    parts     // of a read that brought sudden calls
 
 	closed bool // guarded by incompleteCalls.mu
 }
 
 // Read reads from the connection. It closes a connection that exceeds a bound,
-// and waits with sudden calls.
+// and hands on sudden calls a few at a time.
 func (c *boundedConn) Read(b []byte) (int, error) {
+	if len(c.waiting.bytes) > 0 {
+		return c.next(b)
+	}
 	n, err := c.Conn.Read(b)
 	if n == 0 {
 		return n, err
@@ -96,11 +100,22 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 		c.end(connlimit.ReasonIncomplete)
 		return 0, net.ErrClosed
 	}
-	if d > 0 {
-		c.unsure = now.Add(d + 2*youngCall)
-		time.Sleep(d)
+	if d == 0 {
+		return n, err
 	}
-	return n, err
+	c.unsure = now.Add(d + 2*youngCall)
+	c.waiting = newParts(b[:n], sudden, now.Add(d)) // an error comes again with the next read
+	return c.next(b)
+}
+
+// next hands on the next part of the bytes that wait.
+func (c *boundedConn) next(b []byte) (int, error) {
+	part, at := c.waiting.next(len(b))
+	time.Sleep(time.Until(at))
+	if c.transport.incomplete.isClosed(c) {
+		return 0, net.ErrClosed
+	}
+	return copy(b, part), nil
 }
 
 // end closes the connection for a reason.
@@ -158,6 +173,13 @@ func (s *incompleteCalls) set(c *boundedConn, n int) *boundedConn {
 	}
 	s.dropLocked(worst)
 	return worst
+}
+
+// isClosed reports whether drop was called for a connection.
+func (s *incompleteCalls) isClosed(c *boundedConn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return c.closed
 }
 
 // drop forgets a connection that closes.
