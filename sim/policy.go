@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -228,15 +229,25 @@ func (t *tappedAllotments) RegionAllotment(rule, total uint64, x, carry int64) (
 	return amount, why
 }
 
-// portion returns the part of a total that the policy of the run gives out.
+// portion returns the part of a total that the policy of the run gives out. The
+// total is that of a rule set that some daemon still has.
 func (w *World) portion(rule, total uint64) uint64 {
 	if !w.cfg.Policy.Plain() {
 		return total
 	}
+	var newest *rules.Limit
 	for i := w.newest(); i >= 0; i-- {
-		if r := w.sets[i].set.FindShared(rule); r != nil {
+		r := w.sets[i].set.FindShared(rule)
+		if r == nil {
+			continue
+		}
+		if r.Limit.Total() == total || r.Limit.TotalBurst() == total {
 			return w.cfg.Policy.portion(total, r.Limit)
 		}
+		newest = cmp.Or(newest, r.Limit)
 	}
-	return total
+	if newest == nil {
+		return total
+	}
+	return w.cfg.Policy.portion(total, newest)
 }

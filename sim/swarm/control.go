@@ -240,16 +240,25 @@ func drawCopies(d *draw) {
 		return
 	}
 	var all []string
+	var region [][]string // that of each of all
 	for _, r := range c.Regions {
+		var names []string
 		for i := range r.Daemons {
-			all = append(all, r.Daemon(i))
+			names = append(names, r.Daemon(i))
 		}
+		for range names {
+			region = append(region, names)
+		}
+		all = append(all, names...)
 	}
 	f := sim.Fault{Kind: sim.CopiedControl, At: d.time(0, c.Duration-1), For: d.wild(time.Millisecond, c.Duration)}
 	of := d.IntN(len(all))
 	f.From = all[of : of+1]
-	if len(all) > 1 && d.chance(0.6) {
-		f.To = []string{all[(of+1+d.IntN(len(all)-1))%len(all)]}
+	// Nobody can notice the copy of a voter in a region that a partition
+	// separates from its own: both vote.
+	if near := region[of]; len(near) > 1 && d.chance(0.6) {
+		i := slices.Index(near, all[of])
+		f.To = []string{near[(i+1+d.IntN(len(near)-1))%len(near)]}
 		c.Faults = append(c.Faults, f)
 		return
 	}
