@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
@@ -28,6 +29,7 @@ type rightsAuditor struct {
 	chains map[uint64][]*process
 	first  map[uint64]*process // the process of each chain that asked first
 	copies copies
+	begun  int // clusters
 }
 
 // allotmentKey names the rights of a window. total separates answers about
@@ -75,7 +77,7 @@ func rights(a *sim.Auditor, t *truth) {
 		moved: make(map[accountKey]*moved), chains: make(map[uint64][]*process), first: make(map[uint64]*process),
 		copies: newCopies(t),
 	}
-	a.Allotted, a.Stepped, a.Decided = r.allotted, r.stepped, r.decided
+	a.Allotted, a.Stepped, a.Decided, a.Controlled = r.allotted, r.stepped, r.decided, r.controlled
 }
 
 func (a *rightsAuditor) allotted(o *sim.Allotted) {
@@ -124,6 +126,21 @@ func (a *rightsAuditor) note(k allotmentKey, o *sim.Allotted) {
 	row.sum = sat.Add(row.sum, o.Amount-min(o.Amount, was))
 	a.check(row.sum <= row.total, "the allotment of %s in window %d makes %d of %d",
 		o.Daemon.Name, o.Window, row.sum, row.total)
+}
+
+// controlled drops the windows that had not begun, by its clock, when a daemon
+// began a cluster again, as all disks were lost: nobody knows of a clock that
+// was ahead before.
+func (a *rightsAuditor) controlled(d *sim.Daemon, r *control.Ready) {
+	for i := range r.Events {
+		if r.Events[i].Kind != control.Begun {
+			continue
+		}
+		if a.begun++; a.begun > 1 {
+			wall := d.Instant(a.world.Now()).Wall / int64(time.Millisecond)
+			maps.DeleteFunc(a.rows, func(k allotmentKey, _ *allotments) bool { return k.window > wall })
+		}
+	}
 }
 
 func (a *rightsAuditor) sweepRows() {
