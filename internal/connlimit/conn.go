@@ -24,6 +24,7 @@ type Conn struct {
 	source   netip.Prefix
 	remote   Addr
 	readAt   atomic.Int64 // the time of the latest read, since the listener's start
+	hold     func(int)    // of OnHold
 	counted  atomic.Bool
 
 	// Guarded by Listener.mu.
@@ -81,6 +82,18 @@ func (c *Conn) Finish() bool {
 func (c *Conn) End(r Reason) {
 	c.listener.count(r, c.remote.Addr)
 	c.Close()
+}
+
+// OnHold sets what Hold calls, before the connection has calls.
+func (c *Conn) OnHold(f func(int)) { c.hold = f }
+
+// Hold reports that a call keeps bytes of its request for longer than it takes
+// to decide it, as it waits; a negative number of bytes that it does not any
+// more. It may close the connection.
+func (c *Conn) Hold(bytes int) {
+	if c.hold != nil {
+		c.hold(bytes)
+	}
 }
 
 // Counted reports that a fault of the connection has been counted elsewhere: if

@@ -27,12 +27,15 @@ const (
 	ReasonFull       Reason = "full"       // the listener has too many
 	ReasonCancelled  Reason = "cancelled"  // it cancels too many calls
 	ReasonIncomplete Reason = "incomplete" // too many of its calls are incomplete
+	ReasonBytes      Reason = "bytes"      // incomplete and waiting calls hold too many bytes
+	ReasonPieces     Reason = "pieces"     // messages come in too many pieces
 )
 
 // Reasons returns all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonHandshake, ReasonUnfinished, ReasonIdle, ReasonSource, ReasonFull, ReasonCancelled, ReasonIncomplete,
+		ReasonBytes, ReasonPieces,
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -165,19 +166,29 @@ func http2Begin() []byte {
 	return append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), http2Frame(4, 0, 0, nil)...)
 }
 
+// http2Message returns a part of a message of a call, in frames.
+func http2Message(call uint32, size int, part []byte) []byte {
+	part = append([]byte{0, byte(size >> 24), byte(size >> 16), byte(size >> 8), byte(size)}, part...)
+	var out []byte
+	for piece := range slices.Chunk(part, 16<<10) {
+		out = append(out, http2Frame(0, 0, call, piece)...)
+	}
+	return out
+}
+
 // http2Calls returns the headers of calls without a message, from a number on,
-// each followed by its cancellation if so wanted.
-func http2Calls(from, n int, method string, cancelled bool) []byte {
+// with some headers more, each followed by its cancellation if so wanted.
+func http2Calls(from, n int, method string, cancelled bool, more ...[2]string) []byte {
 	var block strings.Builder
 	e := hpack.NewEncoder(&block)
-	for _, f := range [][2]string{
+	for _, f := range append([][2]string{
 		{":method", "POST"},
 		{":scheme", "http"},
 		{":path", "/rld.v1.RateLimiter/" + method},
 		{":authority", "test"},
 		{"content-type", "application/grpc"},
 		{"te", "trailers"},
-	} {
+	}, more...) {
 		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1], Sensitive: true}) // in no table
 	}
 	var out []byte

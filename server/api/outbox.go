@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -15,6 +16,11 @@ import (
 // no more.
 const outboxBytes = 32 << 10
 
+// unreadBytes is what a stream may hold that waits for its client, beside the
+// frame that is decided: the answers here, and the frames that came after it,
+// in buffers that are larger than they are.
+const unreadBytes = outboxBytes + 2*64<<10
+
 // outbox holds the answers of a stream between its reader, which decides, and
 // its sender. As an AnswerFrame is nothing but its answers one after the
 // other, what waits is always one frame, whatever number of frames it answers.
@@ -28,6 +34,7 @@ type outbox struct {
 	wake    chan struct{}
 	drain   <-chan struct{} // closed: no frame may be decided anymore
 	buffers *message.Buffers
+	ctx     context.Context // of the stream
 
 	pending *[]byte // nil when nothing waits
 	busy    bool    // the reader is deciding a frame
@@ -37,8 +44,8 @@ type outbox struct {
 	err     error
 }
 
-func newOutbox(drain <-chan struct{}, buffers *message.Buffers) *outbox {
-	o := &outbox{wake: make(chan struct{}, 1), drain: drain, buffers: buffers}
+func newOutbox(drain <-chan struct{}, buffers *message.Buffers, ctx context.Context) *outbox {
+	o := &outbox{wake: make(chan struct{}, 1), drain: drain, buffers: buffers, ctx: ctx}
 	o.room.L = &o.mu
 	return o
 }
@@ -60,10 +67,12 @@ func (o *outbox) put(answer []byte, waited *time.Duration) bool {
 	defer o.mu.Unlock()
 	if o.full() {
 		start := time.Now()
+		release := message.Hold(o.ctx, unreadBytes)
 		for o.full() {
 			o.signal()
 			o.room.Wait()
 		}
+		release()
 		*waited += time.Since(start)
 	}
 	if o.shut {

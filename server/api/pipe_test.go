@@ -30,12 +30,15 @@ type pipe struct {
 }
 
 // open starts a stream of a service.
-func open(s *api.Service) *pipe {
+func open(s *api.Service) *pipe { return openFrom(s, context.Background()) }
+
+// openFrom is open for a stream with a context.
+func openFrom(s *api.Service, ctx context.Context) *pipe {
 	p := &pipe{
 		codec: message.NewCodec(), asked: make(chan []byte),
 		answers: make(chan *rldv1.AnswerFrame), ended: make(chan error, 1),
 	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.ctx, p.cancel = context.WithCancel(ctx)
 	h := register(s)
 	go func() {
 		defer p.cancel() // As gRPC does when a handler returns.

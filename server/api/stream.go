@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -54,7 +55,7 @@ func checkStream(srv any, ss grpc.ServerStream) error {
 		}
 	}
 	r := &reader{
-		service: s, stream: ss, caller: caller, out: newOutbox(s.drain, &s.buffers), waiting: make(chan struct{}, maxWaiting),
+		service: s, stream: ss, caller: caller, out: newOutbox(s.drain, &s.buffers, ss.Context()), waiting: make(chan struct{}, maxWaiting),
 	}
 	s.readers.Add(1)
 	go func() {
@@ -68,6 +69,8 @@ func checkStream(srv any, ss grpc.ServerStream) error {
 // send sends answers until the reader has ended and nothing is left.
 func (s *Service) send(ss grpc.ServerStream, out *outbox) error {
 	ctx, drain := ss.Context(), s.drain
+	unsent := &unsent{Buffers: &s.buffers, ctx: ctx}
+	defer unsent.end()
 	for {
 		select {
 		case <-out.wake:
@@ -84,7 +87,7 @@ func (s *Service) send(ss grpc.ServerStream, out *outbox) error {
 			if answers == nil {
 				break
 			}
-			if err := ss.SendMsg(s.buffers.Encode(answers)); err != nil {
+			if err := ss.SendMsg(unsent.encode(answers)); err != nil {
 				return err
 			}
 		}
@@ -150,7 +153,10 @@ func (r *reader) read() error {
 			return nil
 		}
 		r.waited = 0
-		if err := r.decide(f.text); err != nil {
+		release := message.Hold(r.stream.Context(), len(f.text))
+		err := r.decide(f.text)
+		release()
+		if err != nil {
 			return err
 		}
 		r.out.end()
@@ -190,7 +196,7 @@ func (r *reader) decide(text string) error {
 			continue
 		}
 		decided, err := s.try(q)
-		if !decided && r.later(q, start) {
+		if !decided && r.later(q, scan.Text, start) {
 			q = s.question()
 			continue
 		}
@@ -236,18 +242,23 @@ func (s *Service) appendReply(b []byte, q *question, err error) []byte {
 	return message.Close(b, at)
 }
 
-// later has a question wait for its owners beside the ones after it. It takes
-// over the question, and returns false when too many wait.
-func (r *reader) later(q *question, start time.Time) bool {
+// later has a question wait for its owners beside the ones after it, without
+// the rest of its frame. It takes over the question, and returns false when too
+// many wait.
+func (r *reader) later(q *question, text string, start time.Time) bool {
 	select {
 	case r.waiting <- struct{}{}:
 	default:
 		return false
 	}
 	s := r.service
+	q.start()
+	q.ReadMessage(strings.Clone(text))
+	release := message.Hold(r.stream.Context(), len(text))
 	r.out.owe()
 	s.readers.Add(1)
 	go func() {
+		defer release()
 		defer s.readers.Done()
 		defer func() {
 			<-r.waiting
@@ -257,7 +268,7 @@ func (r *reader) later(q *question, start time.Time) bool {
 			r.out.paid()
 		}()
 		defer s.free(q)
-		err := s.engine.Check(r.stream.Context(), q.draft.Call)
+		err := s.decide(r.stream.Context(), q)
 		s.recorder.Decided(server.EdgeStream, time.Since(start))
 		var waited time.Duration
 		r.out.put(s.appendReply(nil, q, err), &waited)

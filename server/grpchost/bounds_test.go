@@ -196,6 +196,95 @@ func TestIncompleteCallsOfAll(t *testing.T) {
 	}
 }
 
+// parts begins n calls on a connection, each with a message of a megabyte whose
+// last bytes do not come.
+func (r *raw) parts(n int) {
+	const size = 1<<20 - 1
+	for i := range n {
+		call := uint32(2*i + 1)
+		r.write(header(call, "Answer"), frame(0, 0, call, binary.BigEndian.AppendUint32([]byte{0}, size)))
+		for range size / (16 << 10) {
+			r.write(frame(0, 0, call, make([]byte, 16<<10)))
+		}
+	}
+}
+
+// TestBytesOfIncompleteCalls sends more parts of messages than a connection may
+// leave incomplete, and than all may: the worst ones are closed.
+func TestBytesOfIncompleteCalls(t *testing.T) {
+	b := startBounded(t, grpchost.DefaultOptions())
+	honest := dialRaw(t, b.addr)
+	honest.parts(1)
+	r := dialRaw(t, b.addr)
+	r.parts(16)
+	r.isGone(t)
+	if got := b.closed(connlimit.ReasonBytes); got != 1 {
+		t.Errorf("%d connections closed for their bytes, want 1", got)
+	}
+	for range 8 {
+		dialRaw(t, b.addr).parts(4)
+	}
+	await.True(t, "the worst connections are closed", func() bool { return b.closed(connlimit.ReasonBytes) >= 3 })
+	select {
+	case <-honest.gone:
+		t.Error("the connection with one part was closed")
+	default:
+	}
+}
+
+// TestPieces sends a message byte by byte.
+func TestPieces(t *testing.T) {
+	b := startBounded(t, grpchost.DefaultOptions())
+	r := dialRaw(t, b.addr)
+	r.write(header(1, "Answer"))
+	for _, x := range []byte{0, 0, 0, 1, 0, 1, 2, 3} {
+		r.write(frame(0, 0, 1, []byte{x}))
+	}
+	r.isGone(t)
+	if got := b.closed(connlimit.ReasonPieces); got != 1 {
+		t.Errorf("%d connections closed for pieces, want 1", got)
+	}
+}
+
+// TestHeldBytes has calls wait that keep their requests: the connection with
+// the most is closed. What they keep no more does not count.
+func TestHeldBytes(t *testing.T) {
+	b := startBounded(t, grpchost.DefaultOptions())
+	keep := func(r *raw, call uint32) {
+		r.write(header(call, "Keep"))
+		<-b.probe.kept
+	}
+	worst := dialRaw(t, b.addr)
+	keep(worst, 1)
+	keep(worst, 3)
+	var others []*raw
+	for range 7 { // 27 MiB in all with the last one
+		r := dialRaw(t, b.addr)
+		keep(r, 1)
+		others = append(others, r)
+	}
+	worst.isGone(t)
+	for range 2 {
+		<-b.probe.kept // not any more
+	}
+	if got := b.closed(connlimit.ReasonBytes); got != 1 {
+		t.Errorf("%d connections closed for their bytes, want 1", got)
+	}
+	close(b.probe.release)
+	for range others {
+		<-b.probe.kept
+	}
+	for i, r := range others[:3] {
+		keep(r, 3)
+		<-b.probe.kept
+		select {
+		case <-r.gone:
+			t.Errorf("connection %d with few bytes was closed", i)
+		default:
+		}
+	}
+}
+
 // TestStreamsOfAConnection opens more streams than a connection may have.
 func TestStreamsOfAConnection(t *testing.T) {
 	refused := make(chan struct{}, 10)

@@ -16,6 +16,7 @@ const (
 	frameReset    = 3
 	frameHead     = 9
 	flagEndStream = 1
+	flagPadded    = 8
 )
 
 // frames reads the headers of the frames of HTTP/2 that a client sends, in any
@@ -25,9 +26,17 @@ type frames struct {
 	head [frameHead]byte
 	have int // bytes of head
 
-	begun      bool     // the header of the first frame has come
-	incomplete []uint32 // calls without their last byte, bounded
+	begun      bool       // the header of the first frame has come
+	incomplete []openCall // calls without their last byte, bounded
+	bytes      int        // that their unfinished messages hold
+	pieces     bool       // a message came in too many pieces
 	calls      ages
+
+	// Of the DATA frame that comes.
+	call   uint32 // 0 for a frame of another type
+	data   int    // bytes of messages to come in it
+	padded bool   // its first byte, to come, is how many others pad it
+	ending bool   // it ends the call
 }
 
 // ages separates old calls from young ones, by their ascending numbers.
@@ -62,7 +71,7 @@ func (f *frames) scan(b []byte, now time.Time) (cancelled int) {
 	for len(b) > 0 {
 		if f.left > 0 {
 			n := min(f.left, len(b))
-			f.left -= n
+			f.payload(b[:n])
 			b = b[n:]
 			continue
 		}
@@ -89,22 +98,59 @@ func (f *frames) frame(now time.Time) bool {
 	if kind == frameHeaders {
 		f.calls.begin(call, now)
 	}
+	f.call, f.data, f.padded, f.ending = 0, 0, false, false
 	switch {
-	case kind == frameReset, (kind == frameData || kind == frameHeaders) && flags&flagEndStream != 0:
+	case kind == frameData:
+		f.call, f.data, f.padded, f.ending = call, f.left, flags&flagPadded != 0, flags&flagEndStream != 0
+		if o := f.find(call); o != nil {
+			f.bytes += o.begin(f.left)
+		}
+		f.payload(nil) // it may be all there is
+	case kind == frameReset, kind == frameHeaders && flags&flagEndStream != 0:
 		f.complete(call)
 	case kind == frameHeaders && len(f.incomplete) <= maxIncompleteEach:
-		f.incomplete = append(f.incomplete, call)
+		f.incomplete = append(f.incomplete, openCall{id: call})
 	}
 	return kind == frameReset && call > f.calls.old
 }
 
-// complete forgets a call. It is most often the last one.
-func (f *frames) complete(call uint32) {
-	for i := len(f.incomplete) - 1; i >= 0; i-- {
-		if f.incomplete[i] == call {
-			f.incomplete = slices.Delete(f.incomplete, i, i+1)
-			return
+// payload takes the next bytes of a frame.
+func (f *frames) payload(b []byte) {
+	f.left -= len(b)
+	if f.padded && len(b) > 0 {
+		f.padded, f.data = false, max(0, f.data-1-int(b[0]))
+		b = b[1:]
+	}
+	b = b[:min(f.data, len(b))]
+	f.data -= len(b)
+	if o := f.find(f.call); o != nil && len(b) > 0 {
+		before := o.bytes
+		if !o.take(b) {
+			f.pieces = true
 		}
+		f.bytes += o.bytes - before
+	}
+	if f.left == 0 && f.ending {
+		f.complete(f.call)
+	}
+}
+
+// find returns an incomplete call, nil for another one. It is most often the
+// last one.
+func (f *frames) find(call uint32) *openCall {
+	for i := len(f.incomplete) - 1; i >= 0; i-- {
+		if f.incomplete[i].id == call {
+			return &f.incomplete[i]
+		}
+	}
+	return nil
+}
+
+// complete forgets a call.
+func (f *frames) complete(call uint32) {
+	if o := f.find(call); o != nil {
+		f.bytes -= o.bytes
+		f.incomplete = slices.DeleteFunc(f.incomplete, func(o openCall) bool { return o.id == call })
 	}
 }
 

@@ -1,6 +1,8 @@
 package grpchost
 
 import (
+	"bytes"
+	"encoding/binary"
 	"slices"
 	"testing"
 	"time"
@@ -27,7 +29,7 @@ func TestFrames(t *testing.T) {
 		for piece := range slices.Chunk(in, size) {
 			cancelled += f.scan(piece, now)
 		}
-		if !f.begun || cancelled != 2 || !slices.Equal(f.incomplete, []uint32{3}) {
+		if !f.begun || cancelled != 2 || len(f.incomplete) != 1 || f.incomplete[0].id != 3 || f.bytes != 0 {
 			t.Fatalf("pieces of %d: %d cancelled, incomplete %v, want 2 and 3", size, cancelled, f.incomplete)
 		}
 	}
@@ -62,10 +64,69 @@ func FuzzFrames(f *testing.F) {
 		for range 300 {
 			f.scan(b, time.Now())
 		}
-		if len(f.incomplete) > maxIncompleteEach+1 {
-			t.Fatalf("%d incomplete calls are known", len(f.incomplete))
+		held := 0
+		for _, o := range f.incomplete {
+			held += o.bytes
+		}
+		if len(f.incomplete) > maxIncompleteEach+1 || f.bytes != held || held < 0 {
+			t.Fatalf("%d incomplete calls are known, of %d bytes, and %d in all", len(f.incomplete), held, f.bytes)
 		}
 	})
+}
+
+// data is a DATA frame.
+func data(id, flags byte, payload []byte) []byte {
+	n := len(payload)
+	return append([]byte{byte(n >> 16), byte(n >> 8), byte(n), frameData, flags, 0, 0, 0, id}, payload...)
+}
+
+// grpcMessage is a message of gRPC with some bytes.
+func grpcMessage(n int) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(n)), make([]byte, n)...)
+}
+
+// TestBytes reads messages in pieces of every size: their bytes are held until
+// the last one has come, or the call ends.
+func TestBytes(t *testing.T) {
+	open := []byte{0, 0, 0, frameHeaders, 4, 0, 0, 0, 1}
+	two := append(grpcMessage(300), grpcMessage(200)...)
+	padded := slices.Concat([]byte{7}, grpcMessage(100), make([]byte, 7))
+	for _, tt := range []struct {
+		name   string
+		in     []byte
+		least  int // bytes held at the end
+		pieces bool
+	}{
+		{name: "a message", in: data(1, 0, grpcMessage(300))},
+		{name: "two messages", in: data(1, 0, two)},
+		{name: "two messages in three frames", in: slices.Concat(data(1, 0, two[:2]), data(1, 0, two[2:400]), data(1, 0, two[400:]))},
+		{name: "a part of the second", in: slices.Concat(data(1, 0, two[:2]), data(1, 0, two[2:500])), least: 500 - 305},
+		{name: "a part of a message", in: slices.Concat(data(1, 0, two[:2]), data(1, 0, two[2:250])), least: 250},
+		{name: "a frame to come", in: data(1, 0, two)[:20], least: 3 * len(two)},
+		{name: "padding", in: data(1, flagPadded, padded)},
+		{name: "more padding than bytes", in: data(1, flagPadded, []byte{200, 0, 0})},
+		{name: "an empty frame", in: slices.Concat(data(1, 0, nil), data(1, 0, grpcMessage(10)))},
+		{name: "the end", in: data(1, flagEndStream, two[:250])},
+		{name: "an empty end", in: slices.Concat(data(1, 0, two[:250]), data(1, flagEndStream, nil))},
+		{name: "a cancellation", in: slices.Concat(data(1, 0, two[:250]), []byte{0, 0, 4, frameReset, 0, 0, 0, 0, 1, 0, 0, 0, 8})},
+		{name: "bytes one by one", in: slices.Concat(data(1, 0, two[:1]), data(1, 0, two[1:2]), data(1, 0, two[2:3]), data(1, 0, two[3:4]),
+			data(1, 0, two[4:5]), data(1, 0, two[5:6]), data(1, 0, two[6:7])), least: 7, pieces: true},
+		{name: "brief messages", in: data(1, 0, bytes.Repeat(grpcMessage(1), maxBrief+1)), pieces: true},
+		{name: "an announced message of 4 GiB", in: data(1, 0, []byte{0, 255, 255, 255, 255, 1}), least: 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := slices.Concat(open, tt.in)
+			for size := 1; size <= len(in); size++ {
+				var f frames
+				for piece := range slices.Chunk(in, size) {
+					f.scan(piece, time.Now())
+				}
+				if f.bytes < tt.least || tt.least == 0 && !tt.pieces && f.bytes > 200 || f.pieces != tt.pieces {
+					t.Fatalf("pieces of %d: %d bytes held, too many pieces %v, want at least %d, %v", size, f.bytes, f.pieces, tt.least, tt.pieces)
+				}
+			}
+		})
+	}
 }
 
 // BenchmarkFrames reads one call.

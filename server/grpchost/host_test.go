@@ -23,21 +23,26 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/georld/rld/server/grpchost"
+	"github.com/georld/rld/server/message"
 )
 
 // probe is a service whose calls behave as their method is named.
 type probe struct {
 	entered, release chan struct{} // of Hold
+	kept             chan struct{} // of Keep
 	drained, waited  chan struct{}
 	once             sync.Once
 }
 
 func newProbe() *probe {
 	return &probe{
-		entered: make(chan struct{}, 1), release: make(chan struct{}),
+		entered: make(chan struct{}, 1), release: make(chan struct{}), kept: make(chan struct{}),
 		drained: make(chan struct{}), waited: make(chan struct{}, 2),
 	}
 }
+
+// keptBytes is what a call of Keep holds.
+const keptBytes = 3 << 20
 
 // bomb is a message that cannot be read.
 type bomb struct{}
@@ -81,6 +86,17 @@ func (p *probe) Register(r grpc.ServiceRegistrar) {
 				}
 				<-p.drained
 				return status.Error(codes.Unavailable, "drained")
+			}},
+			{StreamName: "Keep", ServerStreams: true, Handler: func(_ any, ss grpc.ServerStream) error {
+				release := message.Hold(ss.Context(), keptBytes)
+				p.kept <- struct{}{}
+				select {
+				case <-p.release:
+				case <-ss.Context().Done():
+				}
+				release()
+				p.kept <- struct{}{}
+				return nil
 			}},
 		},
 	}, p)

@@ -50,7 +50,7 @@ type Options struct {
 // those of the reference.
 func DefaultOptions() Options {
 	return Options{
-		MaxMessageBytes:   4 << 20,
+		MaxMessageBytes:   1 << 20,
 		MaxCancelledCalls: 100,
 		ConnectionAge:     24 * time.Hour,
 		ConnectionGrace:   time.Hour,
@@ -77,9 +77,10 @@ const (
 	workers = 64
 	// maxHeaderBytes bounds the headers of a call.
 	maxHeaderBytes = 64 << 10
-	// streamWindow and connWindow are the bytes that a client may send ahead of
-	// our reads, so they bound the memory of a connection.
-	streamWindow = 256 << 10
+	// streamWindow is the bytes that a client may send ahead of our reads on
+	// one stream, and connWindow ahead of what the connection has read: gRPC
+	// reads whatever the calls do.
+	streamWindow = 64 << 10
 	connWindow   = 1 << 20
 	// A connection without traffic is probed after probeAfter and cut when
 	// the probe stays unanswered for probeTimeout.

@@ -2,20 +2,12 @@ package grpchost
 
 import (
 	"net"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	"google.golang.org/grpc/credentials"
 
 	"github.com/georld/rld/internal/connlimit"
-)
-
-// The bounds on calls that their client has not sent completely, among them
-// open streams. Each takes a goroutine or two, about 20 kB.
-const (
-	maxIncompleteEach = 2 * maxStreamsEach // of one connection
-	maxIncomplete     = 4_096              // of all
 )
 
 // transport is the credentials of accepted connections, with bounds on their
@@ -40,9 +32,11 @@ func (t *transport) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInf
 	if err != nil {
 		return nil, nil, err
 	}
-	return &boundedConn{
-		Conn: conn, transport: t, of: connlimit.Of(raw.RemoteAddr()), frames: frames{left: len(preface)},
-	}, info, nil
+	c := &boundedConn{Conn: conn, transport: t, of: connlimit.Of(raw.RemoteAddr()), frames: frames{left: len(preface)}}
+	if c.of != nil {
+		c.of.OnHold(func(bytes int) { c.bound(t.incomplete.hold(c, bytes)) })
+	}
+	return c, info, nil
 }
 
 // boundedConn is a connection whose calls are bounded.
@@ -56,10 +50,11 @@ type boundedConn struct {
 	cancelled  perSecond
 	finished   bool
 	unsure     time.Time // until when calls may be older than they seem: reads were delayed
-	incomplete int       // as transport.incomplete knows it
+	incomplete share     // as transport.incomplete knows it
 	waiting    parts     // of a read that brought sudden calls
 
-	closed bool // guarded by incompleteCalls.mu
+	// Guarded by incompleteCalls.mu.
+	closed bool
 }
 
 // Read reads from the connection. It closes a connection that exceeds a bound,
@@ -84,15 +79,16 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 		c.end(connlimit.ReasonCancelled)
 		return 0, net.ErrClosed
 	}
-	k := len(c.frames.incomplete)
-	sudden := k - c.incomplete + cancelled
-	if k != c.incomplete {
-		c.incomplete = k
-		if worst := c.transport.incomplete.set(c, k); worst != nil {
-			worst.end(connlimit.ReasonIncomplete)
-			if worst == c { // without the calls that it has just begun
-				return 0, net.ErrClosed
-			}
+	if c.frames.pieces {
+		c.end(connlimit.ReasonPieces)
+		return 0, net.ErrClosed
+	}
+	is := share{calls: len(c.frames.incomplete), bytes: c.frames.bytes}
+	sudden := is.calls - c.incomplete.calls + cancelled
+	if is != c.incomplete {
+		c.incomplete = is
+		if !c.bound(c.transport.incomplete.set(c, is)) { // without the calls that it has just begun
+			return 0, net.ErrClosed
 		}
 	}
 	d, ok := delay(c.transport.pace, sudden, now)
@@ -118,6 +114,15 @@ func (c *boundedConn) next(b []byte) (int, error) {
 	return copy(b, part), nil
 }
 
+// bound closes the connection that exceeds a bound, nil for none, and returns
+// whether it was another one.
+func (c *boundedConn) bound(worst *boundedConn, r connlimit.Reason) bool {
+	if worst != nil {
+		worst.end(r)
+	}
+	return worst != c
+}
+
 // end closes the connection for a reason.
 func (c *boundedConn) end(r connlimit.Reason) {
 	c.transport.incomplete.drop(c)
@@ -132,65 +137,4 @@ func (c *boundedConn) end(r connlimit.Reason) {
 func (c *boundedConn) Close() error {
 	c.transport.incomplete.drop(c)
 	return c.Conn.Close()
-}
-
-// incompleteCalls counts the incomplete calls of all connections. The zero
-// value is ready for use.
-type incompleteCalls struct {
-	mu    sync.Mutex
-	sum   int
-	conns map[*boundedConn]int // those with any
-}
-
-// set sets the number of a connection. It returns the connection to close
-// because of it, nil for none: this one, or of too many in all that with the
-// most.
-func (s *incompleteCalls) set(c *boundedConn, n int) *boundedConn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c.closed {
-		return nil
-	}
-	before := s.conns[c]
-	s.sum += n - before
-	if s.conns == nil {
-		s.conns = make(map[*boundedConn]int)
-	}
-	if s.conns[c] = n; n == 0 {
-		delete(s.conns, c)
-	}
-	worst := c
-	switch {
-	case n > maxIncompleteEach:
-	case n > before && s.sum > maxIncomplete:
-		for other, k := range s.conns {
-			if k > s.conns[worst] {
-				worst = other
-			}
-		}
-	default:
-		return nil
-	}
-	s.dropLocked(worst)
-	return worst
-}
-
-// isClosed reports whether drop was called for a connection.
-func (s *incompleteCalls) isClosed(c *boundedConn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return c.closed
-}
-
-// drop forgets a connection that closes.
-func (s *incompleteCalls) drop(c *boundedConn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dropLocked(c)
-}
-
-func (s *incompleteCalls) dropLocked(c *boundedConn) {
-	c.closed = true
-	s.sum -= s.conns[c]
-	delete(s.conns, c)
 }

@@ -39,7 +39,3 @@ func (p *Buffers) Put(b *[]byte) {
 		p.pool.Put(b)
 	}
 }
-
-// Encode returns a buffer of p as a message; it comes back to p when it has
-// been sent.
-func (p *Buffers) Encode(b *[]byte) *Encoded { return &Encoded{mem.NewBuffer(b, p)} }

@@ -29,6 +29,10 @@ type Encoded struct{ data mem.Buffer }
 // Encode returns b as a message.
 func Encode(b []byte) *Encoded { return &Encoded{mem.SliceBuffer(b)} }
 
+// EncodeFrom returns b as a message; it comes back to a pool when it has been
+// sent.
+func EncodeFrom(b *[]byte, pool mem.BufferPool) *Encoded { return &Encoded{mem.NewBuffer(b, pool)} }
+
 // Codec is the gRPC codec of a server whose handlers take Readers and return
 // Encoded messages. It hands every other message to the protobuf codec. The
 // zero value is not usable: see NewCodec.

@@ -64,7 +64,7 @@ func TestBuffersComeBack(t *testing.T) {
 	var pool message.Buffers
 	b := pool.Get(0)
 	*b = append(*b, "abc"...)
-	out, err := message.NewCodec().Marshal(pool.Encode(b))
+	out, err := message.NewCodec().Marshal(message.EncodeFrom(b, &pool))
 	if err != nil {
 		t.Fatal(err)
 	}

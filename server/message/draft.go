@@ -25,6 +25,9 @@ const keepEntries = 256
 type Draft struct {
 	// Call is the call, owned by the Draft from Start to Free.
 	Call *node.Call
+	// Size is that of the call on the wire, in bytes, which its texts keep in
+	// memory.
+	Size int
 
 	entries []rules.Entry // of all descriptors, one after the other
 	own     []bool        // per descriptor: it has hits of its own

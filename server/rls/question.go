@@ -47,6 +47,7 @@ func (q *question) start() {
 
 // ReadMessage reads a RateLimitRequest. finish returns its faults.
 func (q *question) ReadMessage(text string) {
+	q.draft.Size = len(text)
 	s := message.Scan(text)
 	for s.Next() {
 		switch s.Tag {

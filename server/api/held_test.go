@@ -1,0 +1,97 @@
+package api_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"google.golang.org/grpc/peer"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/internal/await"
+	"github.com/georld/rld/internal/connlimit"
+	"github.com/georld/rld/node"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
+	"github.com/georld/rld/server/api"
+)
+
+// heldAddr is the address of a connection that counts the bytes of its calls.
+func heldAddr(t *testing.T) (remote net.Addr, held func() int) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lis.Close() })
+	client, err := net.Dial("tcp", lis.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	conn, err := connlimit.New(lis, connlimit.Options{Name: "test"}).Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	var sum atomic.Int64
+	connlimit.Of(conn.RemoteAddr()).OnHold(func(bytes int) { sum.Add(int64(bytes)) })
+	return conn.RemoteAddr(), func() int { return int(sum.Load()) }
+}
+
+// TestUnreadAnswersAreHeld counts what a client holds that reads no answers,
+// until it reads them.
+func TestUnreadAnswersAreHeld(t *testing.T) {
+	remote, held := heldAddr(t)
+	s := api.New(answers(node.Status{Rule: &rules.Rule{Path: strings.Repeat("p", 1000)}}), server.DefaultSettings(), nil)
+	p := openFrom(s, peer.NewContext(context.Background(), &peer.Peer{Addr: remote}))
+	frame := make([]*rldv1.CheckRequest, 4*api.OutboxBytes/1000)
+	for i := range frame {
+		frame[i] = question(1, "v")
+	}
+	p.ask(t, frame...)
+	await.True(t, "the frame is held", func() bool {
+		return held() >= api.OutboxBytes+proto.Size(&rldv1.CheckFrame{Checks: frame})
+	})
+	close(p.asked)
+	if _, end := p.rest(); end != nil {
+		t.Error(end)
+	}
+	if held() != 0 {
+		t.Errorf("%d bytes are held at the end", held())
+	}
+}
+
+// TestWaitingQuestionsAreHeld counts what questions hold that wait for an
+// owner: themselves, and not the frame that they came in.
+func TestWaitingQuestionsAreHeld(t *testing.T) {
+	remote, held := heldAddr(t)
+	release := make(chan struct{})
+	e := far(0)
+	e.waits = func(context.Context, *node.Call) error {
+		<-release
+		return nil
+	}
+	ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: remote})
+	s := api.New(e, server.DefaultSettings(), nil)
+	p := openFrom(s, ctx)
+	large := func(id uint64, value string) *rldv1.CheckRequest {
+		q := question(id, value)
+		q.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 1_000, protowire.BytesType), make([]byte, 10_000)))
+		return q
+	}
+	far, size := large(1, "far"), proto.Size(large(1, "far"))
+	p.ask(t, far, large(2, "near"), large(3, "near"), question(4, "far"))
+	await.True(t, "the question is held", func() bool { return held() == size })
+	for near := 0; near < 2; {
+		near += len((<-p.answers).Answers)
+	}
+	close(release)
+	close(p.asked)
+	if _, end := p.rest(); end != nil || held() != 0 {
+		t.Errorf("%v, and %d bytes are held at the end", end, held())
+	}
+}
