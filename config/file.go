@@ -76,9 +76,7 @@ func (l *loader) section(prefix, name string, n *yamlpos.Node) {
 
 // goneSettings are former settings, and what replaces them.
 var goneSettings = map[string]string{
-	"insecure":           "grpc.insecure, http.insecure, admin.insecure and peer.insecure each allow one listener",
-	"rights.first_start": "rld cluster init begins a cluster once, and daemons join it by themselves",
-	"rights.daemons":     "the cluster knows its daemons, and strict.replicas names the strict voters of the region",
+	"insecure": "grpc.insecure, http.insecure, admin.insecure and peer.insecure each allow one listener",
 }
 
 // GoneFlags returns the errors of former flags.

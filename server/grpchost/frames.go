@@ -102,8 +102,8 @@ func (f *frames) frame(now time.Time) bool {
 	switch {
 	case kind == frameData:
 		f.call, f.data, f.padded, f.ending = call, f.left, flags&flagPadded != 0, flags&flagEndStream != 0
-		if o := f.find(call); o != nil {
-			f.bytes += o.begin(f.left)
+		if i := f.find(call); i >= 0 {
+			f.bytes += f.incomplete[i].begin(f.left)
 		}
 		f.payload(nil) // it may be all there is
 	case kind == frameReset, kind == frameHeaders && flags&flagEndStream != 0:
@@ -123,7 +123,8 @@ func (f *frames) payload(b []byte) {
 	}
 	b = b[:min(f.data, len(b))]
 	f.data -= len(b)
-	if o := f.find(f.call); o != nil && len(b) > 0 {
+	if i := f.find(f.call); i >= 0 && len(b) > 0 {
+		o := &f.incomplete[i]
 		before := o.bytes
 		if !o.take(b) {
 			f.pieces = true
@@ -135,22 +136,22 @@ func (f *frames) payload(b []byte) {
 	}
 }
 
-// find returns an incomplete call, nil for another one. It is most often the
-// last one.
-func (f *frames) find(call uint32) *openCall {
+// find returns the place of an incomplete call, -1 for another one. It is most
+// often the last one.
+func (f *frames) find(call uint32) int {
 	for i := len(f.incomplete) - 1; i >= 0; i-- {
 		if f.incomplete[i].id == call {
-			return &f.incomplete[i]
+			return i
 		}
 	}
-	return nil
+	return -1
 }
 
 // complete forgets a call.
 func (f *frames) complete(call uint32) {
-	if o := f.find(call); o != nil {
-		f.bytes -= o.bytes
-		f.incomplete = slices.DeleteFunc(f.incomplete, func(o openCall) bool { return o.id == call })
+	if i := f.find(call); i >= 0 {
+		f.bytes -= f.incomplete[i].bytes
+		f.incomplete = slices.Delete(f.incomplete, i, i+1)
 	}
 }
 

@@ -9,9 +9,6 @@ const (
 	// maxPieces is in how many frames a message may come, and one more for each
 	// bytesOfPiece of it: each frame takes about a hundred bytes of memory.
 	maxPieces, bytesOfPiece = 4, 256
-	// brief is the size below which messages of a stream ask for nothing, and
-	// maxBrief how many of them a call may have. Those of health are empty.
-	brief, maxBrief = 8, 16
 )
 
 // openCall is a call without its last byte, with the message that comes.
@@ -46,9 +43,7 @@ func (o *openCall) take(b []byte) bool {
 			n = copy(o.head[o.have:], b)
 			if o.have += n; o.have == messageHead {
 				o.left = binary.BigEndian.Uint32(o.head[1:])
-				if o.size = o.left; o.size < brief {
-					o.brief++
-				}
+				o.size = o.left
 			}
 		} else {
 			n = int(min(int64(o.left), int64(len(b))))
@@ -60,5 +55,5 @@ func (o *openCall) take(b []byte) bool {
 			o.have, o.bytes, o.size, o.pieces = 0, 0, 0, 1 // the frame of the next one
 		}
 	}
-	return few && o.brief <= maxBrief
+	return few
 }
