@@ -49,7 +49,7 @@ const (
 	// acceptRate is how many connections a listener hands on in a second, and
 	// acceptBurst at once. The others wait in the kernel: a processor is left
 	// for the work of other listeners.
-	acceptRate, acceptBurst = 3_000, 20
+	acceptRate, acceptBurst = 3_000, 4
 	// logEvery is the least time between two log lines of one reason.
 	logEvery = time.Minute
 )

@@ -14,7 +14,7 @@ const (
 	// suddenCalls is how many such calls one read must bring to be delayed.
 	suddenCalls = 8
 	// suddenRate is how many of them begin in a second, suddenBurst at once.
-	suddenRate, suddenBurst = 1_000, 20
+	suddenRate, suddenBurst = 1_000, 8
 	// partCalls is about how many of them begin one after the other.
 	partCalls = 4
 	// maxDelay is more than all calls that may be incomplete wait.

@@ -10,6 +10,10 @@ import (
 	"github.com/georld/rld/internal/connlimit"
 )
 
+// unsureFactor is how many times as many calls a connection may cancel while
+// they may be older than they seem.
+const unsureFactor = 4
+
 // transport is the credentials of accepted connections, with bounds on their
 // calls. It lies above TLS, where it sees the frames of HTTP/2.
 type transport struct {
@@ -75,7 +79,11 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 			return 0, net.ErrClosed
 		}
 	}
-	if cancelled > 0 && now.After(c.unsure) && c.cancelled.add(cancelled, now) > c.transport.cancelled {
+	most := c.transport.cancelled
+	if !now.After(c.unsure) {
+		most *= unsureFactor
+	}
+	if cancelled > 0 && c.cancelled.add(cancelled, now) > most {
 		c.end(connlimit.ReasonCancelled)
 		return 0, net.ErrClosed
 	}
