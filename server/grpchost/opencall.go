@@ -20,7 +20,6 @@ type openCall struct {
 	have       int    // bytes of head
 	left, size uint32 // of the message: bytes to come, all bytes
 	pieces     uint32
-	brief      int // messages of less than brief bytes
 }
 
 // begin takes the start of a DATA frame of n bytes and returns what it adds to
