@@ -359,14 +359,18 @@ func (a *LayoutAgent) want(all []strictDaemon) (l *route.Layout, forced bool) {
 }
 
 // mergeReserves adds numbers of reserves that are not there yet. Of two for the
-// same windows the larger one stays: each reserve is smaller by it.
+// same windows the larger one stays, as each reserve is smaller by it, and the
+// regions that either has as new.
 func mergeReserves(all, more []route.Reserves) []route.Reserves {
 	all = slices.Clone(all)
 	for _, v := range more {
 		if i := slices.IndexFunc(all, func(o route.Reserves) bool { return o.From == v.From }); i < 0 {
 			all = append(all, v)
-		} else if all[i].Regions < v.Regions {
-			all[i] = v
+		} else {
+			is := all[i]
+			is.Regions = max(is.Regions, v.Regions)
+			is.New = slices.Compact(slices.Sorted(slices.Values(slices.Concat(is.New, v.New))))
+			all[i] = is
 		}
 	}
 	slices.SortFunc(all, func(a, b route.Reserves) int { return cmp.Compare(a.From, b.From) })

@@ -30,7 +30,7 @@ func TestControlBegins(t *testing.T) {
 			return !slices.ContainsFunc(w.residents, func(r *resident) bool { return !w.met(r.name, 5) })
 		})
 		w.init("us-1", "us", "eu", "ap")
-		w.within(10*time.Second, "all have the record", func() bool { return w.equal(1) })
+		w.within(30*time.Second, "all have the record", func() bool { return w.equal(1) })
 		begun := uint64(0)
 		for _, r := range w.residents {
 			begun += w.state(r.name).Events[control.Begun.String()]
@@ -100,7 +100,7 @@ func TestControlSlowDisk(t *testing.T) {
 		w.start()
 		w.within(10*time.Second, "all know each other", func() bool { return w.met("us-0", 2) })
 		w.init("us-0", "us", "eu", "ap")
-		w.within(10*time.Second, "all have the record", func() bool { return w.equal(1) })
+		w.within(30*time.Second, "all have the record", func() bool { return w.equal(1) })
 		slow, others := "", []string{}
 		w.within(10*time.Second, "there is a leader", func() bool { return w.state("us-0").Status.Leader != control.ID{} })
 		for _, r := range w.residents { // a leader with such a disk loses its lead
@@ -177,7 +177,7 @@ func TestControlOldDisk(t *testing.T) {
 		w.start()
 		w.within(10*time.Second, "all know each other", func() bool { return w.met("us-0", 2) })
 		w.init("us-0", "us", "eu", "ap")
-		w.within(10*time.Second, "all have the record", func() bool { return w.equal(1) })
+		w.within(30*time.Second, "all have the record", func() bool { return w.equal(1) })
 		eu := w.find("eu-0")
 		w.kill(eu)
 		path := w.folders["eu-0"].Path(replica.ControlFile)
@@ -255,7 +255,7 @@ func TestControlLeaves(t *testing.T) {
 		w.start()
 		w.within(10*time.Second, "all know each other", func() bool { return w.met("us-0", 5) })
 		w.init("us-0", "us", "eu", "ap")
-		w.within(10*time.Second, "all have the record", func() bool { return w.equal(1) })
+		w.within(30*time.Second, "all have the record", func() bool { return w.equal(1) })
 		quit := func(name string) time.Duration {
 			r, begin := w.find(name), time.Now()
 			r.retire()

@@ -118,7 +118,7 @@ func TestCandidates(t *testing.T) {
 		eu.start()
 		w.within(20*time.Second, "two regions are connected", func() bool { return w.met("us-0", 1) && w.met("eu-0", 1) })
 		w.init("us-0", "us", "eu")
-		w.within(10*time.Second, "both have the record", func() bool { return w.equal(1) })
+		w.within(30*time.Second, "both have the record", func() bool { return w.equal(1) })
 		ap.start()
 		w.within(20*time.Second, "the new daemon has the record", func() bool { return w.equal(1) })
 		ap.hits(7, "user", "x")

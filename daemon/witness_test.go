@@ -96,7 +96,7 @@ func TestWitnessVotes(t *testing.T) {
 		if a, err := w.report("us-0", "us", "eu", "w").InitCluster(api.InitRequest{}); err != nil || len(a.Missing) > 0 {
 			t.Fatalf("%+v, %v: want the cluster to begin", a, err)
 		}
-		w.within(10*time.Second, "all have the record", func() bool { return w.equal(1) })
+		w.within(30*time.Second, "all have the record", func() bool { return w.equal(1) })
 		if all := w.state("w-0").Record.Regions; len(all) != 2 || all[0].Weight != control.Whole/2 {
 			t.Errorf("regions %+v: want two with equal weights", all)
 		}

@@ -28,7 +28,7 @@ var daemonFamilies = []Family{
 	{"rld_panics_total", Counter, nil, "Calls that ended in a recovered panic. Each is a bug of rld; the log has the stack."},
 	{"rld_decision_duration_seconds", Histogram, []string{"edge"}, "Time from the decoded request to the decision; once a frame on streams."},
 	{"rld_malformed_total", Counter, []string{"edge"}, "Malformed requests that were rejected, by edge."},
-	{"rld_refused_streams_total", Counter, nil, "Streams of callers that were refused, since their connection had too many."},
+	{"rld_refused_streams_total", Counter, nil, "Streams of callers that were refused, since their connection or the daemon had too many."},
 }
 
 // connectionFamilies are read from the listeners at each scrape.

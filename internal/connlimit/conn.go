@@ -87,9 +87,9 @@ func (c *Conn) End(r Reason) {
 // OnHold sets what Hold calls, before the connection has calls.
 func (c *Conn) OnHold(f func(int)) { c.hold = f }
 
-// Hold reports that a call keeps bytes of its request for longer than it takes
-// to decide it, as it waits; a negative number of bytes that it does not any
-// more. It may close the connection.
+// Hold reports that a call keeps bytes, of its request or of its answers; a
+// negative number of bytes that it does not any more. It may close the
+// connection.
 func (c *Conn) Hold(bytes int) {
 	if c.hold != nil {
 		c.hold(bytes)

@@ -27,7 +27,7 @@ const (
 	ReasonFull       Reason = "full"       // the listener has too many
 	ReasonCancelled  Reason = "cancelled"  // it cancels too many calls
 	ReasonIncomplete Reason = "incomplete" // too many of its calls are incomplete
-	ReasonBytes      Reason = "bytes"      // incomplete and waiting calls hold too many bytes
+	ReasonBytes      Reason = "bytes"      // its calls hold too many bytes
 	ReasonPieces     Reason = "pieces"     // messages come in too many pieces
 )
 
@@ -49,7 +49,7 @@ const (
 	// acceptRate is how many connections a listener hands on in a second, and
 	// acceptBurst at once. The others wait in the kernel: a processor is left
 	// for the work of other listeners.
-	acceptRate, acceptBurst = 3_000, 4
+	acceptRate, acceptBurst = 3_000, 10
 	// logEvery is the least time between two log lines of one reason.
 	logEvery = time.Minute
 )

@@ -177,7 +177,11 @@ var misdeeds = []struct {
 		rpc := newAttack(x.t, x.victim.at.grpc)
 		first := append(http2Begin(), http2Calls(0, 4, "Check", false)...)
 		for i := range uint32(4) {
-			first = append(first, http2Message(2*i+1, 1_000_000, make([]byte, 900_000))...)
+			size := 1_000_000
+			if i%2 == 1 {
+				size = 900_000 // all of it, and not the end of the call
+			}
+			first = append(first, http2Message(2*i+1, size, make([]byte, 900_000))...)
 		}
 		rpc.hold(100, first)
 		x.t.Cleanup(rpc.stop)

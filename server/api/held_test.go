@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -18,6 +19,7 @@ import (
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/api"
+	"github.com/georld/rld/server/message"
 )
 
 // heldAddr is the address of a connection that counts the bytes of its calls.
@@ -93,5 +95,26 @@ func TestWaitingQuestionsAreHeld(t *testing.T) {
 	close(p.asked)
 	if _, end := p.rest(); end != nil || held() != 0 {
 		t.Errorf("%v, and %d bytes are held at the end", end, held())
+	}
+}
+
+// TestUnendedCallIsHeld counts a request from when it was read: gRPC waits for
+// the end of the call before it is decided.
+func TestUnendedCallIsHeld(t *testing.T) {
+	remote, held := heldAddr(t)
+	h := register(api.New(answers(node.Status{}), server.DefaultSettings(), nil))
+	large := protowire.AppendBytes(protowire.AppendTag(nil, 1_000, protowire.BytesType), make([]byte, 10_000))
+	read := func(v any) error {
+		err := message.NewCodec().Unmarshal(mem.BufferSlice{mem.SliceBuffer(large)}, v)
+		if held() != len(large) {
+			t.Errorf("%d bytes are held of a request of %d", held(), len(large))
+		}
+		return err
+	}
+	ctx := peer.NewContext(context.Background(), &peer.Peer{Addr: remote})
+	for _, m := range h.desc.Methods {
+		if _, _ = m.Handler(h.server, ctx, read, nil); held() != 0 {
+			t.Errorf("%s: %d bytes are held at the end", m.MethodName, held())
+		}
 	}
 }

@@ -17,9 +17,8 @@ import (
 const outboxBytes = 32 << 10
 
 // unreadBytes is what a stream may hold that waits for its client, beside the
-// frame that is decided: the answers here, and the frames that came after it,
-// in buffers that are larger than they are.
-const unreadBytes = outboxBytes + 2*64<<10
+// frame that is decided: the answers here, and the frames that came after it.
+const unreadBytes = outboxBytes + 64<<10
 
 // outbox holds the answers of a stream between its reader, which decides, and
 // its sender. As an AnswerFrame is nothing but its answers one after the
@@ -35,6 +34,9 @@ type outbox struct {
 	drain   <-chan struct{} // closed: no frame may be decided anymore
 	buffers *message.Buffers
 	ctx     context.Context // of the stream
+
+	waiters int    // for room
+	release func() // of what the stream holds meanwhile
 
 	pending *[]byte // nil when nothing waits
 	busy    bool    // the reader is deciding a frame
@@ -67,12 +69,16 @@ func (o *outbox) put(answer []byte, waited *time.Duration) bool {
 	defer o.mu.Unlock()
 	if o.full() {
 		start := time.Now()
-		release := message.Hold(o.ctx, unreadBytes)
+		if o.waiters++; o.waiters == 1 {
+			o.release = message.Hold(o.ctx, unreadBytes)
+		}
 		for o.full() {
 			o.signal()
 			o.room.Wait()
 		}
-		release()
+		if o.waiters--; o.waiters == 0 {
+			o.release()
+		}
 		*waited += time.Since(start)
 	}
 	if o.shut {

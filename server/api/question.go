@@ -27,6 +27,7 @@ const messageName = "CheckRequest"
 
 // question is a CheckRequest.
 type question struct {
+	message.Held
 	draft message.Draft
 	id    uint64
 	hits  uint64
@@ -40,7 +41,7 @@ func (q *question) start() {
 
 // ReadMessage reads a CheckRequest. finish returns its faults.
 func (q *question) ReadMessage(text string) {
-	q.draft.Size = len(text)
+	q.Keep(len(text))
 	s := message.Scan(text)
 	for s.Next() {
 		switch s.Tag {

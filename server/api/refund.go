@@ -46,6 +46,7 @@ const (
 
 // refundCall is a RefundRequest.
 type refundCall struct {
+	message.Held
 	token string
 	hits  uint64
 	some  bool // hits are given
@@ -54,6 +55,7 @@ type refundCall struct {
 
 // ReadMessage reads a RefundRequest. refund returns its faults.
 func (g *refundCall) ReadMessage(text string) {
+	g.Keep(len(text))
 	s := message.Scan(text)
 	for s.Next() {
 		switch s.Tag {

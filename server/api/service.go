@@ -81,7 +81,6 @@ func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	if err := s.admit(&caller, q); err != nil {
 		return nil, message.StatusOf(err).Err()
 	}
-	defer message.Hold(ctx, q.draft.Size)()
 	if err := s.decide(ctx, q); err != nil {
 		st := message.StatusOf(err)
 		if st.Code() == codes.InvalidArgument {

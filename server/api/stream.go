@@ -153,10 +153,7 @@ func (r *reader) read() error {
 			return nil
 		}
 		r.waited = 0
-		release := message.Hold(r.stream.Context(), len(f.text))
-		err := r.decide(f.text)
-		release()
-		if err != nil {
+		if err := r.decide(f.text); err != nil {
 			return err
 		}
 		r.out.end()
@@ -172,6 +169,7 @@ func (r *reader) read() error {
 // error when the frame cannot be taken apart or has too many; the questions
 // before are answered.
 func (r *reader) decide(text string) error {
+	defer message.Hold(r.stream.Context(), len(text))()
 	s := r.service
 	start, n := time.Now(), 0
 	q := s.question()
@@ -258,10 +256,10 @@ func (r *reader) later(q *question, text string, start time.Time) bool {
 	r.out.owe()
 	s.readers.Add(1)
 	go func() {
-		defer release()
 		defer s.readers.Done()
 		defer func() {
 			<-r.waiting
+			release()
 			if p := recover(); p != nil {
 				r.out.fail(&panicked{value: p, stack: debug.Stack()})
 			}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/georld/rld/server/message"
@@ -10,6 +11,9 @@ import (
 // unsentFrom is the size from which the answers count that gRPC has taken over
 // and not sent: those of a client that reads them are sent at once.
 const unsentFrom = 32 << 10
+
+// smallAnswers is the size of answers that are not worth a buffer of the pool.
+const smallAnswers = 1 << 10
 
 // unsent counts the answers of a stream that gRPC has not sent, as bytes that
 // its connection holds. It is the pool of their buffers, which gRPC gives back
@@ -23,10 +27,19 @@ type unsent struct {
 	release func() // of what the connection holds, nil for nothing
 	held    int
 	ended   bool
+	// cancelled reports that the stream was when it ended: gRPC need not give
+	// all buffers back then.
+	cancelled bool
 }
 
-// encode returns answers as a message.
+// encode returns answers as a message. Few of them do not keep a buffer while
+// others are not sent.
 func (u *unsent) encode(answers *[]byte) *message.Encoded {
+	if n := len(*answers); n <= smallAnswers && u.add(0) {
+		small := message.Encode(slices.Clone(*answers))
+		u.Buffers.Put(answers)
+		return small
+	}
 	u.add(cap(*answers))
 	return message.EncodeFrom(answers, u)
 }
@@ -37,27 +50,26 @@ func (u *unsent) Put(b *[]byte) {
 	u.Buffers.Put(b)
 }
 
-// add adds bytes, or takes them off.
-func (u *unsent) add(bytes int) {
+// add adds bytes, or takes them off, and reports whether what there is counts.
+func (u *unsent) add(bytes int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended {
-		return
-	}
 	u.bytes += bytes
-	if u.bytes >= unsentFrom {
+	if counts := u.ended || u.bytes >= unsentFrom; counts && !u.cancelled {
 		u.holdLocked(u.bytes)
 	} else {
 		u.holdLocked(0)
 	}
+	return u.held > 0
 }
 
-// end ends the count: the stream is over.
+// end is called when the handler of the stream ends. gRPC keeps what it has not
+// sent until the client reads it or cancels the call.
 func (u *unsent) end() {
 	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ended = true
-	u.holdLocked(0)
+	u.ended, u.cancelled = true, u.ctx.Err() != nil
+	u.mu.Unlock()
+	u.add(0)
 }
 
 func (u *unsent) holdLocked(bytes int) {

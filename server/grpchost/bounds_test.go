@@ -5,12 +5,14 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 
@@ -344,5 +346,15 @@ func TestSilentConnections(t *testing.T) {
 	}
 	if s := b.lis.Stats(); s.Established != 1 || s.Unfinished > 10 {
 		t.Errorf("stats %+v, want one established connection", s)
+	}
+}
+
+// TestLargeHealth asks for the health of a service with a long name, which a
+// stream would keep.
+func TestLargeHealth(t *testing.T) {
+	h := start(t, grpchost.DefaultOptions())
+	_, err := healthpb.NewHealthClient(h.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: strings.Repeat("x", 5_000)})
+	if status.Code(err) != codes.Internal || !strings.Contains(err.Error(), "want at most 4096") { // gRPC's code
+		t.Errorf("%v, want a message of at most 4096 bytes", err)
 	}
 }

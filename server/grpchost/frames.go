@@ -102,7 +102,7 @@ func (f *frames) frame(now time.Time) bool {
 	switch {
 	case kind == frameData:
 		f.call, f.data, f.padded, f.ending = call, f.left, flags&flagPadded != 0, flags&flagEndStream != 0
-		if i := f.find(call); i >= 0 {
+		if i := f.find(call); i >= 0 && f.left > 0 {
 			f.bytes += f.incomplete[i].begin(f.left)
 		}
 		f.payload(nil) // it may be all there is

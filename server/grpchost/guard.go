@@ -93,8 +93,14 @@ type codec struct {
 	guard *guard
 }
 
+// maxOther bounds messages of health and reflection, in bytes.
+const maxOther = 4 << 10
+
 // Unmarshal reads a message.
 func (c codec) Unmarshal(data mem.BufferSlice, v any) (err error) {
 	defer c.guard.catch("reading a message", &err)
+	if _, ours := v.(message.Reader); !ours && data.Len() > maxOther {
+		return status.Errorf(codes.ResourceExhausted, "message of %d bytes: want at most %d", data.Len(), maxOther)
+	}
 	return c.Codec.Unmarshal(data, v)
 }

@@ -9,7 +9,7 @@ import (
 // The bounds on calls that their client has not sent completely, among them
 // open streams, of one connection and of all. Each call takes a goroutine or
 // two, about 20 kB; bytes are what they hold of unfinished messages, and what
-// waiting calls hold of their requests.
+// calls hold of requests and answers.
 const (
 	maxIncompleteEach = 2 * maxStreamsEach
 	maxIncomplete     = 1_024

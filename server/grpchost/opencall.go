@@ -11,6 +11,9 @@ const (
 	maxPieces, bytesOfPiece = 4, 256
 )
 
+// maxMessage is the size of a message at most.
+const maxMessage = 1 << 20
+
 // openCall is a call without its last byte, with the message that comes.
 type openCall struct {
 	id    uint32
@@ -48,10 +51,12 @@ func (o *openCall) take(b []byte) bool {
 			n = int(min(int64(o.left), int64(len(b))))
 			o.left -= uint32(n)
 		}
-		o.bytes += n
+		if o.size <= maxMessage { // gRPC refuses others
+			o.bytes += n
+		}
 		b = b[n:]
 		if o.have == messageHead && o.left == 0 {
-			o.have, o.bytes, o.size, o.pieces = 0, 0, 0, 1 // the frame of the next one
+			o.have, o.bytes, o.size, o.pieces = 0, 0, 0, uint32(min(1, len(b)))
 		}
 	}
 	return few

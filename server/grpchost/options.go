@@ -50,7 +50,7 @@ type Options struct {
 // those of the reference.
 func DefaultOptions() Options {
 	return Options{
-		MaxMessageBytes:   1 << 20,
+		MaxMessageBytes:   maxMessage,
 		MaxCancelledCalls: 100,
 		ConnectionAge:     24 * time.Hour,
 		ConnectionGrace:   time.Hour,

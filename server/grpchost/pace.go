@@ -12,9 +12,9 @@ import (
 // begun at a pace, so that calls on other listeners find a processor.
 const (
 	// suddenCalls is how many such calls one read must bring to be delayed.
-	suddenCalls = 8
+	suddenCalls = 16
 	// suddenRate is how many of them begin in a second, suddenBurst at once.
-	suddenRate, suddenBurst = 1_000, 8
+	suddenRate, suddenBurst = 1_000, 16
 	// partCalls is about how many of them begin one after the other.
 	partCalls = 4
 	// maxDelay is more than all calls that may be incomplete wait.

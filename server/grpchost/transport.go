@@ -107,8 +107,8 @@ func (c *boundedConn) Read(b []byte) (int, error) {
 	if d == 0 {
 		return n, err
 	}
-	c.unsure = now.Add(d + 2*youngCall)
-	c.waiting = newParts(b[:n], sudden, now.Add(d)) // an error comes again with the next read
+	c.unsure = now.Add(d + 2*youngCall + time.Second) // with the second that is counted
+	c.waiting = newParts(b[:n], sudden, now.Add(d))   // an error comes again with the next read
 	return c.next(b)
 }
 

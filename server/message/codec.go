@@ -105,10 +105,17 @@ func codeOf(r *auth.Refusal) codes.Code {
 	}
 }
 
+// question is a request of a unary method, with a Held.
+type question interface {
+	Reader
+	From(ctx context.Context)
+	Release()
+}
+
 // Method returns a unary method of a server's service that reads a question Q
 // from the wire and answers with the bytes of its response. start returns the
 // question of each call, and free gets it back when the call is over.
-func Method[Q Reader](
+func Method[Q question](
 	server any, service, name string, start func() Q, free func(Q), answer func(context.Context, Q) ([]byte, error),
 ) grpc.MethodDesc {
 	handle := func(ctx context.Context, q any) (any, error) {
@@ -124,6 +131,8 @@ func Method[Q Reader](
 	) (any, error) {
 		q := start()
 		defer free(q)
+		q.From(ctx) // a client that does not end its call keeps it from being decided
+		defer q.Release()
 		if err := read(q); err != nil {
 			return nil, err
 		}

@@ -24,11 +24,7 @@ const keepEntries = 256
 // the next call, or Free. The zero value is ready for Start.
 type Draft struct {
 	// Call is the call, owned by the Draft from Start to Free.
-	Call *node.Call
-	// Size is that of the call on the wire, in bytes, which its texts keep in
-	// memory.
-	Size int
-
+	Call    *node.Call
 	entries []rules.Entry // of all descriptors, one after the other
 	own     []bool        // per descriptor: it has hits of its own
 	first   int           // where the open descriptor's entries start

@@ -35,6 +35,7 @@ var errNegativeHits = errors.New("is_negative_hits is set, and refunds are not e
 
 // question is a RateLimitRequest.
 type question struct {
+	message.Held
 	draft message.Draft
 	hits  uint32 // hits_addend as sent
 }
@@ -47,7 +48,7 @@ func (q *question) start() {
 
 // ReadMessage reads a RateLimitRequest. finish returns its faults.
 func (q *question) ReadMessage(text string) {
-	q.draft.Size = len(text)
+	q.Keep(len(text))
 	s := message.Scan(text)
 	for s.Next() {
 		switch s.Tag {

@@ -88,7 +88,6 @@ func (s *Service) admit(ctx context.Context, q *question) ([]byte, error) {
 			return nil, s.refuse(err)
 		}
 	}
-	defer message.Hold(ctx, q.draft.Size)()
 	return s.answer(ctx, q)
 }
 

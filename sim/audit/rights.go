@@ -26,10 +26,10 @@ type rightsAuditor struct {
 	swept int // rows when they were last swept
 	moved map[accountKey]*moved
 	// chains are the processes of each chain that has more than one.
-	chains map[uint64][]*process
-	first  map[uint64]*process // the process of each chain that asked first
-	copies copies
-	begun  int // clusters
+	chains  map[uint64][]*process
+	first   map[uint64]*process // the process of each chain that asked first
+	copies  copies
+	cluster control.Number // that began last
 }
 
 // allotmentKey names the rights of a window. total separates answers about
@@ -129,18 +129,19 @@ func (a *rightsAuditor) note(k allotmentKey, o *sim.Allotted) {
 }
 
 // controlled drops the windows that had not begun, by its clock, when a daemon
-// began a cluster again, as all disks were lost: nobody knows of a clock that
+// began another cluster, as all disks were lost: nobody knows of a clock that
 // was ahead before.
 func (a *rightsAuditor) controlled(d *sim.Daemon, r *control.Ready) {
-	for i := range r.Events {
-		if r.Events[i].Kind != control.Begun {
-			continue
-		}
-		if a.begun++; a.begun > 1 {
-			wall := d.Instant(a.world.Now()).Wall / int64(time.Millisecond)
-			maps.DeleteFunc(a.rows, func(k allotmentKey, _ *allotments) bool { return k.window > wall })
-		}
+	is := d.ControlLog().Record()
+	begun := func(e control.Event) bool { return e.Kind == control.Begun }
+	if is == nil || !slices.ContainsFunc(r.Events, begun) {
+		return
 	}
+	if a.cluster != 0 && a.cluster != is.Cluster.ID {
+		wall := d.Instant(a.world.Now()).Wall / int64(time.Millisecond)
+		maps.DeleteFunc(a.rows, func(k allotmentKey, _ *allotments) bool { return k.window > wall })
+	}
+	a.cluster = is.Cluster.ID
 }
 
 func (a *rightsAuditor) sweepRows() {
