@@ -349,6 +349,30 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
+// TestStreamsOfAll has connections with as many streams as they may have: those
+// beyond the bound of all are refused.
+func TestStreamsOfAll(t *testing.T) {
+	refused := make(chan struct{}, 200)
+	o := grpchost.DefaultOptions()
+	o.RefusedStream = func() { refused <- struct{}{} }
+	b := startBounded(t, o)
+	for range 11 {
+		r := dialRaw(t, b.addr)
+		for i := range 100 {
+			call := uint32(2*i + 1)
+			r.write(header(call, "Until"), frame(0, 1, call, make([]byte, 5)))
+		}
+	}
+	for range 1_100 - 1_024 {
+		await.Value(t, "a stream is refused", refused)
+	}
+	select {
+	case <-refused:
+		t.Error("a stream below the bound was refused")
+	case <-time.After(10 * time.Millisecond):
+	}
+}
+
 // TestLargeHealth asks for the health of a service with a long name, which a
 // stream would keep.
 func TestLargeHealth(t *testing.T) {
