@@ -218,7 +218,7 @@ func TestBytesOfIncompleteCalls(t *testing.T) {
 	honest := dialRaw(t, b.addr)
 	honest.parts(1)
 	r := dialRaw(t, b.addr)
-	r.parts(16)
+	r.parts(12)
 	r.isGone(t)
 	if got := b.closed(connlimit.ReasonBytes); got != 1 {
 		t.Errorf("%d connections closed for their bytes, want 1", got)
