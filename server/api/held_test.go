@@ -118,3 +118,47 @@ func TestUnendedCallIsHeld(t *testing.T) {
 		}
 	}
 }
+
+// TestUnsentAnswersAreHeld counts the answers that gRPC has taken over, once
+// they are many, until it gives their buffers back, also after the stream.
+func TestUnsentAnswersAreHeld(t *testing.T) {
+	remote, held := heldAddr(t)
+	ctx, cancel := context.WithCancel(peer.NewContext(context.Background(), &peer.Peer{Addr: remote}))
+	defer cancel()
+	const size = 20_000
+	for _, cancelled := range []bool{false, true} {
+		u := api.NewUnsent(ctx)
+		want := func(what string, bytes int) {
+			t.Helper()
+			if held() != bytes {
+				t.Errorf("%s: %d bytes are held, want %d", what, held(), bytes)
+			}
+		}
+		var all []*[]byte
+		encode := func(n int) {
+			b := make([]byte, n)
+			u.Encode(&b)
+			all = append(all, &b)
+		}
+		encode(size)
+		want("few", 0)
+		encode(size)
+		want("many", 2*size)
+		u.Encode(new(make([]byte, 100)))
+		want("a small one beside them", 2*size)
+		u.Put(all[0])
+		want("one is sent", 0)
+		encode(size)
+		if cancelled {
+			cancel()
+			u.End()
+			want("a cancelled stream ends", 0)
+		} else {
+			u.End()
+			want("the stream ends", 2*size)
+		}
+		u.Put(all[1])
+		u.Put(all[2])
+		want("all are sent", 0)
+	}
+}

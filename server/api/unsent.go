@@ -35,7 +35,7 @@ type unsent struct {
 // encode returns answers as a message. Few of them do not keep a buffer while
 // others are not sent.
 func (u *unsent) encode(answers *[]byte) *message.Encoded {
-	if n := len(*answers); n <= smallAnswers && u.add(0) {
+	if len(*answers) <= smallAnswers && u.add(0) {
 		small := message.Encode(slices.Clone(*answers))
 		u.Buffers.Put(answers)
 		return small

@@ -3,6 +3,7 @@ package grpchost_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -352,24 +353,23 @@ func TestSilentConnections(t *testing.T) {
 // TestStreamsOfAll has connections with as many streams as they may have: those
 // beyond the bound of all are refused.
 func TestStreamsOfAll(t *testing.T) {
-	refused := make(chan struct{}, 200)
-	o := grpchost.DefaultOptions()
-	o.RefusedStream = func() { refused <- struct{}{} }
-	b := startBounded(t, o)
-	for range 11 {
-		r := dialRaw(t, b.addr)
-		for i := range 100 {
-			call := uint32(2*i + 1)
-			r.write(header(call, "Until"), frame(0, 1, call, make([]byte, 5)))
+	b := startBounded(t, grpchost.DefaultOptions())
+	var conn *grpc.ClientConn
+	for i := range 1_025 {
+		if i%100 == 0 {
+			conn = connect(t, b.addr)
 		}
-	}
-	for range 1_100 - 1_024 {
-		await.Value(t, "a stream is refused", refused)
-	}
-	select {
-	case <-refused:
-		t.Error("a stream below the bound was refused")
-	case <-time.After(10 * time.Millisecond):
+		stream, err := conn.NewStream(t.Context(), &grpc.StreamDesc{ServerStreams: true}, "/test.Probe/Until")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(stream.SendMsg(new(emptypb.Empty)), stream.CloseSend())
+		if err == nil {
+			err = stream.RecvMsg(new(emptypb.Empty))
+		}
+		if refused := status.Code(err) == codes.ResourceExhausted; refused != (i == 1_024) {
+			t.Fatalf("stream %d of all: %v", i+1, err)
+		}
 	}
 }
 

@@ -24,7 +24,8 @@ const keepEntries = 256
 // the next call, or Free. The zero value is ready for Start.
 type Draft struct {
 	// Call is the call, owned by the Draft from Start to Free.
-	Call    *node.Call
+	Call *node.Call
+
 	entries []rules.Entry // of all descriptors, one after the other
 	own     []bool        // per descriptor: it has hits of its own
 	first   int           // where the open descriptor's entries start
