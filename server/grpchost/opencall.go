@@ -30,10 +30,16 @@ type openCall struct {
 // large.
 func (o *openCall) begin(n int) int {
 	o.pieces++
+	if o.refused() {
+		return 0
+	}
 	add := 128 + 3*min(n, 4<<10)
 	o.bytes += add
 	return add
 }
+
+// refused reports whether gRPC refuses the message: it keeps nothing of it.
+func (o *openCall) refused() bool { return o.size > maxMessage }
 
 // take takes the next bytes of messages. It returns false for a message in too
 // many pieces.
@@ -45,13 +51,15 @@ func (o *openCall) take(b []byte) bool {
 			n = copy(o.head[o.have:], b)
 			if o.have += n; o.have == messageHead {
 				o.left = binary.BigEndian.Uint32(o.head[1:])
-				o.size = o.left
+				if o.size = o.left; o.refused() {
+					o.bytes = 0
+				}
 			}
 		} else {
 			n = int(min(int64(o.left), int64(len(b))))
 			o.left -= uint32(n)
 		}
-		if o.size <= maxMessage { // gRPC refuses others
+		if !o.refused() {
 			o.bytes += n
 		}
 		b = b[n:]
