@@ -323,6 +323,7 @@ func TestHostileCaller(t *testing.T) {
 				return ""
 			})
 			x.served(fmt.Sprint("honest-", i))
+			t.Logf("the daemon has grown by %d MB", (x.victim.resident(t)-before)>>20)
 			if lines := x.victim.lines(m.log...); m.log != nil && len(lines) != 1 {
 				t.Errorf("%d lines with %q, want one:\n%s", len(lines), m.log, strings.Join(lines, ""))
 			}

@@ -261,7 +261,7 @@ func TestHeldBytes(t *testing.T) {
 	keep(worst, 1)
 	keep(worst, 3)
 	var others []*raw
-	for range 7 { // 27 MiB in all with the last one
+	for range 4 { // 18 MiB in all with the last one
 		r := dialRaw(t, b.addr)
 		keep(r, 1)
 		others = append(others, r)

@@ -14,7 +14,7 @@ const (
 	maxIncompleteEach = 2 * maxStreamsEach
 	maxIncomplete     = 1_024
 	maxBytesEach      = 8 << 20
-	maxBytes          = 24 << 20
+	maxBytes          = 16 << 20
 )
 
 // share is what incomplete calls take.
