@@ -73,6 +73,8 @@ func lines() []line {
 			bound{ratio, atLeast, 10, times}, measureStream(8)),
 		promise("cluster", "RLS unary of one of nine daemons with 500,000 keys, 64 in flight",
 			bound{ratio, atLeast, 0.80, times}, measureCluster),
+		promise("cluster-tls", "the same, with mutual TLS between the daemons",
+			bound{ratio, atLeast, 0.95, times}, measureClusterTLS),
 		promise("strict-open", "strict keys at a daemon that owns none of them, open loop 1,000/s, p50",
 			bound{ratio, atMost, 1.4, times}, measureElsewhere(50)),
 		promise("strict-open-99", "the same, p99",

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"time"
+
+	"github.com/georld/rld/internal/bench/secured"
 )
 
 const (
@@ -23,10 +26,23 @@ const (
 func measureCluster(ctx context.Context, b *bench) outcome {
 	p := b.network()
 	readings := alternate(ctx, b.rounds(3),
-		func() float64 { return b.inCluster(ctx, p) },
+		func() float64 { return b.inCluster(ctx, p, "") },
 		func() float64 { return b.alone(ctx, p) },
 	)
 	return compareRatios(readings, "the daemon alone")
+}
+
+// measureClusterTLS compares the same cluster with mutual TLS between its
+// daemons to that with plain streams.
+func measureClusterTLS(ctx context.Context, b *bench) outcome {
+	p := b.network()
+	certs := filepath.Join(b.dir, "certs")
+	check(secured.IssuePeers(ctx, b.rld(ctx), certs, clusterNames()))
+	readings := alternate(ctx, b.rounds(5),
+		func() float64 { return b.inCluster(ctx, p, certs) },
+		func() float64 { return b.inCluster(ctx, p, "") },
+	)
+	return compareRatios(readings, "plain streams")
 }
 
 // alone measures a daemon without a region.
@@ -36,14 +52,20 @@ func (b *bench) alone(ctx context.Context, p *peers) float64 {
 	return b.loaded(ctx, p, s)
 }
 
-// inCluster measures a daemon that is one of nine.
-func (b *bench) inCluster(ctx context.Context, p *peers) float64 {
+// inCluster measures a daemon that is one of nine, with mutual TLS between them
+// if there is a folder of their certificates.
+func (b *bench) inCluster(ctx context.Context, p *peers, certs string) float64 {
 	limits := b.file("bench.yaml", benchLimits())
-	s := b.serveMember(ctx, limits, neighborRegions[0], "measured")
+	var settings []string
+	if certs != "" {
+		tls := secured.PeerTLS(certs, neighborRegions[0], measuredName)
+		settings = []string{"--peer-tls-cert", tls.Cert, "--peer-tls-key", tls.Key, "--peer-tls-ca", tls.CA}
+	}
+	s := b.serveMember(ctx, limits, neighborRegions[0], measuredName, settings...)
 	defer finish(s.stop)
 	n := must(startRole(ctx, roleNeighbors, b.dir))
 	defer finish(n.stop)
-	task := neighborhood{Peer: s.peers, Swim: s.swim, Secret: b.secretFile(), Limits: limits}
+	task := neighborhood{Peer: s.peers, Swim: s.swim, Secret: b.secretFile(), Limits: limits, Certs: certs}
 	check(json.NewEncoder(n.in).Encode(task))
 	inTime := n.killAfter(readyWait)
 	must(n.readLine())

@@ -12,6 +12,7 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/internal/bench/secured"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
@@ -37,6 +38,26 @@ const (
 type neighborhood struct {
 	Peer, Swim     string // addresses of the daemon that is measured
 	Secret, Limits string // files
+	Certs          string // folder of the daemons' certificates, "" for plain streams
+}
+
+// measuredName is the name of the daemon that is measured.
+const measuredName = "measured"
+
+// neighborName is the name of a neighbor, by its number in its region.
+func neighborName(region string, i int) string { return fmt.Sprintf("%s-%d", region, i) }
+
+// clusterNames lists all nine daemons as REGION/NAME. The one that is measured
+// has the first place of its region.
+func clusterNames() []string {
+	var all []string
+	for _, region := range neighborRegions {
+		for i := range daemonsOfRegion {
+			all = append(all, region+"/"+neighborName(region, i))
+		}
+	}
+	all[0] = neighborRegions[0] + "/" + measuredName
+	return all
 }
 
 // serveNeighbors runs eight daemons, prints a line when all nine know each
@@ -83,7 +104,7 @@ func (n *neighborhood) start(ctx context.Context, run func(daemon.Options)) []*d
 			if i == 0 && j == 0 {
 				continue // that is the one that is measured
 			}
-			c := n.config(region, fmt.Sprintf("%s-%d", region, j), seed)
+			c := n.config(region, neighborName(region, j), seed)
 			c.Regions = contacts[:i]
 			run(daemon.Options{Config: c, Started: func(h *daemon.Handle) { started <- h }})
 			select {
@@ -119,6 +140,9 @@ func (n *neighborhood) config(region, name, seed string) config.Config {
 		c.Swim.Seeds = []string{seed}
 	}
 	c.Cluster.SecretFile, c.Limits.Path = n.Secret, n.Limits
+	if n.Certs != "" {
+		c.Peer.TLS = secured.PeerTLS(n.Certs, region, name)
+	}
 	return c
 }
 
