@@ -35,7 +35,7 @@ STATICCHECK := go tool -modfile=$(TOOLS)/go.mod staticcheck
 GOFUMPT := go tool -modfile=$(TOOLS)/go.mod gofumpt
 GOIMPORTS := go tool -modfile=$(TOOLS)/go.mod goimports -local github.com/georld/rld
 
-.PHONY: help run build test e2e race sim coverage fuzz bench lint format generate release vulnerabilities clean
+.PHONY: help run build test e2e race sim coverage fuzz bench scale lint format generate release vulnerabilities clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ fuzz: ## run every fuzz target for FUZZTIME
 
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench
+
+scale: ## simulate regions of 1 to 30 daemons and print what replication costs
+	go run ./internal/scale
 
 lint: ## check format, vet, staticcheck, our own rules, generated code and go.mod
 	@echo "gofumpt -l, goimports -l"; go=$$(find . -name '*.go' ! -name '*.pb.go'); \

@@ -346,6 +346,7 @@ var e = 1 //lint:ignore U1000 kept for the example
 		files: map[string]string{
 			"quota/bare.go":  "package quota\n" + repeated("\nvar v%d int\n", 240),
 			"quota/plain.go": "package quota\n" + repeated("\nvar v%d int\n", 240),
+			"quota/stark.go": "package quota\n" + repeated("\nvar v%d int\n", 240),
 		},
 		want: []string{"internal/lint/policy.txt:1: share: too few comments"},
 	},
