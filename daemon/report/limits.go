@@ -53,7 +53,10 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 	}
 	now := r.Wall().UnixMilli()
 	for i := range rec.Limits.Overrides {
-		out.Overrides = append(out.Overrides, overrideOf(&rec.Limits.Overrides[i], now))
+		// The record keeps what has ended for a while, without a leader for long.
+		if o := overrideOf(&rec.Limits.Overrides[i], now); o.Until == nil || now < o.Until.UnixMilli() {
+			out.Overrides = append(out.Overrides, o)
+		}
 	}
 	r.Control.Do(func(n *control.Node) {
 		for _, e := range n.Limits().Emergencies() {

@@ -17,6 +17,23 @@ type limitsOfFiles struct{ Limits }
 
 func (limitsOfFiles) State() LimitsState { return LimitsState{} }
 
+// TestEndedOverride: the record still has an override whose time is over, as no
+// leader dropped it. It is not listed.
+func TestEndedOverride(t *testing.T) {
+	at := time.UnixMilli(1_000_000)
+	rec := &control.Record{}
+	for _, until := range []int64{at.UnixMilli(), at.UnixMilli() + 1, 0} {
+		rec.Limits.Overrides = append(rec.Limits.Overrides, control.Override{Start: 1, From: 1, Until: until})
+	}
+	r := New(Config{
+		Control: notOpened{fixed{state: ControlState{Record: rec}}}, Limits: limitsOfFiles{}, LimitsFault: func() string { return "" },
+		Wall: func() time.Time { return at },
+	})
+	if a := r.LimitsPage(); len(a.Overrides) != 2 || a.Overrides[1].Until != nil {
+		t.Errorf("%+v: want the two that act", a.Overrides)
+	}
+}
+
 // TestLimitsWithoutLog: a daemon that cannot open its control log does not know
 // whether the cluster has begun. Its answers have the cause.
 func TestLimitsWithoutLog(t *testing.T) {
