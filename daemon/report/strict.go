@@ -27,8 +27,8 @@ func (r *Report) StrictPage() api.StrictAnswer {
 // daemonName is the region and the name of a daemon.
 type daemonName struct{ region, name string }
 
-// voters counts the voters of a region: all, those that are live and not
-// silent. lost are those that run without their watermarks.
+// voters counts the voters of a region: all, and those that are live, not silent
+// and have their watermarks. lost are those that run without them.
 type voters struct {
 	all, reachable int
 	lost           []string
@@ -59,11 +59,11 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 		n := voters{all: len(region.Replicas)}
 		for _, name := range region.Replicas {
 			at := daemonName{region.Name, name}
-			x, copied := r.voter(live, at), false
+			x, copied, lost := r.voter(live, at), false, false
 			if report, known := reports[at]; known && x.Live {
 				copied = report.Copied && report.Number == l.Number
 				x.Voting = new(copied && out.Next == nil)
-				if report.Number == l.Number && !copied && report.Store != l.Generation(region.Name, name) {
+				if lost = report.Number == l.Number && !copied && report.Store != l.Generation(region.Name, name); lost {
 					x.WhyNot = "its disk was lost: it copies from all other voters"
 					n.lost = append(n.lost, name)
 				}
@@ -75,7 +75,7 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 			if x.Self {
 				x.WhyNot = status.Reason
 			}
-			if x.Live && !isSilent {
+			if x.Live && !isSilent && !lost {
 				n.reachable++
 			}
 			if out.Next != nil && !copied {
@@ -141,6 +141,10 @@ func warningsOf(region string, n voters) []string {
 		return []string{fmt.Sprintf("%d of the %d voters of %s run without their watermarks, and a majority has none to copy: %s. "+
 			"Start voters with their disks, or run rld strict recover %s --stopped %s",
 			len(n.lost), n.all, region, applies, region, strings.Join(n.lost, ","))}
+	case n.reachable < n.majority() && len(n.lost) > 0:
+		return []string{fmt.Sprintf("%d of the %d voters of %s are reachable with their watermarks, want at least %d: %s. "+
+			"Start the others with their disks, or name them too in rld strict recover %s --stopped %s",
+			n.reachable, n.all, region, n.majority(), applies, region, strings.Join(n.lost, ","))}
 	case n.reachable < n.majority():
 		return []string{fmt.Sprintf("%d of the %d voters of %s are reachable, want at least %d: %s",
 			n.reachable, n.all, region, n.majority(), applies)}
