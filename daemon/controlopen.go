@@ -22,7 +22,7 @@ func (d *daemon) openControl() error {
 	}
 	d.control = newControlLoop(control.Config{
 		Name: c.Name, Region: c.Region, Durable: c.State.Dir != "", Witness: c.Witness(), Founders: c.Cluster.Founders,
-		Language: replica.Language(c.Region, limitsOptions(c)), Holders: true, Layouts: true,
+		Language: replica.Language(c.Region, LimitsOptions(c)), Holders: true, Layouts: true,
 		// A daemon that is cut off may use its rights for that long.
 		Horizon:       max(leastLimitsHorizon, c.Rights.DaemonHorizon),
 		DaemonHorizon: c.Rights.DaemonHorizon, MaxOffset: c.Clock.MaxOffset,

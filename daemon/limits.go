@@ -42,12 +42,7 @@ func (s *limitsSource) fault() string {
 // files. from is the origin of the path.
 func (s *limitsSource) loadFirst(from config.Origin) error {
 	c := &s.cfg.Limits
-	var r config.Reading
-	if c.Path == "" {
-		r = embedded()
-	} else {
-		r.Files, r.Warnings, r.Err = config.Files(c.Path, c.Names)
-	}
+	r := ReadLimits(c)
 	err := s.first(r, from)
 	switch {
 	case err != nil && !s.active.supplied():
@@ -77,6 +72,16 @@ func (s *limitsSource) first(r config.Reading, from config.Origin) error {
 	return nil
 }
 
+// ReadLimits reads the files of limits that the settings of a daemon name, or
+// the examples in the binary.
+func ReadLimits(c *config.Limits) (r config.Reading) {
+	if c.Path == "" {
+		return embedded()
+	}
+	r.Files, r.Warnings, r.Err = config.Files(c.Path, c.Names)
+	return r
+}
+
 // embedded returns the examples in the binary.
 func embedded() config.Reading {
 	var r config.Reading
@@ -98,7 +103,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 		s.log.Warn(w)
 	}
 	c := s.cfg
-	set, found := limits.Parse(r.Files, limitsOptions(c))
+	set, found := limits.Parse(r.Files, LimitsOptions(c))
 	if err := found.Err(); err != nil {
 		return errors.Join(err, otherFiles(found, &c.Limits))
 	}
@@ -135,8 +140,8 @@ func ownFiles(files []limits.File, path string) (*control.RuleSet, error) {
 	return control.NewRuleSet(all)
 }
 
-// limitsOptions returns the options with which a daemon reads limits.
-func limitsOptions(c *config.Config) limits.Options {
+// LimitsOptions returns the options with which a daemon reads limits.
+func LimitsOptions(c *config.Config) limits.Options {
 	noRights := c.NoRights()
 	if c.Witness() { // it reads limits for the daemons that use them
 		noRights = ""

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon"
 )
 
 func newConfigCheck(p process) *cobra.Command {
@@ -31,8 +32,8 @@ func checkConfig(p process, s config.Sources, now time.Time) error {
 		return exitWith(exitNo, err)
 	}
 	r := configReport{Checked: checked}
-	if c := checked.Config.Limits; c.Path != "" && !r.faultIn("limits.") {
-		r.limits = newLimitsReport(c)
+	if c := checked.Config; !r.faultIn("limits.") {
+		r.limits = checkLimits(&c.Limits, daemon.LimitsOptions(&c))
 	}
 	return r.print(p)
 }
@@ -79,7 +80,9 @@ func (r *configReport) print(p process) error {
 			faults += fmt.Sprintf("limits.path (%s): %v\n", r.Origin("limits.path"), r.limits.unread)
 		}
 		faults += r.limits.found.String()
-		content = r.limits.content()
+		if r.Config.Limits.Path != "" {
+			content = r.limits.content()
+		}
 	}
 	if n := r.faults(); n > 0 {
 		faults += fmt.Sprintf("rld: a daemon would refuse these settings: %s\n", plural(n, "fault"))

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/rules"
@@ -81,18 +82,24 @@ type limitsReport struct {
 	set    *rules.Set // nil for limits that would be refused
 }
 
+// newLimitsReport checks limits for any daemon.
 func newLimitsReport(c config.Limits) *limitsReport {
+	return checkLimits(&c, limits.Options{MergeDomains: c.MergeDomains})
+}
+
+// checkLimits checks limits as a daemon with these options reads them.
+func checkLimits(c *config.Limits, o limits.Options) *limitsReport {
 	// Lists are there in JSON even when they are empty.
 	r := &limitsReport{Domains: []string{}, Faults: []yamlpos.Diagnostic{}, Warnings: []string{}}
-	files, warnings, err := config.Files(c.Path, c.Names)
-	r.Files = len(files)
-	r.Warnings = append(r.Warnings, warnings...)
-	if err != nil {
-		r.unread = err
-		r.Faults = append(r.Faults, yamlpos.Diagnostic{Message: err.Error()})
+	read := daemon.ReadLimits(c)
+	r.Files = len(read.Files)
+	r.Warnings = append(r.Warnings, read.Warnings...)
+	if read.Err != nil {
+		r.unread = read.Err
+		r.Faults = append(r.Faults, yamlpos.Diagnostic{Message: read.Err.Error()})
 		return r
 	}
-	r.set, r.found = limits.Parse(files, limits.Options{MergeDomains: c.MergeDomains})
+	r.set, r.found = limits.Parse(read.Files, o)
 	r.Faults = append(r.Faults, r.found...)
 	if r.set != nil {
 		r.OK, r.Domains, r.Rules = true, r.set.Domains(), len(r.set.Rules())
@@ -129,7 +136,9 @@ func (r *limitsReport) content() string {
 }
 
 // refusals counts the faults that refuse the limits.
-func (r *limitsReport) refusals() int { return len(r.found) - len(r.found.Warnings()) }
+func (r *limitsReport) refusals() int {
+	return len(r.found) - len(r.found.Warnings()) - len(r.found.Notes())
+}
 
 func plural(n int, what string) string {
 	if n == 1 {

@@ -53,7 +53,7 @@ func (r *Report) LimitsPage() api.LimitsAnswer {
 	}
 	now := r.Wall().UnixMilli()
 	for i := range rec.Limits.Overrides {
-		// The record keeps what has ended for a while, without a leader for long.
+		// The record keeps what has ended, without a leader for long.
 		if o := overrideOf(&rec.Limits.Overrides[i], now); o.Until == nil || now < o.Until.UnixMilli() {
 			out.Overrides = append(out.Overrides, o)
 		}

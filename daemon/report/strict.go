@@ -27,8 +27,8 @@ func (r *Report) StrictPage() api.StrictAnswer {
 // daemonName is the region and the name of a daemon.
 type daemonName struct{ region, name string }
 
-// voters counts the voters of a region: all, and those that are live, not silent
-// and have their watermarks. lost are those that run without them.
+// voters counts the voters of a region: all, and those that are live, not
+// silent and have their watermarks. lost are those that run without them.
 type voters struct {
 	all, reachable int
 	lost           []string
