@@ -17,7 +17,7 @@ const root = "../../.."
 const module = "github.com/georld/rld/"
 
 // programs are the commands of users and operators, and the benchmarks.
-var programs = []string{"./cmd/...", "./internal/bench", "./internal/mutate"}
+var programs = []string{"./cmd/...", "./internal/bench", "./internal/mutate", "./internal/scale"}
 
 //go:embed rigs.txt
 var rigsText string
