@@ -34,6 +34,16 @@ type voters struct {
 	lost           []string
 }
 
+// add counts a voter.
+func (v *voters) add(name string, reachable, lost bool) {
+	switch {
+	case lost:
+		v.lost = append(v.lost, name)
+	case reachable:
+		v.reachable++
+	}
+}
+
 func (v voters) majority() int { return v.all/2 + 1 }
 
 // strictState describes the layout, its voters, and this daemon's acceptor.
@@ -65,7 +75,6 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 				x.Voting = new(copied && out.Next == nil)
 				if lost = report.Number == l.Number && !copied && report.Store != l.Generation(region.Name, name); lost {
 					x.WhyNot = "its disk was lost: it copies from all other voters"
-					n.lost = append(n.lost, name)
 				}
 			}
 			age, isSilent := silent[at]
@@ -75,9 +84,7 @@ func (r *Report) strictState(live []gossip.Member) *api.StrictState {
 			if x.Self {
 				x.WhyNot = status.Reason
 			}
-			if x.Live && !isSilent && !lost {
-				n.reachable++
-			}
+			n.add(name, x.Live && !isSilent, lost)
 			if out.Next != nil && !copied {
 				out.Next.WaitsFor = append(out.Next.WaitsFor, api.Missing{Region: region.Name, Name: name, Why: whyNotVoting(&x)})
 			}

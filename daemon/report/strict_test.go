@@ -20,7 +20,14 @@ func TestWarningsOfVoters(t *testing.T) {
 		{voters{3, 1, []string{"us-0", "us-1"}}, "2 of the 3 voters of us run without their watermarks"},
 		{voters{1, 1, nil}, "us has 1 voter: after one failure"},
 	} {
-		got := strings.Join(warningsOf("us", tt.voters), "\n")
+		n := voters{all: tt.all}
+		for range tt.reachable {
+			n.add("us-9", true, false)
+		}
+		for _, name := range tt.lost {
+			n.add(name, true, true)
+		}
+		got := strings.Join(warningsOf("us", n), "\n")
 		if !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", tt.voters, got, tt.want)
 		}
