@@ -13,11 +13,21 @@ func (e *Engine) ownID(k crdt.Key, window int64) CellID {
 	return CellID{Key: k, Window: window, Kind: Daemon, Incarnation: e.self.ID}
 }
 
+// Room is how far a key is from its limit, as far as known.
+type Room struct {
+	// Left is how many more hits fit, Limit how many fit in all.
+	Left, Limit uint64
+}
+
+// near reports whether a key is close enough to its limit for its increments to
+// affect other daemons at once.
+func (r Room) near() bool { return r.Left <= r.Limit/2 }
+
 // Add counts n hits of a key and window under the daemon's own incarnation.
-// left is how many more hits fit the limit as far as known: increments that
-// could affect other daemons are expedited. It returns false if there is no
-// room for the cell; then no other daemon learns of the hits.
-func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta, n, left uint64) bool {
+// Increments that could affect other daemons are expedited: those of a key that
+// is near its limit, or was in the window before. It returns false if there is
+// no room for the cell; then no other daemon learns of the hits.
+func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta, n uint64, room Room) bool {
 	i := e.state.ensure(e.ownID(k, window), meta)
 	if i == none {
 		return false
@@ -27,8 +37,9 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(c, v)
 	unsent := v.P - c.refP
+	hot := e.state.keys.at(c.key).hot(window, meta.WindowLength, room)
 	switch {
-	case unsent >= left/(2*uint64(e.roles.active)) && len(e.links) > 0 && unsent > 0:
+	case hot && unsent >= room.Left/(2*uint64(e.roles.active)) && len(e.links) > 0 && unsent > 0:
 		e.state.touch(i, now)
 		aggregates := e.Aggregates(k)
 		for _, l := range e.links {

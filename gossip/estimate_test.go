@@ -127,7 +127,7 @@ func TestExtrapolationStartsWithTheWindow(t *testing.T) {
 		t.Errorf("%d more are expected in a window that just began", got)
 	}
 	for range 40 { // 400 a second now
-		a1.Add(r.mono(a1), testKey(1), next, minute, 2, ample)
+		a1.Add(r.mono(a1), testKey(1), next, minute, 2, roomy)
 		r.run(step)
 		if got := estimate(next); got > 2*400*3/10 {
 			t.Fatalf("%d more are expected of 400 a second", got)

@@ -73,7 +73,7 @@ func (w *world) add(t *rapid.T) {
 	n := rapid.Uint64Range(1, 5).Draw(t, "n")
 	left := rapid.SampledFrom([]uint64{0, 10, ample}).Draw(t, "left")
 	span.Carry = rapid.SampledFrom([]int64{600_000, 700_000}).Draw(t, "carry")
-	if !m.Add(w.mono(m), k, window, span, n, left) {
+	if !m.Add(w.mono(m), k, window, span, n, Room{left, ample}) {
 		t.Fatal("no room")
 	}
 	w.truth[CellID{k, window, Daemon, m.self.ID}] += n

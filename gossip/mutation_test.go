@@ -99,7 +99,7 @@ func TestMutationRefusedTooFarAhead(t *testing.T) {
 		r.run(time.Second)
 		// The window of a1 is more than a window and the clocks' offset ahead.
 		window := epoch + 3*minute.WindowLength
-		r.of("a1").Add(r.mono(r.of("a1")), testKey(1), window, minute, 10, ample)
+		r.of("a1").Add(r.mono(r.of("a1")), testKey(1), window, minute, 10, roomy)
 		r.run(3 * time.Second)
 		if r.of("a2").count(CellRefused) == 0 {
 			t.Error("a cell of the far future was not refused")
@@ -118,7 +118,7 @@ func TestMutationRefusedNoRoom(t *testing.T) {
 		r.run(time.Second)
 		second := CellMeta{Rule: 3, WindowLength: 1_000}
 		for i := range 4 {
-			r.of("a2").Add(r.mono(r.of("a2")), testKey(100+i), epoch, second, 1, ample)
+			r.of("a2").Add(r.mono(r.of("a2")), testKey(100+i), epoch, second, 1, roomy)
 		}
 		r.add("a1", 1, 10)
 		r.run(2 * time.Second)
@@ -285,7 +285,7 @@ func TestMutationResetInPlace(t *testing.T) {
 			i := a1.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID})
 			a1.state.cells.at(i).Value = crdt.PN{}
 		}
-		a1.Add(r.mono(a1), testKey(1), next, minute, 3, ample)
+		a1.Add(r.mono(a1), testKey(1), next, minute, 3, roomy)
 		r.run(time.Second)
 		return r.of("a2").Total(testKey(1), next)
 	}, 3, 10)

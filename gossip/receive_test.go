@@ -171,7 +171,7 @@ func TestRulesDiverge(t *testing.T) {
 func TestCountsBeforePeersAreKnown(t *testing.T) {
 	e := New(Config{}, Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
 	for range 3 {
-		e.Add(time.Second, testKey(1), epoch, minute, 1, 10)
+		e.Add(time.Second, testKey(1), epoch, minute, 1, Room{10, 60})
 	}
 	if got := e.Total(testKey(1), epoch); got != 3 {
 		t.Errorf("%d counted, want 3", got)
@@ -183,7 +183,7 @@ func TestRepairIsBounded(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	a1, a2 := r.of("a1"), r.of("a2")
 	for i := range 100 {
-		a1.Add(r.mono(a1), testKey(i), epoch, hour, 1, ample)
+		a1.Add(r.mono(a1), testKey(i), epoch, hour, 1, roomy)
 	}
 	r.run(time.Second)
 	was := a1.state.version
@@ -226,7 +226,7 @@ func TestCountsOfAWindowEndTogether(t *testing.T) {
 	long.Carry = minute.WindowLength
 	for name, span := range map[string]CellMeta{"a1": minute, "a2": long} {
 		m := r.of(name)
-		m.Add(r.mono(m), testKey(1), epoch, span, 1, ample)
+		m.Add(r.mono(m), testKey(1), epoch, span, 1, roomy)
 	}
 	want := func(what string, hits uint64) {
 		t.Helper()
@@ -260,7 +260,7 @@ func TestRuleOfOverrideIsReplicated(t *testing.T) {
 			if m.name == first {
 				span = minute
 			}
-			m.Add(r.mono(m), testKey(1), epoch, span, 5, ample)
+			m.Add(r.mono(m), testKey(1), epoch, span, 5, roomy)
 			r.run(50 * time.Millisecond)
 		}
 		r.run(5 * time.Second)

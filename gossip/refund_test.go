@@ -30,7 +30,7 @@ func TestRefundIsBoundedByWhatWasCounted(t *testing.T) {
 	if got := r.of("a1").Own(testKey(0), epoch); got != (crdt.PN{P: 10, N: 10}) {
 		t.Errorf("own cell is %v", got)
 	}
-	r.of("a2").Add(r.mono(r.of("a2")), testKey(1), epoch, minute, crdt.Max, ample)
+	r.of("a2").Add(r.mono(r.of("a2")), testKey(1), epoch, minute, crdt.Max, roomy)
 	if got := r.refund("a2", 1, 1); got != 0 {
 		t.Errorf("%d refunded of a saturated count", got)
 	}

@@ -22,7 +22,7 @@ func TestDifferingBucketIsRepaired(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(Config{DigestEvery: 2 * time.Second}, "a", "a")
 			a1, a2 := r.of("a1"), r.of("a2")
-			a1.Add(r.mono(a1), testKey(1), epoch, c.span, 10, ample)
+			a1.Add(r.mono(a1), testKey(1), epoch, c.span, 10, roomy)
 			r.run(time.Second)
 			a2.state.set(a2.state.cells.at(a2.state.find(CellID{testKey(1), epoch, Daemon, a1.self.ID})), crdt.PN{P: 3})
 			r.run(5 * time.Second)
@@ -46,7 +46,7 @@ func TestDigestsCoverWhatWaits(t *testing.T) {
 	r := newRig(Config{DigestEvery: time.Second, Quiet: 10 * time.Second}, "a", "a")
 	a1 := r.of("a1")
 	for i := range 1_000 {
-		a1.Add(r.mono(a1), testKey(i%7), epoch, hour, 1, ample)
+		a1.Add(r.mono(a1), testKey(i%7), epoch, hour, 1, roomy)
 		r.run(10 * time.Millisecond)
 	}
 	if n := a1.count(BucketRepaired); n > 0 {
@@ -150,7 +150,7 @@ func TestRestartedRegionKeepsAsLong(t *testing.T) {
 	long := minute
 	long.Carry = minute.WindowLength
 	a1 := r.of("a1")
-	a1.Add(r.mono(a1), testKey(1), epoch, long, 1, ample)
+	a1.Add(r.mono(a1), testKey(1), epoch, long, 1, roomy)
 	r.run(time.Second)
 	r.restart(a1)
 	r.add("a1", 1, 1)
@@ -254,7 +254,7 @@ func TestMaxCells(t *testing.T) {
 	}
 	a1 := r.of("a1")
 	r.run(time.Duration(minute.WindowLength)*time.Millisecond + DefaultGrace + time.Second)
-	if !a1.Add(r.mono(a1), testKey(9), epoch+minute.WindowLength, minute, 1, ample) {
+	if !a1.Add(r.mono(a1), testKey(9), epoch+minute.WindowLength, minute, 1, roomy) {
 		t.Error("no room after all labels were over")
 	}
 	if got := a1.state.byID.count; got != 1 {

@@ -22,6 +22,9 @@ var (
 // ample is a distance to a limit at which nothing is urgent.
 const ample = uint64(1) << 40
 
+// roomy is a key that has no hits.
+var roomy = Room{Left: ample, Limit: ample}
+
 // testKey returns the i-th key; keys differ in all of their bits.
 func testKey(i int) crdt.Key {
 	return crdt.Key{Hi: rendezvous.Mix(uint64(2*i + 1)), Lo: rendezvous.Mix(uint64(2*i + 2))}
@@ -148,7 +151,7 @@ func (r *rig) wall(m *member) int64 { return epoch + r.now.Milliseconds() + m.sk
 
 // add counts n hits of a key's minute at a daemon.
 func (r *rig) add(name string, k, n int) bool {
-	return r.of(name).Add(r.mono(r.of(name)), testKey(k), epoch, minute, uint64(n), ample)
+	return r.of(name).Add(r.mono(r.of(name)), testKey(k), epoch, minute, uint64(n), roomy)
 }
 
 // total returns a daemon's count of a key's minute.

@@ -24,11 +24,11 @@ func (r *rig) until(name string, k int, n uint64) time.Duration {
 func TestQuietAndUrgent(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		left      uint64
+		room      Room
 		low, high time.Duration
 	}{
-		{"cold", ample, 4 * time.Second, 4*time.Second + 3*maxQuietInterval + 3*step},
-		{"near the limit", 10, 0, 4 * (DefaultMinGap + step)},
+		{"cold", roomy, 4 * time.Second, 4*time.Second + 3*maxQuietInterval + 3*step},
+		{"near the limit", Room{10, 60}, 0, 4 * (DefaultMinGap + step)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(Config{Quiet: 4 * time.Second}, "a", "a", "b", "b")
@@ -37,7 +37,7 @@ func TestQuietAndUrgent(t *testing.T) {
 			for !r.of("a2").Aggregates(testKey(k)) || !r.of("b2").Aggregates(testKey(k)) {
 				k++
 			}
-			r.of("a1").Add(r.mono(r.of("a1")), testKey(k), epoch, minute, 9, c.left)
+			r.of("a1").Add(r.mono(r.of("a1")), testKey(k), epoch, minute, 9, c.room)
 			took := r.until("b1", k, 9)
 			if took < c.low || took > c.high {
 				t.Errorf("b1 knows after %v, want %v to %v", took, c.low, c.high)
@@ -46,12 +46,39 @@ func TestQuietAndUrgent(t *testing.T) {
 	}
 }
 
+// A key that was near its limit is expedited in the next window from the first
+// hit on, and in the one after it only if it was near again.
+func TestNearKeysStayUrgentForAWindow(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(time.Second)
+	a1, length := r.of("a1"), minute.WindowLength
+	for _, c := range []struct {
+		window int64
+		left   uint64
+		urgent bool
+	}{
+		{0, 59, false},
+		{0, 31, false},
+		{0, 30, true},
+		{1, 60, true},
+		{2, 60, false},
+		{2, 9, true},
+		{4, 60, false},
+	} {
+		r.run(time.Second)
+		a1.Add(r.mono(a1), testKey(1), epoch+c.window*length, minute, 40, Room{c.left, 60})
+		if got := a1.Expedited(); got != c.urgent {
+			t.Errorf("window %d, %d left: expedited = %v", c.window, c.left, got)
+		}
+	}
+}
+
 // A window that ends soon is not delayed.
 func TestShortWindowsAreNotKeptBack(t *testing.T) {
 	r := newRig(Config{Quiet: 8 * time.Second}, "a", "a")
 	r.run(time.Second)
 	a1 := r.of("a1")
-	a1.Add(r.mono(a1), testKey(1), epoch, CellMeta{WindowLength: 10_000}, 9, ample)
+	a1.Add(r.mono(a1), testKey(1), epoch, CellMeta{WindowLength: 10_000}, 9, roomy)
 	if took := r.until("a2", 1, 9); took > maxQuietInterval+2*step {
 		t.Errorf("a2 knows after %v", took)
 	}
@@ -144,7 +171,7 @@ func TestMinGap(t *testing.T) {
 	}
 	a1 := r.of("a1")
 	for range 200 {
-		a1.Add(r.mono(a1), testKey(1), epoch, minute, 5, 1)
+		a1.Add(r.mono(a1), testKey(1), epoch, minute, 5, Room{1, 60})
 		r.run(step)
 	}
 	if most := int(time.Second/DefaultMinGap) + 1; sent > most || sent < most/2 {
@@ -376,7 +403,7 @@ func TestRegionalCellsStay(t *testing.T) {
 	span := minute
 	span.Regional = true
 	a1 := r.of("a1")
-	a1.Add(r.mono(a1), testKey(1), epoch, span, 9, 1)
+	a1.Add(r.mono(a1), testKey(1), epoch, span, 9, Room{1, 60})
 	r.run(2 * time.Second)
 	r.restart(r.of("b1"))
 	r.restart(r.of("a2"))
@@ -451,13 +478,13 @@ func TestLeavingSendsAllCounts(t *testing.T) {
 		r := newRig(Config{Quiet: time.Minute}, regions...)
 		r.run(5 * time.Second)
 		a1, last := r.of("a1"), r.members[len(r.members)-1]
-		a1.Add(r.mono(a1), testKey(1), epoch, hour, 10, ample)
+		a1.Add(r.mono(a1), testKey(1), epoch, hour, 10, roomy)
 		r.run(time.Second)
 		if got := last.Total(testKey(1), epoch); got != 0 {
 			t.Fatalf("%v: %d hits told, though they wait", regions, got)
 		}
 		a1.Leave(r.mono(a1))
-		a1.Add(r.mono(a1), testKey(1), epoch, hour, 5, ample)
+		a1.Add(r.mono(a1), testKey(1), epoch, hour, 5, roomy)
 		r.run(3 * time.Second)
 		if got := last.Total(testKey(1), epoch); got != 15 {
 			t.Errorf("%v: %d hits of 15 were told", regions, got)

@@ -175,7 +175,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	// A replicated cell that was folded must not be folded into a new entry
 	// again.
 	e.KeepUntil(span.End(window))
-	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, st.probed.room) {
+	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, gossip.Room{Left: st.probed.room, Limit: quota.Of(h.Limit).Capacity()}) {
 		e.Inherit() // the replicated cells lack a part of the used rights
 		if st.Degraded == NotDegraded {
 			st.Degraded = CellsFull
