@@ -13,16 +13,6 @@ func (e *Engine) ownID(k crdt.Key, window int64) CellID {
 	return CellID{Key: k, Window: window, Kind: Daemon, Incarnation: e.self.ID}
 }
 
-// Room is how far a key is from its limit, as far as known.
-type Room struct {
-	// Left is how many more hits fit, Limit how many fit in all.
-	Left, Limit uint64
-}
-
-// near reports whether a key is close enough to its limit for its increments to
-// affect other daemons at once.
-func (r Room) near() bool { return r.Left <= r.Limit/2 }
-
 // Add counts n hits of a key and window under the daemon's own incarnation.
 // Increments that could affect other daemons are expedited: those of a key that
 // is near its limit, or was in the window before. It returns false if there is
@@ -36,17 +26,9 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(c, v)
-	unsent := v.P - c.refP
-	hot := e.state.keys.at(c.key).hot(window, meta.WindowLength, room)
 	switch {
-	case hot && unsent >= room.Left/(2*uint64(e.roles.active)) && len(e.links) > 0 && unsent > 0:
+	case e.urgent(i, room):
 		e.state.touch(i, now)
-		aggregates := e.Aggregates(k)
-		for _, l := range e.links {
-			if l.local || aggregates && e.roles.receives(l, k) {
-				e.expedited = l.expedite(i) || e.expedited
-			}
-		}
 	case e.cfg.delays(meta.WindowLength):
 		e.state.delay(i, now)
 	default:

@@ -64,16 +64,13 @@ type Part struct {
 	// Complete reports whether Hi is the sender's latest version. Delayed
 	// increments have no version yet; the oldest has been delayed for Unsent.
 	Complete bool
-	// Expedited asks the receiver to forward the cells without waiting for its
-	// interval.
-	Expedited bool
 	// Unsent is the age of the oldest increment that neither this message nor
 	// an earlier one covers, 0 for none.
 	Unsent time.Duration
 
 	// Ack is the version of To's shard up to which the sender has everything.
 	Ack uint64
-	// RightsMessages are sent once, in expedited messages, and may be lost.
+	// RightsMessages are sent once, and may be lost.
 	RightsMessages []RightsMessage
 	// Refused lists cells of To that Ack covers and the sender did not accept:
 	// To must send them again later.

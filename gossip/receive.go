@@ -21,7 +21,7 @@ type Change struct {
 	// daemon.
 	Transfer uint64
 	From     crdt.Incarnation
-	at       int32 // index of the key
+	at, cell int32 // indices of the key and of the cell
 }
 
 // ErrMisplaced is returned for a message to another incarnation or shard. A
@@ -80,7 +80,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	if newer && m.Complete && m.Hi <= l.contiguous {
 		e.complete(now, l, m)
 	}
-	if newer && !m.Complete && !m.Expedited { // the rest waits for an acknowledgement
+	if newer && !m.Complete { // the rest waits for an acknowledgement
 		l.due = min(l.due, now+l.shortest())
 	}
 	return e.changes, nil
@@ -251,13 +251,10 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 	if c.version == 0 || e.passesOn(c) {
 		e.state.touch(f.at, now)
 	}
-	if m.Expedited {
-		e.forward(l, f.at)
-	}
 	if is != was {
 		e.changes = append(e.changes, Change{})
 		g := &e.changes[len(e.changes)-1]
-		g.Key, g.Window, g.Span, g.at = c.Key, c.Window, *meta, c.key
+		g.Key, g.Window, g.Span, g.at, g.cell = c.Key, c.Window, *meta, c.key, f.at
 		// A sum of more hits may have fewer refunds.
 		g.Gain, g.Less = sat.Add(is.P-min(was.P, is.P), was.N-min(was.N, is.N)), is.N-min(was.N, is.N)
 	}
@@ -275,19 +272,4 @@ func (e *Engine) passesOn(c *cell) bool {
 		return false
 	}
 	return winner == 0 || c.source != winner // which has it, and sends it to all
-}
-
-// forward expedites a received cell to the peers that this daemon forwards it
-// to as the aggregator of its key.
-func (e *Engine) forward(from *link, i int32) {
-	c := e.state.cells.at(i)
-	if !e.Aggregates(c.Key) {
-		return
-	}
-	for _, l := range e.links {
-		across := from.local && !l.local && !e.state.meta(c).Regional && e.roles.receives(l, c.Key)
-		if across || !from.local && l.local {
-			e.expedited = l.expedite(i) || e.expedited
-		}
-	}
 }

@@ -37,6 +37,7 @@ type rig struct {
 	now     time.Duration // since the start
 	members []*member     // also those that are down
 	flight  []Message
+	room    Room // of all keys, for received changes
 	born    crdt.Incarnation
 
 	// lost selects the messages that run loses.
@@ -59,7 +60,7 @@ type member struct {
 // newRig starts a daemon for each region named, a1, a2, b1 and so on, and sets
 // all as peers of all.
 func newRig(cfg Config, regions ...string) *rig {
-	r := &rig{cfg: cfg, now: time.Second}
+	r := &rig{cfg: cfg, now: time.Second, room: roomy}
 	for _, region := range regions {
 		r.join(region)
 	}
@@ -191,7 +192,10 @@ func (r *rig) hand(msg Message) error {
 	if r.taking != nil {
 		r.taking(to, &msg)
 	}
-	_, err := to.Receive(r.mono(to), r.wall(to), 250, 7, &msg)
+	changes, err := to.Receive(r.mono(to), r.wall(to), 250, 7, &msg)
+	for i := range changes {
+		to.Forward(&changes[i], r.room)
+	}
 	r.speak(to)
 	return err
 }

@@ -111,6 +111,7 @@ func (s *scope) name(c *cell) CellID {
 func (s *scope) cell(c *cell) Cell {
 	if c.Kind == Daemon && !s.to.local {
 		v, meta := s.state.sum(c)
+		s.state.summed(c, v)
 		return Cell{CellID: s.name(c), CellMeta: meta, Value: crdt.PN(v)}
 	}
 	rate := c.Rate

@@ -68,8 +68,8 @@ func (r *cellRoom) take(n int) []Cell {
 // nothing, in frames.
 const maxInflight = 8
 
-// message returns the message of a link: either the expedited cells or all
-// changes. If both are due they take turns.
+// message returns the message of a link: all changes. If these are too many for
+// it, they take turns with the expedited cells.
 func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules uint64) Message {
 	if l.timeout(now) {
 		e.event(now, Resent, l.peer.ID, 0, 0)
@@ -84,7 +84,8 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
-	if l.pending() && !(l.due <= now && l.express) {
+	m.RightsMessages, l.rights = l.rights, nil
+	if len(l.expedited) > 0 && !e.fits(l) && !(l.due <= now && l.express) {
 		e.express(now, l, &m)
 	} else {
 		e.changed(now, l, &m)
@@ -92,11 +93,19 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	return m
 }
 
+// fits reports whether a message of a link can hold all changes.
+func (e *Engine) fits(l *link) bool {
+	return e.state.version-min(l.position(), e.state.version) <= uint64(e.cellsFor(l))
+}
+
+// cellsFor returns how many cells the next message of a link may hold.
+func (e *Engine) cellsFor(l *link) int {
+	return max(0, min(e.cfg.FrameCells, maxInflight*e.cfg.FrameCells-l.inflight, (e.cfg.FrameBytes+cellBytes-1)/cellBytes))
+}
+
 // express puts the expedited cells into a message that covers no versions. They
 // are sent again with all others, so a lost message only delays them.
 func (e *Engine) express(now time.Duration, l *link, m *Message) {
-	m.Expedited = true
-	m.RightsMessages, l.rights = l.rights, nil
 	n, picked, scope := 0, e.picked[:0], e.scope(l)
 	for _, i := range l.expedited {
 		if len(picked) == e.cfg.FrameCells {
@@ -146,7 +155,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 // fill puts the changed cells into a message and sets the versions it covers.
 func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	hi := l.position()
-	room := min(e.cfg.FrameCells, maxInflight*e.cfg.FrameCells-l.inflight, (e.cfg.FrameBytes+cellBytes-1)/cellBytes)
+	room := e.cellsFor(l)
 	picked, scope := e.picked[:0], e.scope(l)
 	i := e.state.after(hi, l.cursor)
 	if !l.local && l.resyncTo <= hi && room > 0 {
@@ -172,7 +181,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	l.inflight += len(m.Cells)
 	m.Complete = i == none
 	if m.Complete {
-		hi = e.state.version
+		hi, l.expedited = e.state.version, l.expedited[:0]
 		if l.resyncing && l.acked >= l.base+l.resyncTo {
 			l.resyncing = false
 			e.event(now, ResyncDone, l.peer.ID, 0, 0)

@@ -32,6 +32,7 @@ func TestQuietAndUrgent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := newRig(Config{Quiet: 4 * time.Second}, "a", "a", "b", "b")
+			r.room = c.room
 			r.run(3 * time.Second)
 			k := 0
 			for !r.of("a2").Aggregates(testKey(k)) || !r.of("b2").Aggregates(testKey(k)) {

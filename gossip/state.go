@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/internal/sat"
 )
 
 // none is an index that no cell and no key has.
@@ -60,16 +59,10 @@ type keyEntry struct {
 	aggregator crdt.Incarnation
 	roles      uint64
 	near       int64 // the latest window in which it was near its limit
-}
-
-// hot reports whether a key is near its limit in a window, or was in the one
-// before.
-func (k *keyEntry) hot(window, length int64, room Room) bool {
-	if room.near() {
-		k.near = max(k.near, window)
-		return true
-	}
-	return k.near != 0 && sat.AddInt(k.near, length) >= window
+	// summed is the sum of the region in the window sumOf when it was sent to
+	// other regions last.
+	sumOf  int64
+	summed uint64
 }
 
 // state holds the cells. It never drops one before its end; when it is full, it

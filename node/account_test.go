@@ -20,7 +20,7 @@ func countedBy(t *testing.T, k crdt.Key) *gossip.Engine {
 	e := gossip.New(gossip.Config{}, gossip.Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
 	e.Peers(0, []gossip.Peer{{ID: 2, Name: "a2", Region: "a", Ready: true}})
 	meta := gossip.CellMeta{Rule: 1, WindowLength: 60_000, Carry: 60_000}
-	if !e.Add(0, k, aMinute, meta, 10, 1<<40) || !e.Add(0, k, aMinute-60_000, meta, 20, 1<<40) || !e.Give(0, k, aMinute, meta, 2, 5) {
+	if !e.Add(0, k, aMinute, meta, 10, gossip.Room{}) || !e.Add(0, k, aMinute-60_000, meta, 20, gossip.Room{}) || !e.Give(0, k, aMinute, meta, 2, 5) {
 		t.Fatal("no room")
 	}
 	return e

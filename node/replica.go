@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
@@ -116,6 +117,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 				n.rules.former[c.Span.Rule].keepUntil(e.Expires())
 				continue
 			}
+			n.forward(c, l, f.Used(&e.Cell, n.keys.logOf(e, f), now))
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
 				review(n, e, n.rules.set.FindShared(c.Span.Rule), now)
@@ -125,13 +127,22 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		} else if quota.Of(l).Drains() && n.keys.roomFor(n.rules.indexShared(c.Span.Rule), now) {
 			// The times of the hits are known only now.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
+			n.forward(c, l, n.replica.engine.TotalAfter(c))
 		} else {
+			n.forward(c, l, n.replica.engine.TotalAfter(c))
 			n.busiest.changed(&n.rules, n.replica.engine, c)
 		}
 	}
 	if refunds {
 		withdrawAll(n, changes, now)
 	}
+}
+
+// forward makes a received change of a key known to others at once if that
+// matters: used hits are known of its limit.
+func (n *Node) forward(c *gossip.Change, l *rules.Limit, used uint64) {
+	capacity := quota.Of(l).Capacity()
+	n.replica.engine.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
 }
 
 // withdrawAll subtracts the refunds of windows. A count of a window falls no

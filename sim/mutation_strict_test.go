@@ -144,7 +144,7 @@ func TestStrictMutations(t *testing.T) {
 	// The crashes fall into all parts of windows: not every takeover finds
 	// leases of the owner before.
 	crashes := func(cfg *Config, m *mutation) {
-		const every = 1290 * time.Millisecond
+		const every = 1310 * time.Millisecond
 		cfg.Duration *= 2
 		for at := time.Second; at < cfg.Duration; at += every {
 			i := int(at/every) % 3

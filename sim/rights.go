@@ -474,6 +474,6 @@ func (w *World) rightsResult() *RightsResult {
 
 // transfers reports whether a message is sent because of a transfer.
 func transfers(m *gossip.Message) bool {
-	return m.Expedited && (len(m.RightsMessages) > 0 ||
-		slices.ContainsFunc(m.Cells, func(c gossip.Cell) bool { return c.Kind == gossip.Given }))
+	return len(m.RightsMessages) > 0 ||
+		slices.ContainsFunc(m.Cells, func(c gossip.Cell) bool { return c.Kind == gossip.Given })
 }

@@ -331,7 +331,7 @@ func (l *lines) countsText(b *strings.Builder, m *gossip.Message) {
 	for _, part := range []struct {
 		name string
 		is   bool
-	}{{"ready", m.Ready}, {"complete", m.Complete}, {"expedited", m.Expedited}} {
+	}{{"ready", m.Ready}, {"complete", m.Complete}} {
 		if part.is {
 			b.WriteString(" " + part.name)
 		}

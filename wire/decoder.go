@@ -196,7 +196,6 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 	m.Lo = m.Hi - changed
 	m.Ack = r.uint(partAck)
 	m.Complete = !r.flag(partIncomplete)
-	m.Expedited = r.flag(partUrgent)
 	m.Unsent = r.duration(r.uint(partUnsent))
 	if content := r.content(partViews); content != nil {
 		d.readViews(reader{d: d, b: content}, m)

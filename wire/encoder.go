@@ -110,7 +110,6 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	e.uint(partChanged, m.Hi-m.Lo)
 	e.uint(partAck, m.Ack)
 	e.flag(partIncomplete, !m.Complete)
-	e.flag(partUrgent, m.Expedited)
 	e.uint(partUnsent, millis(m.Unsent))
 	if !sameViews(before, m) {
 		e.views(m)

@@ -29,7 +29,7 @@ func example() gossip.Message {
 		return gossip.CellID{Key: crdt.Key{Hi: 5, Lo: key}, Window: window, Kind: kind, Incarnation: incarnation}
 	}
 	m := idle()
-	m.Lo, m.Complete, m.Expedited, m.Unsent = 12_300, false, true, 70*time.Millisecond
+	m.Lo, m.Complete, m.Unsent = 12_300, false, 70*time.Millisecond
 	m.Own = 120 * time.Millisecond
 	m.Staleness = []gossip.Staleness{{Region: 0xaaaa, Age: 300 * time.Millisecond}, {Region: 0xbbbb}}
 	m.Cells = []gossip.Cell{

@@ -121,12 +121,11 @@ func genPart() *rapid.Generator[gossip.Part] {
 	})
 	return rapid.Custom(func(t *rapid.T) gossip.Part {
 		p := gossip.Part{
-			Hi:        genWord().Draw(t, "hi"),
-			Complete:  rapid.Bool().Draw(t, "complete"),
-			Expedited: rapid.Bool().Draw(t, "urgent"),
-			Unsent:    genDuration().Draw(t, "unsent"),
-			Ack:       genWord().Draw(t, "ack"),
-			Own:       genDuration().Draw(t, "own"),
+			Hi:       genWord().Draw(t, "hi"),
+			Complete: rapid.Bool().Draw(t, "complete"),
+			Unsent:   genDuration().Draw(t, "unsent"),
+			Ack:      genWord().Draw(t, "ack"),
+			Own:      genDuration().Draw(t, "own"),
 		}
 		p.RightsMessages = rapid.SliceOfN(genRightsMessage(), 0, 4).Draw(t, "rightsMessages")
 		if len(p.RightsMessages) == 0 {

@@ -31,7 +31,6 @@ type (
 		Changed        uint64               `pb:"uint64 changed = 3"`
 		Ack            uint64               `pb:"uint64 ack = 4"`
 		Incomplete     bool                 `pb:"bool incomplete = 5"`
-		Expedited      bool                 `pb:"bool expedited = 6"`
 		UnsentMs       uint64               `pb:"uint64 unsent_ms = 7"`
 		Views          *peerViews           `pb:"PeerViews views = 8"`
 		Cells          []*peerCells         `pb:"repeated PeerCells cells = 9"`

@@ -29,7 +29,6 @@ const (
 	partChanged        tag = 3<<3 | varint
 	partAck            tag = 4<<3 | varint
 	partIncomplete     tag = 5<<3 | varint
-	partUrgent         tag = 6<<3 | varint
 	partUnsent         tag = 7<<3 | varint
 	partViews          tag = 8<<3 | length
 	partCells          tag = 9<<3 | length

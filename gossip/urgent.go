@@ -1,0 +1,108 @@
+package gossip
+
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
+)
+
+// Room is how far a key is from its limit, as far as known.
+type Room struct {
+	// Left is how many more hits fit, Limit how many fit in all.
+	Left, Limit uint64
+}
+
+// near reports whether a key is near its limit: the decisions of daemons then
+// depend on the latest increments of others.
+func (r Room) near() bool { return r.Left <= r.Limit/2 }
+
+// hot reports whether a key is near its limit in a window, or was in the one
+// before.
+func (k *keyEntry) hot(window, length int64, room Room) bool {
+	if room.near() {
+		k.near = max(k.near, window)
+		return true
+	}
+	return k.near != 0 && sat.AddInt(k.near, length) >= window
+}
+
+// sent returns the sum of the region of a key and window when it was sent to
+// other regions last.
+func (k *keyEntry) sent(window int64) uint64 {
+	if k.sumOf != window {
+		return 0
+	}
+	return k.summed
+}
+
+// urgent expedites an increment that this daemon counted, if it could affect
+// other daemons at once. It reports whether it could.
+func (e *Engine) urgent(i int32, room Room) bool {
+	c := e.state.cells.at(i)
+	if len(e.links) == 0 || !e.state.keys.at(c.key).hot(c.Window, e.state.meta(c).WindowLength, room) {
+		return false
+	}
+	across := e.across(i, room)
+	if unsent := c.Value.P - c.refP; unsent == 0 || unsent < room.Left/(2*uint64(e.roles.active)) {
+		return across
+	}
+	e.within(i)
+	return true
+}
+
+// Forward expedites a received change, if it could affect other daemons at once
+// and this daemon is the aggregator of its key: a count of the own region to
+// other regions, and the sum of another region to the own one. It may be called
+// as long as the change is valid.
+func (e *Engine) Forward(change *Change, room Room) {
+	if change.Gain == 0 {
+		return
+	}
+	c := e.state.cells.at(change.cell)
+	switch k := e.state.keys.at(c.key); {
+	case e.roles.cached(k) != e.self.ID || !k.hot(c.Window, change.Span.WindowLength, room):
+	case c.Kind == Daemon:
+		e.across(change.cell, room)
+	default:
+		e.within(change.cell)
+	}
+}
+
+// within expedites a cell to the peers in the region.
+func (e *Engine) within(i int32) {
+	for _, l := range e.links {
+		if l.local {
+			e.expedited = l.expedite(i) || e.expedited
+		}
+	}
+}
+
+// across expedites the sum that a cell is part of to the aggregators of its key
+// in other regions, if the sum grew by half of what each region could add
+// before the limit is reached. Then the regions' unsent increments fit together
+// in what is left. It does so as the aggregator of the key alone, and reports
+// whether it did.
+func (e *Engine) across(i int32, room Room) bool {
+	c, regions := e.state.cells.at(i), e.roles.regions[1:]
+	k := e.state.keys.at(c.key)
+	if len(regions) == 0 || e.state.meta(c).Regional || e.roles.cached(k) != e.self.ID {
+		return false
+	}
+	v, _ := e.state.sum(c)
+	if grown := sat.Sub(v.P, k.sent(c.Window)); grown == 0 || grown < room.Left/(2*uint64(len(regions))) {
+		return false
+	}
+	for r := range regions {
+		if l := e.links.find(regions[r].aggregator(c.Key)); l != nil {
+			e.expedited = l.expedite(i) || e.expedited
+		}
+	}
+	return true
+}
+
+// summed records that the sum of the region of a cell's key and window is sent
+// to another region.
+func (s *state) summed(c *cell, sum crdt.Sum) {
+	if k := s.keys.at(c.key); c.Window >= k.sumOf {
+		k.sumOf, k.summed = c.Window, sum.P
+	}
+}
