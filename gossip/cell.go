@@ -20,6 +20,10 @@ const (
 	// RegionSum is the count of a region: the sum over its daemons, as known to
 	// one of its aggregators.
 	RegionSum
+	// Others is the count of all daemons but the cell's incarnation, in all
+	// regions, as known to the aggregator of the key. Only that daemon receives
+	// it.
+	Others
 	// Given is the total of rights that the sender transferred to the cell's
 	// incarnation, in P. Only that daemon receives it, in any region.
 	Given
@@ -32,14 +36,14 @@ const (
 )
 
 // Counts reports whether cells of the kind hold hits.
-func (k Kind) Counts() bool { return k <= RegionSum }
+func (k Kind) Counts() bool { return k <= Others }
 
 // MaxKind is the greatest kind that is sent.
 const MaxKind = Transferred
 
 // String returns the kind for status pages.
 func (k Kind) String() string {
-	return enum.Name(k, "daemon", "region", "given to", "traded by", "received from")
+	return enum.Name(k, "daemon", "region", "others than", "given to", "traded by", "received from")
 }
 
 // CellID identifies one cell of the replicated state. Kind is part of it, so
@@ -122,7 +126,7 @@ type Cell struct {
 // join returns the value that covers two of one cell: the lexicographically
 // greater one of sums, and the maximum of each number otherwise.
 func (k Kind) join(a, b crdt.PN) crdt.PN {
-	if k == RegionSum {
+	if k == RegionSum || k == Others {
 		return crdt.PN(crdt.Sum(a).Join(crdt.Sum(b)))
 	}
 	return a.Join(b)

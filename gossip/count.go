@@ -84,17 +84,22 @@ func (e *Engine) Has(k crdt.Key) bool { return e.state.keyOf(k) != none }
 
 // Total returns the known count of a key and window: all daemons of the region
 // and the sums of the other regions.
-func (e *Engine) Total(k crdt.Key, window int64) uint64 { return e.total(e.state.keyOf(k), window) }
+func (e *Engine) Total(k crdt.Key, window int64) uint64 {
+	return e.state.total(e.state.keyOf(k), window, e.self.ID, e.region)
+}
 
 // TotalAfter returns the total of a change's key and window. It may be called
 // as long as the change is valid.
-func (e *Engine) TotalAfter(c *Change) uint64 { return e.total(c.at, c.Window) }
+func (e *Engine) TotalAfter(c *Change) uint64 {
+	return e.state.total(c.at, c.Window, e.self.ID, e.region)
+}
 
-func (e *Engine) total(key int32, window int64) uint64 {
+// total returns the hits of all daemons in a window of a key.
+func (s *state) total(key int32, window int64, self, region crdt.Incarnation) uint64 {
 	sum := uint64(0)
-	e.state.counts(key, e.region, func(c *cell) {
-		if c.Window == window {
-			sum = crdt.AddSat(sum, c.Value.Net())
+	s.windows(key, self, region, func(w *windowHits) {
+		if w.window == window {
+			sum = w.total()
 		}
 	})
 	return sum
@@ -103,14 +108,19 @@ func (e *Engine) total(key int32, window int64) uint64 {
 // CellsOf returns the cells of a key that count hits, in their order.
 func (e *Engine) CellsOf(k crdt.Key) []Cell {
 	var all []Cell
-	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { all = append(all, e.state.copy(c)) })
+	e.state.chain(e.state.keyOf(k), func(_ int32, c *cell) {
+		if c.Kind.Counts() && c.Incarnation != e.region {
+			all = append(all, e.state.copy(c))
+		}
+	})
 	slices.SortFunc(all, func(a, b Cell) int { return a.CellID.Compare(b.CellID) })
 	return all
 }
 
-// Windows calls yield for each cell of a key that counts here, in no order.
+// Windows calls yield for each window of a key that has hits here, the latest
+// one first.
 func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
-	e.state.counts(e.state.keyOf(k), e.region, func(c *cell) { yield(c.Window, e.state.end(c), c.Value.Net()) })
+	e.state.windows(e.state.keyOf(k), e.self.ID, e.region, func(w *windowHits) { yield(w.window, w.end, w.total()) })
 }
 
 // Extrapolated returns how many hits others are estimated to have counted for a
@@ -124,12 +134,13 @@ func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from, to i
 		return 0
 	}
 	sum := uint64(0)
+	estimated := e.roles.estimated(e.state.keys.at(at))
 	for i := e.state.keys.at(at).chain.first; i != none; i = e.state.cells.at(i).ofKey.next {
 		c := e.state.cells.at(i)
 		if c.Window < from {
 			break
 		}
-		if c.Rate == 0 || c.Window > to || c.Incarnation == e.region || c.Incarnation == e.self.ID {
+		if c.Rate == 0 || c.Window > to || c.Incarnation == e.region || (c.Kind == Others) != estimated || c.Kind == Daemon && c.Incarnation == e.self.ID {
 			continue
 		}
 		if age, ok := e.links.age(now, c); ok {

@@ -72,7 +72,11 @@ func (e *Engine) Leave(now time.Duration) {
 	for _, l := range e.links {
 		l.due = min(l.due, now)
 	}
-	e.assign()
+	if e.roles.two { // its keys move, and their new keepers lack its counts
+		e.reassign(now)
+	} else {
+		e.assign()
+	}
 }
 
 // ready reports whether the daemon takes its share of the region's work.

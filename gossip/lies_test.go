@@ -12,7 +12,7 @@ import (
 // link alone. Views of others stay recent, its counts still merge, and its next
 // run is believed.
 func TestLiesOfClocksAndVersions(t *testing.T) {
-	r := newRig(Config{}, "a", "a", "a", "b")
+	r := newRig(Config{}, "a", "a", "b", "b")
 	r.run(2 * time.Second)
 	a1, a2 := r.of("a1"), r.of("a2")
 	const far = uint64(1) << 62
@@ -30,7 +30,7 @@ func TestLiesOfClocksAndVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 20 {
-		for k, name := range []string{"a2", "a3", "b1"} {
+		for k, name := range []string{"a2", "b2", "b1"} {
 			r.add(name, k, 1)
 		}
 		r.run(500 * time.Millisecond)

@@ -36,6 +36,7 @@ type link struct {
 	due                          time.Duration
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
+	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
 	express                      bool            // the latest message held only such cells
 	resyncing                    bool
 
@@ -124,7 +125,7 @@ func (l *link) dueAt() time.Duration {
 }
 
 // pending reports whether there is anything expedited.
-func (l *link) pending() bool { return len(l.expedited) > 0 || len(l.rights) > 0 }
+func (l *link) pending() bool { return len(l.expedited)+len(l.rights)+len(l.informs) > 0 }
 
 // maxExpedited bounds the expedited cells of a link; more wait for the
 // interval.
@@ -303,6 +304,8 @@ func (l *link) maySend(c *Cell, self, region crdt.Incarnation) bool {
 	switch c.Kind {
 	case Daemon:
 		return l.local && c.Incarnation != self
+	case Others:
+		return l.local && c.Incarnation == self
 	case Given:
 		return c.Incarnation == self && c.Value.N == 0
 	case Transferred:
@@ -323,6 +326,10 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 	age, ok := l.view(now)
 	if !ok {
 		return 0, false
+	}
+	if c.Kind == Others { // it is sent again only if that matters
+		age = now - c.received + max(0, l.rtt)/2
+		return age, age <= 3*l.lag
 	}
 	age = min(age, now-c.received+max(0, l.rtt)/2) // the cell may be from a later message
 	if c.Kind == Daemon {

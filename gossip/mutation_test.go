@@ -235,7 +235,7 @@ func TestMutationAggregatorBeforeResync(t *testing.T) {
 	mutation(t, func(broken bool) uint64 {
 		r := newRig(Config{}, "a", "a", "a", "b")
 		r.run(3 * time.Second)
-		k := r.keyOf("a2")
+		k := r.kept("a2", "a3")
 		r.add("a1", k, 10)
 		r.run(3 * time.Second)
 		if r.total("b1", k) != 10 {

@@ -17,6 +17,12 @@ type pick struct {
 	cell        int32
 }
 
+// estimate returns the pick of the others' count of the key and window of a
+// cell.
+func (s *scope) estimate(i int32, c *cell) pick {
+	return pick{Others, s.to.peer.ID, c.Key.Hi, i}
+}
+
 // pick returns the pick of a cell.
 func (s *scope) pick(i int32, c *cell) pick {
 	if c.Kind == Daemon && !s.to.local {

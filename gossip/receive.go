@@ -235,9 +235,14 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 		c.via = l.peer.ID
 		e.state.setRate(c, in.Rate)
 	}
+	if c.Kind == Others {
+		c.via, c.received = l.peer.ID, now
+		e.state.setRate(c, in.Rate)
+	}
 	if is == was && !more {
 		return
 	}
+	known := e.state.counted(c, e.self.ID, e.region)
 	e.state.set(c, is)
 	c.source, c.received = l.peer.ID, now
 	if less {
@@ -247,11 +252,14 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 		e.restoration.check(c.id(), now+e.cfg.settleTime())
 		return
 	}
-	l.measure(&e.state, e.links, m, f, was)
-	if c.version == 0 || e.passesOn(c) {
-		e.state.touch(f.at, now)
+	if c.Kind != Others {
+		l.measure(&e.state, e.links, m, f, was)
+		if c.version == 0 || e.passesOn(c) {
+			e.state.touch(f.at, now)
+		}
 	}
 	if is != was {
+		was, is = known, e.state.counted(c, e.self.ID, e.region)
 		e.changes = append(e.changes, Change{})
 		g := &e.changes[len(e.changes)-1]
 		g.Key, g.Window, g.Span, g.at, g.cell = c.Key, c.Window, *meta, c.key, f.at
@@ -264,8 +272,11 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 // from this daemon. Otherwise the cell stays where it is among the changes, for
 // a resync: that is what follows when others send or sum its key.
 func (e *Engine) passesOn(c *cell) bool {
-	winner := e.roles.cached(e.state.keys.at(c.key))
+	k := e.roles.keepers(e.state.keys.at(c.key))
+	winner := k.aggregator
 	switch {
+	case e.roles.two && c.Kind == Daemon && c.Incarnation != e.restoration.lost && e.links.find(c.Incarnation) != nil:
+		return winner == e.self.ID || !k.has(e.self.ID)
 	case winner == e.self.ID || c.Incarnation == e.restoration.lost:
 		return true
 	case c.Kind == Daemon && (c.Incarnation == c.source || e.links.find(c.Incarnation) != nil): // its writer sends it to all

@@ -182,7 +182,7 @@ func TestRestoredAgainCountsOnceMore(t *testing.T) {
 	}
 	apart()
 	r.run(3 * time.Second)
-	k := r.keyOf("a3")
+	k := r.kept("a3", "a1")
 	r.add("a2", k, 10)
 	r.run(time.Second)
 	const times = 3

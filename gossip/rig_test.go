@@ -246,6 +246,21 @@ func (r *rig) keyOf(name string) int {
 	panic("no key of " + name)
 }
 
+// kept returns the first key with these keepers.
+func (r *rig) kept(aggregator, successor string) int {
+	m := r.of(aggregator)
+	want := keepers{m.self.ID, r.of(successor).self.ID}
+	for i := range 1_000 {
+		if m.roles.regions[0].keepers(testKey(i)) == want {
+			return i
+		}
+	}
+	panic("no key of " + aggregator + " and " + successor)
+}
+
+// keeps reports whether a daemon keeps the counts of a key.
+func (r *rig) keeps(m *member, k int) bool { return Keeps(m.Engine, testKey(k), Daemon) }
+
 // cells returns the cells of a daemon without the sums of its own region, which
 // count nothing.
 func (r *rig) cells(m *member) []Cell {

@@ -151,7 +151,7 @@ type RegionalPeer struct {
 
 // RegionalPeers appends the other daemons of the region to dst with their known
 // state for a key and window, by their IDs.
-func (e *Engine) RegionalPeers(dst []RegionalPeer, k crdt.Key, window int64) []RegionalPeer {
+func RegionalPeers(e *Engine, dst []RegionalPeer, k crdt.Key, window int64) []RegionalPeer {
 	from := len(dst)
 	for _, l := range e.links {
 		if l.local {
@@ -203,7 +203,7 @@ type RemoteRegion struct {
 
 // RemoteRegions appends the other regions to dst with their known state for a
 // key and window, in no particular but in a stable order.
-func (e *Engine) RemoteRegions(dst []RemoteRegion, k crdt.Key, window int64) []RemoteRegion {
+func RemoteRegions(e *Engine, dst []RemoteRegion, k crdt.Key, window int64) []RemoteRegion {
 	for i := range e.roles.regions {
 		m := &e.roles.regions[i]
 		if m.incarnation == e.region {

@@ -44,20 +44,40 @@ func (m *members) add(id crdt.Incarnation, name string) {
 	m.names = slices.Insert(m.names, i, rendezvous.Hash(name))
 }
 
-// aggregator returns the daemon that sums a key for the region, 0 without
-// members: the one with the greatest hash of name and key (rendezvous hashing,
-// Thaler and Ravishankar, 1998), so that the loss of one moves only its keys.
-func (m *members) aggregator(k crdt.Key) crdt.Incarnation {
-	var best uint64
-	winner := crdt.Incarnation(0)
+// keepers are the daemons of a region that keep the counts of a key: its
+// aggregator, and the successor, which becomes the aggregator after it. 0 stands
+// for none.
+type keepers struct{ aggregator, successor crdt.Incarnation }
+
+// has reports whether a daemon is one of them.
+func (k keepers) has(id crdt.Incarnation) bool { return id == k.aggregator || id == k.successor }
+
+// keepers returns the daemons with the greatest hashes of name and key
+// (rendezvous hashing, Thaler and Ravishankar, 1998): the loss of one moves
+// only its keys.
+func (m *members) keepers(k crdt.Key) keepers {
+	var best, second uint64
+	var out keepers
 	key := k.Hi ^ rendezvous.Mix(k.Lo)
 	for i, name := range m.names {
-		if h := rendezvous.Mix(name ^ key); h > best || winner == 0 {
-			best, winner = h, m.ids[i]
+		switch h := rendezvous.Mix(name ^ key); {
+		case h > best || out.aggregator == 0:
+			second, out.successor = best, out.aggregator
+			best, out.aggregator = h, m.ids[i]
+		case h > second || out.successor == 0:
+			second, out.successor = h, m.ids[i]
 		}
 	}
-	return winner
+	return out
 }
+
+// aggregator returns the daemon that sums a key for the region, 0 without
+// members.
+func (m *members) aggregator(k crdt.Key) crdt.Incarnation { return m.keepers(k).aggregator }
+
+// leastOfTwoHops is the least number of daemons of a region that counts in two
+// hops: of two, each keeps all counts anyway.
+const leastOfTwoHops = 3
 
 // roles assigns the keys of each region to aggregators.
 type roles struct {
@@ -65,6 +85,7 @@ type roles struct {
 	regions []members // the own region first
 	version uint64    // changes with every assignment
 	active  int       // daemons that share the work, of all regions
+	two     bool      // the own region counts in two hops
 }
 
 // assign assigns the work anew. ready reports whether this daemon takes part.
@@ -86,6 +107,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 	if last && len(r.regions[0].ids) == 0 {
 		r.regions[0].add(r.self.ID, r.self.Name)
 	}
+	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 }
 
 // place returns the index of a region and adds the region if it is new.
@@ -101,13 +123,16 @@ func (r *roles) place(region string) int {
 // own returns the aggregator of a key in the own region, 0 for none.
 func (r *roles) own(k crdt.Key) crdt.Incarnation { return r.regions[0].aggregator(k) }
 
-// cached is own for a key with cells.
-func (r *roles) cached(k *keyEntry) crdt.Incarnation {
+// keepers returns the keepers in the own region of a key with cells.
+func (r *roles) keepers(k *keyEntry) keepers {
 	if k.roles != r.version {
-		k.aggregator, k.roles = r.own(k.key), r.version
+		k.keepers, k.roles = r.regions[0].keepers(k.key), r.version
 	}
-	return k.aggregator
+	return k.keepers
 }
+
+// cached is own for a key with cells.
+func (r *roles) cached(k *keyEntry) crdt.Incarnation { return r.keepers(k).aggregator }
 
 // receives reports whether the peer is the aggregator of a key in its region.
 func (r *roles) receives(l *link, k crdt.Key) bool {

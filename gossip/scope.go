@@ -29,8 +29,10 @@ func (s *scope) includes(c *cell) bool {
 		return c.Incarnation == s.to.peer.ID
 	case c.Kind == Transferred:
 		return c.Incarnation == s.self
-	case c.Kind == Received, c.Incarnation == s.to.peer.ID:
+	case c.Kind == Received, c.Kind == Others, c.Incarnation == s.to.peer.ID:
 		return false
+	case s.roles.two:
+		return s.includesKept(c)
 	}
 	return s.includesRegional(c)
 }
@@ -60,7 +62,7 @@ func (s *scope) leaves(c *cell, winner crdt.Incarnation) bool {
 	case Daemon:
 		return c.Incarnation != s.to.peer.ID && winner == s.to.peer.ID
 	}
-	return c.Incarnation == s.to.incarnation
+	return c.Incarnation == s.to.incarnation && winner == s.to.peer.ID
 }
 
 // includesRegional reports whether a regional peer receives a cell: in a resync
@@ -81,6 +83,29 @@ func (s *scope) includesRegional(c *cell) bool {
 	}
 	winner := s.roles.cached(s.state.keys.at(c.key))
 	return winner == s.self || winner == s.to.peer.ID
+}
+
+// includesKept is the same in a region that counts in two hops: a regional peer
+// receives the cells of the keys that it keeps, from their writers. A cell that
+// has no live writer in the region, or was received by mistake, goes through
+// the key's aggregator.
+func (s *scope) includesKept(c *cell) bool {
+	k := s.roles.keepers(s.state.keys.at(c.key))
+	peer := s.to.peer.ID
+	if c.Kind == RegionSum {
+		return c.Incarnation != s.ownRegion && peer == k.aggregator && c.source != peer
+	}
+	switch {
+	case !k.has(peer):
+		return false
+	case c.version <= s.to.resyncTo, c.Incarnation == s.self:
+		return true
+	case c.source == peer:
+		return false
+	case c.Incarnation != s.lostOfRegion && s.links.find(c.Incarnation) != nil:
+		return peer == k.aggregator && !k.has(s.self)
+	}
+	return peer == k.aggregator || s.self == k.aggregator
 }
 
 // sums reports whether this daemon sends the sum that a cell is part of to
@@ -131,7 +156,13 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	m.Cells = room
 	for n, p := range picked {
 		c := s.state.cells.at(p.cell)
-		if c.Incarnation == s.self {
+		if p.kind == Others {
+			if n == 0 || s.state.compare(&picked[n-1], &picked[n]) != 0 {
+				m.Cells = append(m.Cells, s.others(c))
+			}
+			continue
+		}
+		if c.Incarnation == s.self && !(s.roles.two && s.to.local && s.to.peer.ID != s.roles.cached(s.state.keys.at(c.key))) {
 			c.refP = c.Value.P
 		}
 		if n == 0 || s.to.local || s.state.compare(&picked[n-1], &picked[n]) != 0 {

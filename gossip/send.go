@@ -85,7 +85,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
 	m.RightsMessages, l.rights = l.rights, nil
-	if len(l.expedited) > 0 && !e.fits(l) && !(l.due <= now && l.express) {
+	if len(l.expedited) > 0 && !l.fits(e.state.version) && !(l.due <= now && l.express) {
 		e.express(now, l, &m)
 	} else {
 		e.changed(now, l, &m)
@@ -93,14 +93,15 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	return m
 }
 
-// fits reports whether a message of a link can hold all changes.
-func (e *Engine) fits(l *link) bool {
-	return e.state.version-min(l.position(), e.state.version) <= uint64(e.cellsFor(l))
+// fits reports whether a message can hold all changes up to a version.
+func (l *link) fits(version uint64) bool {
+	return version-min(l.position(), version) <= uint64(l.room())
 }
 
-// cellsFor returns how many cells the next message of a link may hold.
-func (e *Engine) cellsFor(l *link) int {
-	return max(0, min(e.cfg.FrameCells, maxInflight*e.cfg.FrameCells-l.inflight, (e.cfg.FrameBytes+cellBytes-1)/cellBytes))
+// room returns how many cells the next message may hold.
+func (l *link) room() int {
+	cells := l.cfg.FrameCells
+	return max(0, min(cells, maxInflight*cells-l.inflight, (l.cfg.FrameBytes+cellBytes-1)/cellBytes))
 }
 
 // express puts the expedited cells into a message that covers no versions. They
@@ -116,6 +117,7 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 			picked = append(picked, scope.pick(i, c))
 		}
 	}
+	picked = scope.pickInforms(picked)
 	e.picked = picked
 	scope.put(m, e.room.take(len(picked)), picked)
 	l.expedited, l.express = append(l.expedited[:0], l.expedited[n:]...), true
@@ -125,7 +127,7 @@ func (e *Engine) express(now time.Duration, l *link, m *Message) {
 // changed puts all changes into a message that were not sent to the peer yet.
 func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	settled := l.acked == l.sent
-	compare := l.local && now/e.cfg.DigestEvery > l.digestAt/e.cfg.DigestEvery
+	compare := l.local && !e.roles.two && now/e.cfg.DigestEvery > l.digestAt/e.cfg.DigestEvery
 	if compare {
 		e.state.releaseDigested(now)
 	}
@@ -155,7 +157,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 // fill puts the changed cells into a message and sets the versions it covers.
 func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	hi := l.position()
-	room := e.cellsFor(l)
+	room := l.room()
 	picked, scope := e.picked[:0], e.scope(l)
 	i := e.state.after(hi, l.cursor)
 	if !l.local && l.resyncTo <= hi && room > 0 {
@@ -176,9 +178,10 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		hi, l.cursor = c.version, i
 		i = c.change.next
 	}
+	l.inflight += len(picked)
+	picked = scope.pickInforms(picked)
 	e.picked = picked
 	e.regional.put(&scope, m, &e.room, picked)
-	l.inflight += len(m.Cells)
 	m.Complete = i == none
 	if m.Complete {
 		hi, l.expedited = e.state.version, l.expedited[:0]

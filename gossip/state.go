@@ -54,15 +54,19 @@ type keyEntry struct {
 	chain cellList // of its cells
 	cells int32
 	rated int32 // cells of it that are extrapolated
-	// aggregator is that of the key in the own region, as of a version of
-	// roles.
-	aggregator crdt.Incarnation
-	roles      uint64
-	near       int64 // the latest window in which it was near its limit
+	// keepers are those of the key in the own region, as of a version of roles.
+	keepers keepers
+	roles   uint64
+	near    int64 // the latest window in which it was near its limit
 	// summed is the sum of the region in the window sumOf when it was sent to
 	// other regions last.
 	sumOf  int64
 	summed uint64
+	// informed is how many hits were left in the window informedOf when the
+	// region was informed last.
+	informedOf int64
+	informed   uint64
+	estimates  int32 // its cells of kind Others
 }
 
 // state holds the cells. It never drops one before its end; when it is full, it
@@ -146,7 +150,7 @@ func (s *state) locate(found []located, in []Cell, self, from crdt.Incarnation) 
 		}
 		// Most cells stay where they are among the changes (passesOn). Those
 		// that move write to their neighbors.
-		if winner := s.keys.at(c.key).aggregator; winner != self && (c.Kind == Daemon || winner == from) {
+		if winner := s.keys.at(c.key).keepers.aggregator; winner != self && (c.Kind == Daemon || winner == from) {
 			continue
 		}
 		s.ahead += uint64(s.unsents.at(found[i].at).since)
@@ -186,6 +190,9 @@ func (s *state) add(id CellID, meta CellMeta) int32 {
 	e := s.keys.at(k)
 	s.link(&e.chain, keyList, i, s.placeOf(&e.chain, id.Window))
 	e.cells++
+	if id.Kind == Others {
+		e.estimates++
+	}
 	s.byID.add(s.hash(&id), i)
 	end := meta.End(id.Window)
 	s.soonest, s.later = min(s.soonest, end), min(s.later, end)
@@ -200,6 +207,9 @@ func (s *state) drop(i int32) {
 	s.setRate(c, 0)
 	e := s.keys.at(c.key)
 	s.unlink(&e.chain, keyList, i)
+	if c.Kind == Others {
+		e.estimates--
+	}
 	if e.cells--; e.cells == 0 {
 		s.byKey.remove(s.hashKey(e.key), c.key)
 		s.keys.remove(c.key)

@@ -103,6 +103,27 @@ func FullKeys(e *Engine) iter.Seq[crdt.Key] {
 	}
 }
 
+// Keeps reports whether a daemon keeps the cells of a kind of a key: those that
+// others count on it to have. In a region that counts in two hops these are the
+// counts of the keys whose aggregator or successor it is, and the sums of other
+// regions of keys that it aggregates; in others it keeps all.
+func Keeps(e *Engine, k crdt.Key, kind Kind) bool {
+	switch keepers := e.roles.regions[0].keepers(k); {
+	case !e.roles.two:
+		return kind != Others
+	case kind == Daemon:
+		return keepers.has(e.self.ID)
+	case kind == RegionSum:
+		return keepers.aggregator == e.self.ID
+	}
+	return kind != Others
+}
+
+// KeptBy reports whether a daemon considers a peer a keeper of a key's counts.
+func KeptBy(e *Engine, k crdt.Key, peer crdt.Incarnation) bool {
+	return e.links.find(peer) != nil && (!e.roles.two || e.roles.regions[0].keepers(k).has(peer))
+}
+
 // RTT returns the round trip to a peer, -1 for unknown.
 func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
 	if l := e.links.find(id); l != nil {

@@ -42,10 +42,19 @@ func (e *Engine) urgent(i int32, room Room) bool {
 		return false
 	}
 	across := e.across(i, room)
+	aggregator := e.roles.cached(e.state.keys.at(c.key))
+	if e.roles.two && aggregator == e.self.ID {
+		e.inform(i, room, false)
+		return true
+	}
 	if unsent := c.Value.P - c.refP; unsent == 0 || unsent < room.Left/(2*uint64(e.roles.active)) {
 		return across
 	}
-	e.within(i)
+	for _, l := range e.links {
+		if l.local && (!e.roles.two || l.peer.ID == aggregator) {
+			e.expedited = l.expedite(i) || e.expedited
+		}
+	}
 	return true
 }
 
@@ -62,16 +71,16 @@ func (e *Engine) Forward(change *Change, room Room) {
 	case e.roles.cached(k) != e.self.ID || !k.hot(c.Window, change.Span.WindowLength, room):
 	case c.Kind == Daemon:
 		e.across(change.cell, room)
+		if e.roles.two {
+			e.inform(change.cell, room, c.Value.P <= change.Gain)
+		}
+	case e.roles.two:
+		e.inform(change.cell, room, false)
 	default:
-		e.within(change.cell)
-	}
-}
-
-// within expedites a cell to the peers in the region.
-func (e *Engine) within(i int32) {
-	for _, l := range e.links {
-		if l.local {
-			e.expedited = l.expedite(i) || e.expedited
+		for _, l := range e.links {
+			if l.local {
+				e.expedited = l.expedite(change.cell) || e.expedited
+			}
 		}
 	}
 }

@@ -191,7 +191,7 @@ func (n *Node) Admitted(dst []RegionHits, b *Busy) []RegionHits {
 		return dst
 	}
 	v := &n.replica.view
-	v.regions = eng.RemoteRegions(v.regions[:0], b.Key, b.Window)
+	v.regions = gossip.RemoteRegions(eng, v.regions[:0], b.Key, b.Window)
 	for _, r := range v.regions {
 		dst = append(dst, RegionHits{r.Region, r.Used})
 		dst[own].Hits -= min(dst[own].Hits, r.Used)

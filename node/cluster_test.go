@@ -359,8 +359,12 @@ func (c *cluster) owner(s crdt.Incarnation) string {
 func (c *cluster) cells(d *daemon) string {
 	var b strings.Builder
 	for _, x := range d.node.Cells(d.instant(c.now), nil) {
+		owner := c.owner(x.Incarnation)
+		if x.Kind == gossip.Others {
+			owner = "others than " + owner
+		}
 		fmt.Fprintf(&b, "%02x @%v %s: %v\n", x.Key.Hi>>56,
-			time.Duration(x.Window-scriptEpoch)*time.Millisecond, c.owner(x.Incarnation), x.Value)
+			time.Duration(x.Window-scriptEpoch)*time.Millisecond, owner, x.Value)
 	}
 	return b.String()
 }

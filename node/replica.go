@@ -117,7 +117,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 				n.rules.former[c.Span.Rule].keepUntil(e.Expires())
 				continue
 			}
-			n.forward(c, l, f.Used(&e.Cell, n.keys.logOf(e, f), now))
+			used := uint64(0)
+			if !f.Windowed() || !f.Rolled(&e.Cell, c.Window) {
+				used = f.Used(&e.Cell, n.keys.logOf(e, f), now)
+			}
+			n.forward(c, l, used)
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
 				review(n, e, n.rules.set.FindShared(c.Span.Rule), now)
@@ -127,9 +131,9 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		} else if quota.Of(l).Drains() && n.keys.roomFor(n.rules.indexShared(c.Span.Rule), now) {
 			// The times of the hits are known only now.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
-			n.forward(c, l, n.replica.engine.TotalAfter(c))
+			n.forward(c, l, 0)
 		} else {
-			n.forward(c, l, n.replica.engine.TotalAfter(c))
+			n.forward(c, l, 0)
 			n.busiest.changed(&n.rules, n.replica.engine, c)
 		}
 	}
@@ -139,10 +143,14 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 }
 
 // forward makes a received change of a key known to others at once if that
-// matters: used hits are known of its limit.
+// matters. used is how much of the limit is known to be used; a key that is not
+// decided on here, or was not in the change's window, has 0.
 func (n *Node) forward(c *gossip.Change, l *rules.Limit, used uint64) {
-	capacity := quota.Of(l).Capacity()
-	n.replica.engine.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
+	if eng := n.replica.engine; c.Gain > 0 && eng.Aggregates(c.Key) {
+		used = max(used, eng.TotalAfter(c))
+		capacity := quota.Of(l).Capacity()
+		eng.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
+	}
 }
 
 // withdrawAll subtracts the refunds of windows. A count of a window falls no
@@ -348,6 +356,18 @@ func (n *Node) Cells(at Instant, room []gossip.Cell) []gossip.Cell {
 	}
 	clock := n.clock
 	return n.replica.engine.Cells(clock.Millis(at), room)
+}
+
+// Keeps reports whether a node keeps the cells of a kind of a key: see
+// gossip.Keeps.
+func Keeps(n *Node, k crdt.Key, kind gossip.Kind) bool {
+	return n.replica != nil && gossip.Keeps(n.replica.engine, k, kind)
+}
+
+// KeptBy reports whether a node considers a peer a keeper of a key's counts: see
+// gossip.KeptBy.
+func KeptBy(n *Node, k crdt.Key, peer crdt.Incarnation) bool {
+	return n.replica != nil && gossip.KeptBy(n.replica.engine, k, peer)
 }
 
 // FullKeys returns the keys of which the node refuses more replicated cells, in

@@ -62,7 +62,7 @@ type transferView struct {
 func (v *transferView) Peers() []transfer.Peer {
 	l := v.hit.Limit
 	x, carry := quota.Of(l).RightsWindow(v.window)
-	v.known, v.peers = v.engine.RegionalPeers(v.known[:0], v.hit.Key, v.window), v.peers[:0]
+	v.known, v.peers = gossip.RegionalPeers(v.engine, v.known[:0], v.hit.Key, v.window), v.peers[:0]
 	for i := range v.known {
 		p := &v.known[i]
 		held := v.allotments.PartOf(p.Name, v.hit.Rule.Shared(), l.Total(), x, carry, l.Scope == rules.Region)
@@ -76,7 +76,7 @@ func (v *transferView) Peers() []transfer.Peer {
 
 // Regions returns the other regions.
 func (v *transferView) Regions() []gossip.RemoteRegion {
-	v.regions = v.engine.RemoteRegions(v.regions[:0], v.hit.Key, v.window)
+	v.regions = gossip.RemoteRegions(v.engine, v.regions[:0], v.hit.Key, v.window)
 	return v.regions
 }
 

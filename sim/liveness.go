@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -256,10 +257,10 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	states := make([][]gossip.Cell, len(core))
 	reloaded := len(w.sets) > 1 && !apart(w)
 	full := fullKeys(shard, slices.Concat(core...)...)
-	var room []gossip.Cell
 	for r, local := range core {
+		all := make([][]gossip.Cell, len(local))
 		for i, d := range local {
-			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now), room), gossip.RegionIncarnation(d.Region), low, high)
+			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now), nil), gossip.RegionIncarnation(d.Region), low, high)
 			if w.lenient {
 				cells = slices.DeleteFunc(cells, misjudged(w))
 			}
@@ -269,15 +270,15 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 			if reloaded {
 				cells = current(cells, high)
 			}
-			if i == 0 {
-				states[r] = cells
-				sums[r], mixed[r] = ownSums(cells, moved)
-				room = nil
-				continue
-			}
-			room = cells
-			if c, differ := firstDifference(states[r], cells); differ {
-				return fmt.Sprintf("shard %d: %s and %s differ in %v", shard, local[0].Name, d.Name, c)
+			all[i] = cells
+		}
+		states[r] = union(local, all, shard)
+		sums[r], mixed[r] = ownSums(states[r], moved)
+		for i, d := range local {
+			lacks := func(c gossip.Cell) bool { return !node.Keeps(d.Nodes[shard], c.Key, c.Kind) }
+			want := slices.DeleteFunc(slices.Clone(states[r]), lacks)
+			if c, differ := firstDifference(want, slices.DeleteFunc(all[i], lacks)); differ {
+				return fmt.Sprintf("shard %d: %s and its region differ in %v", shard, d.Name, c)
 			}
 		}
 	}
@@ -292,6 +293,21 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 		}
 	}
 	return ""
+}
+
+// union returns the cells that daemons of a region have in a shard, in their
+// order: those that each one keeps, and those that it counted.
+func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
+	var out []gossip.Cell
+	for i, d := range local {
+		for _, c := range all[i] {
+			if own := c.Kind == gossip.Daemon && c.Incarnation == d.incarnations[shard]; own || node.Keeps(d.Nodes[shard], c.Key, c.Kind) {
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b gossip.Cell) int { return a.Compare(b.CellID) })
+	return slices.CompactFunc(out, func(a, b gossip.Cell) bool { return a.CellID == b.CellID })
 }
 
 // Clocks returns the least and the greatest of the core's hybrid clocks, in

@@ -28,9 +28,10 @@ type cellAuditor struct {
 	wait    int // inputs until the next look
 	regions map[crdt.Incarnation]int
 	lost    map[crdt.Incarnation]int
-	last    map[place][]gossip.Cell // the latest look
-	room    []gossip.Cell           // memory for the next look
-	refused map[[2]int]bool         // pairs of processes of which one refused cells of the other
+	last    map[place][]gossip.Cell  // the latest look
+	room    []gossip.Cell            // memory for the next look
+	refused map[[2]int]bool          // pairs of processes of which one refused cells of the other
+	resyncs map[[2]int]time.Duration // when a process started to send all cells to another
 	doubts  []doubt
 }
 
@@ -52,7 +53,7 @@ const leastWait = 64
 func cells(a *sim.Auditor, t *truth) {
 	c := &cellAuditor{
 		finding: finding{a, t}, regions: make(map[crdt.Incarnation]int), lost: make(map[crdt.Incarnation]int),
-		last: make(map[place][]gossip.Cell), refused: make(map[[2]int]bool),
+		last: make(map[place][]gossip.Cell), refused: make(map[[2]int]bool), resyncs: make(map[[2]int]time.Duration),
 	}
 	for i, r := range t.world.Regions() {
 		c.regions[gossip.RegionIncarnation(r)], c.lost[gossip.LostIncarnation(r)] = i, i
@@ -63,8 +64,12 @@ func cells(a *sim.Auditor, t *truth) {
 
 func (a *cellAuditor) happened(d *sim.Daemon, e gossip.Event) {
 	to, from := a.up[d.Index], a.byIncarnation[e.Peer]
-	if e.Kind == gossip.CellRefused && to != nil && from != nil {
+	switch {
+	case to == nil || from == nil:
+	case e.Kind == gossip.CellRefused:
 		a.refused[[2]int{to.index, from.index}] = true
+	case e.Kind == gossip.ResyncStarted:
+		a.resyncs[[2]int{to.index, from.index}] = a.world.Now()
 	}
 }
 
@@ -115,6 +120,9 @@ func (a *cellAuditor) most(c *gossip.Cell) (crdt.PN, bool) {
 	if !c.Kind.Counts() {
 		return crdt.PN{}, false // rights
 	}
+	if c.Kind == gossip.Others {
+		return a.mostOfOthers(c)
+	}
 	region, sum := a.regions[c.Incarnation]
 	sum = sum && c.Kind == gossip.RegionSum
 	if !sum {
@@ -131,6 +139,23 @@ func (a *cellAuditor) most(c *gossip.Cell) (crdt.PN, bool) {
 		return crdt.PN{}, true // of nobody
 	}
 	return a.charged(c, p.region, p)
+}
+
+// mostOfOthers returns the most that all processes but one may have counted.
+func (a *cellAuditor) mostOfOthers(c *gossip.Cell) (most crdt.PN, known bool) {
+	known = true
+	add := func(region int, only *process, times uint64) {
+		n, ok := a.charged(c, region, only)
+		most.P, most.N, known = most.P+n.P*times, most.N+n.N*times, known && ok
+	}
+	for region := range a.world.Regions() {
+		add(region, nil, 1+a.restored[region].times)
+	}
+	if p := a.byIncarnation[c.Incarnation]; p != nil && known {
+		own, _ := a.charged(c, p.region, p)
+		most.P -= own.P
+	}
+	return most, known
 }
 
 // charged returns the hits that the processes of a region, or only one of them,
@@ -196,7 +221,7 @@ func grew(was, is *gossip.Cell) bool {
 	if is.Carry < was.Carry {
 		return false
 	}
-	if is.Kind == gossip.RegionSum {
+	if is.Kind == gossip.RegionSum || is.Kind == gossip.Others {
 		return crdt.Sum(is.Value).Compare(crdt.Sum(was.Value)) >= 0
 	}
 	return is.Value.P >= was.Value.P && is.Value.N >= was.Value.N
@@ -210,8 +235,11 @@ func (a *cellAuditor) least(p *process, shard int, held []gossip.Cell) {
 	until[p.index] = now + 1
 	for l := range p.daemon.Nodes[shard].Links(p.daemon.Instant(now)) {
 		o := a.byIncarnation[l.Peer.ID]
-		if o != nil && o.region == p.region && l.Unsent >= 0 && !a.refused[[2]int{p.index, o.index}] {
+		if o != nil && o.up && o.region == p.region && l.Unsent >= 0 && !a.refused[[2]int{p.index, o.index}] {
 			until[o.index] = now - l.Unsent
+			if until[o.index] <= a.resyncs[[2]int{o.index, p.index}] { // it may keep other keys since then
+				until[o.index] = unknown
+			}
 		}
 	}
 	a.holds(p, shard, held, until)
@@ -283,10 +311,23 @@ func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least crdt.PN,
 		return
 	}
 	id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: of.incarnation}
+	if of != p && !(keeps(p.daemon, c.key) && keptBy(of.daemon, c.key, p)) {
+		return
+	}
 	has := valueOf(held, id)
 	if !a.ok(has.P >= least.P && has.N >= least.N) {
 		a.doubts = append(a.doubts, doubt{a.world.Now(), [2]int{p.index, of.index}, gossip.Cell{CellID: id, Value: has}, least})
 	}
+}
+
+// keeps reports whether a daemon keeps the counts of a key.
+func keeps(d *sim.Daemon, k crdt.Key) bool {
+	return node.Keeps(d.Nodes[node.ShardOf(k, len(d.Nodes))], k, gossip.Daemon)
+}
+
+// keptBy reports whether a daemon considers a process a keeper of a key.
+func keptBy(d *sim.Daemon, k crdt.Key, p *process) bool {
+	return len(d.Nodes) == 0 || node.KeptBy(d.Nodes[node.ShardOf(k, len(d.Nodes))], k, p.incarnation)
 }
 
 // valueOf returns the value of a cell, 0 for none. The cells are in order.

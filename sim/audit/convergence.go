@@ -32,19 +32,18 @@ func (a *convergenceAuditor) settled() {
 		if a.noRoom {
 			break
 		}
-		for i, d := range local { // daemons of other numbers of shards refuse each other
-			if !slices.ContainsFunc(local[:i], func(o *sim.Daemon) bool { return sameShards(o, d) }) {
-				a.complete(d, low, high)
-			}
+		for _, d := range local {
+			a.complete(d, low, high)
 		}
 	}
 }
 
 func sameShards(a, b *sim.Daemon) bool { return a.Settings().Shards == b.Settings().Shards }
 
-// complete checks that a daemon, and with it all of its region that have as
-// many shards, has all that the live processes of these counted, in the windows
-// that began by the slowest clock and are not over by the fastest.
+// complete checks that a daemon has all that the live processes of its region
+// counted of the keys that it keeps, in the windows that began by the slowest
+// clock and are not over by the fastest. Daemons of other numbers of shards
+// refuse each other.
 func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 	var held [][]gossip.Cell // by shard
 	for _, n := range d.Nodes {
@@ -60,7 +59,7 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			}
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
-				if p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !p.handedOver() {
+				if p != a.up[d.Index] && !keeps(d, c.key) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !p.handedOver() {
 					continue // its latest hits may have gone with it
 				}
 				k := &w.counts[i]

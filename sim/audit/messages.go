@@ -66,6 +66,8 @@ func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, 
 		return ""
 	case c.Kind == gossip.Transferred && c.Incarnation != m.From || c.Kind > gossip.MaxKind:
 		return "is not the sender's to send"
+	case c.Kind == gossip.Others && c.Incarnation != m.To:
+		return "is for another process"
 	case across && (c.Kind != gossip.RegionSum || c.Regional):
 		return "left its region"
 	case across && c.Incarnation != a.regions[from.region] && c.Incarnation != a.regions[d.RegionIndex]:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
@@ -299,21 +300,31 @@ func (e *entry) byOthers(skew, patience time.Duration) float64 {
 // lacking returns how much more others counted in a window than a process holds
 // of them in its cells.
 func lacking(w *window, by *process, region string, scope rules.Scope, cells []gossip.Cell) uint64 {
-	others, held := w.net(), uint64(0)
+	others := w.net()
 	if own := w.count(by.index); own != nil {
 		others -= own.net()
 	}
 	if scope == rules.NodeLocal {
 		return others // counts of a daemon alone die with its process
 	}
-	sum := gossip.RegionIncarnation(region)
+	return others - min(others, heldOfOthers(w, by, region, cells).Net())
+}
+
+// heldOfOthers returns the hits of others in a window that a process holds: in
+// cells of theirs, or, if that is more, in the estimate of the key's aggregator.
+func heldOfOthers(w *window, by *process, region string, cells []gossip.Cell) crdt.PN {
+	var held, estimate crdt.Sum
+	own := gossip.RegionIncarnation(region)
 	for i := range cells {
-		c := &cells[i]
-		if c.Window == w.start && c.Kind.Counts() && c.Incarnation != by.incarnation && c.Incarnation != sum {
-			held = sat.Add(held, c.Value.Net())
+		switch c := &cells[i]; {
+		case c.Window != w.start || !c.Kind.Counts():
+		case c.Kind == gossip.Others:
+			estimate = crdt.Sum(c.Value)
+		case c.Incarnation != by.incarnation && c.Incarnation != own:
+			held.P, held.N = sat.Add(held.P, c.Value.P), sat.Add(held.N, c.Value.N)
 		}
 	}
-	return others - min(others, held)
+	return crdt.PN(held.Join(estimate))
 }
 
 // summary returns that of the window of a decision. The stamps of a log are

@@ -155,18 +155,11 @@ func (a *finding) unrefunded(d *sim.Decided) float64 {
 // lackingRefunds returns how much more others refunded in a window than a
 // process holds of them in its cells.
 func lackingRefunds(w *window, by *process, region string, cells []gossip.Cell) uint64 {
-	others, held := w.refunded, uint64(0)
+	others := w.refunded
 	if own := w.count(by.index); own != nil {
 		others -= own.refunded
 	}
-	sum := gossip.RegionIncarnation(region)
-	for i := range cells {
-		c := &cells[i]
-		if c.Window == w.start && c.Kind.Counts() && c.Incarnation != by.incarnation && c.Incarnation != sum {
-			held += c.Value.N
-		}
-	}
-	return others - min(others, held)
+	return others - min(others, heldOfOthers(w, by, region, cells).N)
 }
 
 // refundAuditor checks that refunds conserve hits. A token gives back at most

@@ -1,0 +1,168 @@
+package gossip
+
+import (
+	"slices"
+
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
+)
+
+// In a region that counts in two hops, increments go to the keepers of a key,
+// and the aggregator informs the other daemons with cells of kind Others.
+
+// windowHits are the hits of a key in one window, as known to a daemon.
+type windowHits struct {
+	window, end int64
+	own, others uint64   // net: of this daemon, and of all others
+	sum         crdt.Sum // of the cells of others
+	estimate    crdt.Sum // the aggregator's count of the others
+}
+
+// total returns the hits of all daemons.
+func (w *windowHits) total() uint64 { return crdt.AddSat(w.own, w.known()) }
+
+// known returns the hits of the other daemons: those that are known here, or
+// those that the aggregator knows, if these are more. Both are lower bounds.
+func (w *windowHits) known() uint64 {
+	if w.estimate.Compare(w.sum) > 0 {
+		return crdt.PN(w.estimate).Net()
+	}
+	return w.others
+}
+
+// add adds a cell.
+func (w *windowHits) add(s *state, c *cell, self, region crdt.Incarnation) {
+	switch {
+	case c.Kind == Others:
+		w.estimate = crdt.Sum(c.Value)
+	case c.Kind == Daemon && c.Incarnation == self:
+		w.own = c.Value.Net()
+	case c.Kind == Daemon || c.Kind == RegionSum && c.Incarnation != region:
+		w.others = crdt.AddSat(w.others, c.Value.Net())
+		w.sum.P, w.sum.N = sat.Add(w.sum.P, c.Value.P), sat.Add(w.sum.N, c.Value.N)
+	default:
+		return
+	}
+	w.end = max(w.end, s.end(c))
+}
+
+// windows visits the windows of a key that have hits, the latest one first.
+func (s *state) windows(key int32, self, region crdt.Incarnation, visit func(*windowHits)) {
+	for i := s.firstOf(key); i != none; {
+		w := windowHits{window: s.cells.at(i).Window}
+		for ; i != none && s.cells.at(i).Window == w.window; i = s.cells.at(i).ofKey.next {
+			w.add(s, s.cells.at(i), self, region)
+		}
+		if w.end != 0 {
+			visit(&w)
+		}
+	}
+}
+
+// estimated reports whether this daemon follows the estimate of the aggregator
+// for a key, and not the cells that it has.
+func (r *roles) estimated(k *keyEntry) bool { return k.estimates > 0 && r.cached(k) != r.self.ID }
+
+// counted returns the count that grows with a cell: the cell's own, or, of a
+// key with estimates, that of all other daemons in the window.
+func (s *state) counted(c *cell, self, region crdt.Incarnation) crdt.PN {
+	if s.keys.at(c.key).estimates == 0 {
+		return c.Value
+	}
+	var w windowHits
+	for o := s.first(c); o != nil; o = s.next(o) {
+		w.add(s, o, self, region)
+	}
+	return crdt.PN(w.sum.Join(w.estimate))
+}
+
+// informAgain is the part of what was left when the region was informed last at
+// which it is informed again.
+const informAgain = 4
+
+// inform informs the daemons of the region of the key of a cell when that
+// matters. All of them are informed when the key gets near its limit, and when
+// that is exhausted: also a daemon that did not count the key yet may admit
+// hits. Those that count it are informed each time that four times less is
+// left. A daemon that counts although the limit is exhausted, or for the first
+// time, is informed at once; first reports that the cell is new.
+func (e *Engine) inform(i int32, room Room, first bool) {
+	c := e.state.cells.at(i)
+	k := e.state.keys.at(c.key)
+	if !room.near() || c.Window < k.informedOf {
+		return
+	}
+	again := k.informedOf == c.Window
+	if again && (room.Left > k.informed/informAgain || room.Left == k.informed) {
+		if l := e.links.find(c.Incarnation); l != nil && (first || room.Left == 0) {
+			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
+		}
+		return
+	}
+	k.informedOf, k.informed = c.Window, room.Left
+	for _, l := range e.links {
+		if l.local && (!again || room.Left == 0 || e.state.countsAt(c.key, l.peer.ID)) {
+			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
+		}
+	}
+}
+
+// countsAt reports whether a daemon of the region is known to have counted a
+// key, in any window.
+func (s *state) countsAt(key int32, id crdt.Incarnation) bool {
+	for i := s.firstOf(key); i != none; i = s.cells.at(i).ofKey.next {
+		if c := s.cells.at(i); c.Kind == Daemon && c.Incarnation == id {
+			return true
+		}
+	}
+	return false
+}
+
+// maxInforms bounds what a peer is informed of in one message. It learns more
+// once it counts.
+const maxInforms = 256
+
+// inform informs the peer of the windows of a key. It reports whether it has to
+// be sent. region is the incarnation of the own region's sums.
+func (l *link) inform(s *state, key int32, region crdt.Incarnation) bool {
+	window := int64(-1)
+	for i := s.firstOf(key); i != none && len(l.informs) < maxInforms; i = s.cells.at(i).ofKey.next {
+		c := s.cells.at(i)
+		if c.Kind > RegionSum || c.Window == window || c.Incarnation == region || slices.Contains(l.informs, i) {
+			continue
+		}
+		window = c.Window
+		l.informs = append(l.informs, i)
+	}
+	return len(l.informs) > 0
+}
+
+// pickInforms picks the estimates that a peer is informed of.
+func (s *scope) pickInforms(picked []pick) []pick {
+	informs := s.to.informs
+	n := min(len(informs), s.to.cfg.FrameCells-len(picked))
+	for _, i := range informs[:n] {
+		if c := s.state.cells.at(i); c.used {
+			picked = append(picked, s.estimate(i, c))
+		}
+	}
+	s.to.informs = append(informs[:0], informs[n:]...)
+	return picked
+}
+
+// others returns the cell with the count of all daemons but the receiver, in
+// the window of a cell.
+func (s *scope) others(of *cell) Cell {
+	out := Cell{CellID: CellID{Key: of.Key, Window: of.Window, Kind: Others, Incarnation: s.to.peer.ID}, CellMeta: *s.state.meta(of)}
+	var sum crdt.Sum
+	rate := uint64(0)
+	for c := s.state.first(of); c != nil; c = s.state.next(c) {
+		if c.Kind == Daemon && c.Incarnation != s.to.peer.ID || c.Kind == RegionSum && c.Incarnation != s.ownRegion {
+			sum.P, sum.N = sat.Add(sum.P, c.Value.P), sat.Add(sum.N, c.Value.N)
+			rate += uint64(c.Rate)
+			out.CellMeta = out.join(s.state.meta(c))
+		}
+	}
+	out.Value, out.Rate = crdt.PN(sum), uint32(min(rate, 1<<32-1))
+	return out
+}
