@@ -112,10 +112,21 @@ func hitsOf(facts []fact, k gossip.Kind, s crdt.Incarnation, window int64) uint6
 
 // known is all that a daemon knows of a window by the facts that it holds.
 func (e *explorer) known(daemon int, facts []fact, window int64) uint64 {
+	estimated := uint64(0)
+	for i := range facts {
+		if f := &facts[i]; f.window == window && f.kind == gossip.Others {
+			estimated = f.hits + hitsOf(facts, gossip.Daemon, f.incarnation, window)
+		}
+	}
+	return max(e.held(daemon, facts, window), estimated)
+}
+
+// held is what a daemon holds of a window in cells of daemons and regions.
+func (e *explorer) held(daemon int, facts []fact, window int64) uint64 {
 	sum := uint64(0)
 	own := gossip.RegionIncarnation(e.regions[daemon])
 	for i := range facts {
-		if f := &facts[i]; f.window == window && f.kind.Counts() && (f.kind == gossip.Daemon || f.incarnation != own) {
+		if f := &facts[i]; f.window == window && (f.kind == gossip.Daemon || f.kind == gossip.RegionSum && f.incarnation != own) {
 			sum += f.hits
 		}
 	}
@@ -169,10 +180,12 @@ func (e *explorer) checkFact(m *moment, h *history, f *fact) error {
 		return e.checkTransfer(m, h, f)
 	}
 	most := e.truth(m, f.window, func(d int, s crdt.Incarnation) bool {
-		switch f.incarnation {
-		case gossip.RegionIncarnation(e.regions[d]):
+		switch {
+		case f.kind == gossip.Others:
+			return s != f.incarnation
+		case f.incarnation == gossip.RegionIncarnation(e.regions[d]):
 			return true
-		case gossip.LostIncarnation(e.regions[d]):
+		case f.incarnation == gossip.LostIncarnation(e.regions[d]):
 			return s != e.incarnations[d][e.histories[m.at[d]].cast[d]]
 		}
 		return s == f.incarnation
@@ -239,6 +252,9 @@ func (e *explorer) checkClaims(m *moment, daemon int) error {
 			continue
 		}
 		kind, incarnation := gossip.Daemon, c.peer
+		if e.regions[d] == e.regions[daemon] && !h.keeps {
+			continue
+		}
 		if e.regions[d] != e.regions[daemon] {
 			if !e.alone(d) || !e.alone(daemon) {
 				continue // it sent sums, and others may have sent parts of them

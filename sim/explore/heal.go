@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/wire"
 )
 
@@ -120,9 +121,14 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	same := func(a, b gossip.Cell) bool {
 		return a.CellID == b.CellID && a.CellMeta == b.CellMeta && a.Value == b.Value
 	}
-	for d := range h.procs[1:] {
-		if e.regions[d] == e.regions[d+1] && !slices.EqualFunc(h.cells[d], h.cells[d+1], same) {
-			return fmt.Sprintf("%s holds %v and %s %v", e.names[d], h.cells[d], e.names[d+1], h.cells[d+1])
+	for d := range h.procs {
+		for o := range h.procs[:d] {
+			if e.regions[d] != e.regions[o] || !e.keeps(h.procs[d]) || !e.keeps(h.procs[o]) {
+				continue
+			}
+			if x, y := h.common(d, o), h.common(o, d); !slices.EqualFunc(x, y, same) {
+				return fmt.Sprintf("%s holds %v and %s %v", e.names[o], y, e.names[d], x)
+			}
 		}
 	}
 	for o := range h.procs {
@@ -140,17 +146,41 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	return ""
 }
 
+// common returns the cells of a daemon that another one has to hold too.
+func (h *recovery) common(d, o int) []gossip.Cell {
+	return slices.DeleteFunc(slices.Clone(h.cells[d]), func(c gossip.Cell) bool {
+		return !node.Keeps(h.procs[d].node, c.Key, c.Kind) || !node.Keeps(h.procs[o].node, c.Key, c.Kind)
+	})
+}
+
+// keeps reports whether a daemon keeps the counts of its region.
+func (e *explorer) keeps(p *process) bool { return node.Keeps(p.node, e.key, gossip.Daemon) }
+
+// aggregates reports whether a daemon has to hold all counts: those of its
+// region, and the sums of others.
+func (e *explorer) aggregates(p *process) bool {
+	return e.keeps(p) && node.Keeps(p.node, e.key, gossip.RegionSum)
+}
+
 // compare compares the counts of a window that one daemon holds with the ground
-// truth. A daemon must hold all counts of live processes and all counts that
-// any daemon held before, and no more. Counts that no live daemon received are
-// gone.
+// truth. The aggregator must hold all counts of live processes and all counts that
+// any of the daemons that keep them held before, and no more. Counts that no live
+// one of them received are gone.
 func (h *recovery) compare(m *moment, d int, window int64, restarted bool) string {
 	e := h.e
+	if !e.aggregates(h.procs[d]) {
+		return ""
+	}
 	known := e.known(d, h.facts[d], window)
 	all := e.truth(m, window, anywhere)
 	least := e.truth(m, window, func(_ int, s crdt.Incarnation) bool { return slices.Contains(h.incarnations, s) })
 	for o := range h.procs {
-		least = max(least, e.known(o, e.histories[m.at[o]].facts, window))
+		if was := &e.histories[m.at[o]]; was.keeps {
+			least = max(least, e.held(o, was.facts, window))
+		}
+		if !e.aggregates(h.procs[o]) {
+			continue
+		}
 		if n := e.known(o, h.facts[o], window); n != known {
 			return fmt.Sprintf("%s knows %d hits and %s %d", e.names[d], known, e.names[o], n)
 		}

@@ -53,6 +53,7 @@ type history struct {
 	counted []fact     // what its processes counted
 	asked   verdict    // of inAsk
 	ages    []ageClaim // of its links
+	keeps   bool       // whether it keeps the counts of its region
 
 	// live is the process, when it is at hand. The next input takes it away;
 	// for another one the process is made again from the start.
@@ -105,6 +106,7 @@ type explorer struct {
 	set          *rules.Set
 	front        *node.Matcher
 	call         node.Call
+	key          crdt.Key // that all calls count
 
 	histories []history
 	steps     map[transition]int32
@@ -167,6 +169,10 @@ func newExplorer(s Scope) (*explorer, error) {
 		return nil, fmt.Errorf("sim: scope %s: %w", s.Name, err)
 	}
 	e.set, e.front = set, node.NewMatcher(set, rules.NewHasher([rules.SecretBytes]byte{1}), node.MatcherOptions{})
+	if err := e.resolve(&e.call); err != nil {
+		return nil, err
+	}
+	e.key = e.call.Hits()[0].Key
 	return e, nil
 }
 
@@ -339,13 +345,18 @@ func (e *explorer) peers(c cast) []gossip.Peer {
 	return out
 }
 
-// ask makes a request and enters it into the counted.
-func (e *explorer) ask(p *process, at node.Instant, h *history) error {
-	c := &e.call
+// resolve makes c the call that all daemons decide.
+func (e *explorer) resolve(c *node.Call) error {
 	c.Reset()
 	c.Domain = "d"
 	c.Descriptors = append(c.Descriptors, rules.Descriptor{Hits: 1, Entries: []rules.Entry{{Key: "k", Value: "v"}}})
-	if err := e.front.Resolve(c); err != nil {
+	return e.front.Resolve(c)
+}
+
+// ask makes a request and enters it into the counted.
+func (e *explorer) ask(p *process, at node.Instant, h *history) error {
+	c := &e.call
+	if err := e.resolve(c); err != nil {
 		return err
 	}
 	p.node.Probe(at, c.Hits(), c.Statuses)
@@ -426,7 +437,7 @@ func (e *explorer) factsOf(cells []gossip.Cell) []fact {
 // look records the counts that a process holds, and the ages of its views.
 func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
-	h.facts, h.ages = e.factsOf(p.node.Cells(at, nil)), nil
+	h.facts, h.ages, h.keeps = e.factsOf(p.node.Cells(at, nil)), nil, e.keeps(p)
 	for l := range p.node.Links(at) {
 		if l.Age >= 0 {
 			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent})
