@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
@@ -225,8 +227,9 @@ func sendDifference(n *Node, p *peer, cluster Number, have Version) {
 	}
 }
 
-// compare compares versions with a neighbor, each time another one. A record
-// that diverged is replaced by that of the leader.
+// compare compares versions with the neighbor that got no message for the
+// longest time. At rest each one gets two within the time in which this daemon
+// counts as live. A record that diverged is replaced by that of the leader.
 func (n *Node) compare() {
 	if n.at < n.due.compare || len(n.peers) == 0 {
 		return
@@ -236,7 +239,41 @@ func (n *Node) compare() {
 		n.send(p, Message{Want: true})
 		return
 	}
-	n.send(n.peers[n.rng.IntN(len(n.peers))], Message{})
+	if p := n.longestUnsent(); !n.rests(p) || n.at-p.sentAt >= n.cfg.patience(len(n.peers))/2 {
+		n.send(p, Message{})
+	}
+}
+
+// longestUnsent returns the peer that got no message for the longest time, any
+// of several.
+func (n *Node) longestUnsent() *peer {
+	at := n.rng.IntN(len(n.peers))
+	return slices.MinFunc(slices.Concat(n.peers[at:], n.peers[:at]), func(a, b *peer) int { return cmp.Compare(a.sentAt, b.sentAt) })
+}
+
+// statement is what all messages of this daemon contain beside the clock.
+type statement struct {
+	sender  Sender
+	version Version
+}
+
+// restAfter is the time without a change until a daemon is at rest, in
+// Config.Compare.
+const restAfter = 5
+
+// rests reports whether this daemon is at rest for a peer: a leader is known,
+// and its statement has not changed for some time, nor since the latest message
+// to the peer.
+func (n *Node) rests(p *peer) bool {
+	is := statement{sender: n.sender()}
+	if is.sender.Clock = 0; n.record != nil {
+		is.version = n.record.Version
+	}
+	if !reflect.DeepEqual(is, n.stated) {
+		n.stated, n.statedAt = is, n.at
+	}
+	return n.record != nil && !n.Starting() && n.leader() != (ID{}) &&
+		p.sentAt > n.statedAt && n.at-n.statedAt >= restAfter*n.cfg.Compare
 }
 
 // confirmation is the end of a start: the daemon asks for a version that was
