@@ -182,9 +182,9 @@ func (v *raftNode) step(r *raftpb.Message) {
 
 // postpone draws the time of the next election, not before a number of
 // heartbeats.
-func (v *raftNode) postpone(least time.Duration) {
+func (v *raftNode) postpone(least int) {
 	n := v.node
-	v.due = n.at + n.between(least*n.cfg.Heartbeat, 2*n.cfg.election())
+	v.due = n.at + n.between(time.Duration(least)*n.cfg.Heartbeat, 2*n.cfg.election())
 }
 
 // checkRaft returns an error for a message that no voter sends, and on which
