@@ -35,7 +35,7 @@ type Config struct {
 	Heartbeat time.Duration
 	// Compare is the time between two comparisons of versions with a neighbor,
 	// default 1 s. Daemons whose state has not changed for some time compare
-	// less often, see Node.rests.
+	// less often, see rests.
 	Compare time.Duration
 	// Retry is the time after which a command or a question without an answer
 	// is sent again, default 1 s.

@@ -1,10 +1,11 @@
 package control
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"time"
 )
@@ -239,22 +240,16 @@ func (n *Node) compare() {
 		n.send(p, Message{Want: true})
 		return
 	}
-	if p := n.longestUnsent(); !n.rests(p) || n.at-p.sentAt >= n.cfg.patience(len(n.peers))/2 {
+	if p := longestUnsent(n); !rests(n, p) || n.at-p.sentAt >= n.cfg.patience(len(n.peers))/2 {
 		n.send(p, Message{})
 	}
 }
 
 // longestUnsent returns the peer that got no message for the longest time, any
 // of several.
-func (n *Node) longestUnsent() *peer {
+func longestUnsent(n *Node) *peer {
 	at := n.rng.IntN(len(n.peers))
 	return slices.MinFunc(slices.Concat(n.peers[at:], n.peers[:at]), func(a, b *peer) int { return cmp.Compare(a.sentAt, b.sentAt) })
-}
-
-// statement is what all messages of this daemon contain beside the clock.
-type statement struct {
-	sender  Sender
-	version Version
 }
 
 // restAfter is the time without a change until a daemon is at rest, in
@@ -262,15 +257,19 @@ type statement struct {
 const restAfter = 5
 
 // rests reports whether this daemon is at rest for a peer: a leader is known,
-// and its statement has not changed for some time, nor since the latest message
-// to the peer.
-func (n *Node) rests(p *peer) bool {
-	is := statement{sender: n.sender()}
-	if is.sender.Clock = 0; n.record != nil {
-		is.version = n.record.Version
+// and what all its messages contain, beside the clock, has not changed for some
+// time, nor since the latest message to the peer.
+func rests(n *Node, p *peer) bool {
+	is := Message{Sender: n.sender()}
+	if is.Sender.Clock = 0; n.record != nil {
+		is.Version = n.record.Version
 	}
-	if !reflect.DeepEqual(is, n.stated) {
-		n.stated, n.statedAt = is, n.at
+	stated, err := json.Marshal(&is)
+	if err != nil {
+		return false // it is sent, and the driver reports why it cannot be
+	}
+	if !bytes.Equal(stated, n.stated) {
+		n.stated, n.statedAt = stated, n.at
 	}
 	return n.record != nil && !n.Starting() && n.leader() != (ID{}) &&
 		p.sentAt > n.statedAt && n.at-n.statedAt >= restAfter*n.cfg.Compare

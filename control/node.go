@@ -54,8 +54,9 @@ type Node struct {
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 
-	// stated is the latest statement, statedAt when it changed or a peer came.
-	stated   statement
+	// stated is what all messages contain, see rests, and statedAt when that
+	// changed or a peer came.
+	stated   []byte
 	statedAt time.Duration
 
 	due    dues

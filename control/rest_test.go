@@ -23,8 +23,8 @@ func atRest(t *testing.T, seed uint64, names ...string) *world {
 }
 
 // TestRestMessages counts what three voters send while nothing changes: each
-// gets a heartbeat in 1.2 s, and the two that do not lead compare their versions
-// now and then.
+// gets a heartbeat in 1.2 s, and the two that do not lead compare their
+// versions now and then.
 func TestRestMessages(t *testing.T) {
 	w, sent := atRest(t, 1), map[[2]*machine]int{}
 	w.between = func(from, to *machine) time.Duration {
