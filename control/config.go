@@ -29,11 +29,13 @@ type Config struct {
 	// same in all settings.
 	Founders []string
 	// Heartbeat is the time between two messages of a leader to each voter,
-	// default 200 ms. A voter without them for 10 to 20 times as long starts an
-	// election, so the longest round trip between voters must be shorter.
+	// default 200 ms. A voter that has all entries and has answered gets one in
+	// six times as long. A voter without them for 12 to 20 times as long starts
+	// an election, so the longest round trip between voters must be shorter.
 	Heartbeat time.Duration
 	// Compare is the time between two comparisons of versions with a neighbor,
-	// default 1 s.
+	// default 1 s. Daemons whose state has not changed for some time compare
+	// less often, see rests.
 	Compare time.Duration
 	// Retry is the time after which a command or a question without an answer
 	// is sent again, default 1 s.

@@ -47,6 +47,7 @@ func TestDroppedSurvive(t *testing.T) {
 		w.submit(m, Change{Note: &Note{Text: fmt.Sprint(i)}})
 	}
 	w.until("received", time.Minute, func() bool { return w.find("c-0").node.Record().Version == m.node.Record().Version })
+	w.run(5 * tick) // and stored
 	for _, name := range []string{"b-0", "c-0", "a-0"} {
 		w.crash(w.find(name))
 	}

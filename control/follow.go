@@ -1,6 +1,9 @@
 package control
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -225,8 +228,9 @@ func sendDifference(n *Node, p *peer, cluster Number, have Version) {
 	}
 }
 
-// compare compares versions with a neighbor, each time another one. A record
-// that diverged is replaced by that of the leader.
+// compare compares versions with the neighbor that got no message for the
+// longest time. At rest each one gets two within the time in which this daemon
+// counts as live. A record that diverged is replaced by that of the leader.
 func (n *Node) compare() {
 	if n.at < n.due.compare || len(n.peers) == 0 {
 		return
@@ -236,7 +240,39 @@ func (n *Node) compare() {
 		n.send(p, Message{Want: true})
 		return
 	}
-	n.send(n.peers[n.rng.IntN(len(n.peers))], Message{})
+	if p := longestUnsent(n); !rests(n, p) || n.at-p.sentAt >= n.cfg.patience(len(n.peers))/2 {
+		n.send(p, Message{})
+	}
+}
+
+// longestUnsent returns the peer that got no message for the longest time, any
+// of several.
+func longestUnsent(n *Node) *peer {
+	at := n.rng.IntN(len(n.peers))
+	return slices.MinFunc(slices.Concat(n.peers[at:], n.peers[:at]), func(a, b *peer) int { return cmp.Compare(a.sentAt, b.sentAt) })
+}
+
+// restAfter is the time without a change until a daemon is at rest, in
+// Config.Compare.
+const restAfter = 5
+
+// rests reports whether this daemon is at rest for a peer: a leader is known,
+// and what all its messages contain, beside the clock, has not changed for some
+// time, nor since the latest message to the peer.
+func rests(n *Node, p *peer) bool {
+	is := Message{Sender: n.sender()}
+	if is.Sender.Clock = 0; n.record != nil {
+		is.Version = n.record.Version
+	}
+	stated, err := json.Marshal(&is)
+	if err != nil {
+		return false // it is sent, and the driver reports why it cannot be
+	}
+	if !bytes.Equal(stated, n.stated) {
+		n.stated, n.statedAt = stated, n.at
+	}
+	return n.record != nil && !n.Starting() && n.leader() != (ID{}) &&
+		p.sentAt > n.statedAt && n.at-n.statedAt >= restAfter*n.cfg.Compare
 }
 
 // confirmation is the end of a start: the daemon asks for a version that was

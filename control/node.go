@@ -54,6 +54,11 @@ type Node struct {
 	// missing is since when the daemon of a voter sends nothing.
 	missing map[Number]time.Duration
 
+	// stated is what all messages contain, see rests, and statedAt when that
+	// changed or a peer came.
+	stated   []byte
+	statedAt time.Duration
+
 	due    dues
 	disk   disk
 	out    []Message
@@ -95,6 +100,11 @@ type peer struct {
 	heardAt time.Duration // -1 before its first message
 	metAt   time.Duration // when it was live first
 	baseAt  time.Duration // when it got the whole record
+	sentAt  time.Duration // of the latest message to it
+	// raftAt is when the latest message of raft was sent to it, and unanswered
+	// reports that none came since.
+	raftAt     time.Duration
+	unanswered bool
 }
 
 // New returns a node. The seed must be another one at each start: its run comes
@@ -180,6 +190,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 		kept = append(kept, o)
 		if fresh {
 			n.send(o, Message{}) // it learns the id
+			n.statedAt = at
 		}
 	}
 	slices.SortFunc(kept, func(a, b *peer) int { return cmp.Compare(a.Address, b.Address) })
@@ -305,6 +316,9 @@ func (n *Node) Ready(at time.Duration) Ready {
 	for i := range r.Messages {
 		m := &r.Messages[i]
 		m.From, m.Sender = n.address, n.sender()
+		if p := n.peer(m.To); p != nil {
+			p.sentAt = at
+		}
 		if n.record != nil {
 			m.Cluster, m.Version, m.Hash = n.record.Cluster.ID, n.record.Version, n.record.Hash()
 			if n.diverged { // nothing that follows this record is of use

@@ -140,7 +140,7 @@ func placementOf(n *Node) *placement {
 }
 
 // patience is how long a daemon without a message still counts as live among a
-// number of peers: messages of a neighbor come at random.
+// number of peers. At rest a neighbor sends two messages in that time.
 func (c *Config) patience(peers int) time.Duration {
 	return min(c.Compare*time.Duration(8+4*peers), c.longestPatience())
 }

@@ -28,6 +28,7 @@ type raftNode struct {
 	leading bool
 	unled   bool   // an election was due since the last message of a leader
 	asks    int    // since the last answer
+	quiet   int    // ticks of a leader since the last heartbeat to all
 	removed uint64 // index at which the record lost this voter, 0 if it did not
 	// daemons are those of the voters, also of some that are removed: others
 	// may not know yet that they are.
@@ -79,7 +80,7 @@ func (n *Node) startRaft(id Number, storage *raft.MemoryStorage) error {
 		return fmt.Errorf("control: %w", err)
 	}
 	n.raft = v
-	v.postpone()
+	v.postpone(electionTicks)
 	return nil
 }
 
@@ -224,12 +225,6 @@ func (v *raftNode) snapshot(add func(stored)) {
 	}
 }
 
-// postpone draws the time of the next election.
-func (v *raftNode) postpone() {
-	n := v.node
-	v.due = n.at + n.between(n.cfg.election(), 2*n.cfg.election())
-}
-
 // leads reports whether this daemon leads the log.
 func (n *Node) leads() bool { return n.raft != nil && n.raft.leading }
 
@@ -269,6 +264,7 @@ func (v *raftNode) tick() error {
 		v.ticked += n.cfg.Heartbeat
 		if v.leader() {
 			v.raw.Tick()
+			v.quiet++
 		} else {
 			v.raw.TickQuiesced() //nolint:staticcheck // see raftNode
 		}
@@ -277,7 +273,7 @@ func (v *raftNode) tick() error {
 	if n.at < v.due {
 		return nil
 	}
-	v.postpone()
+	v.postpone(electionTicks)
 	if v.leader() {
 		return nil
 	}
@@ -307,9 +303,7 @@ func (v *raftNode) handle() error {
 		n.queue(hardOf(v.id, rd.HardState))
 	}
 	v.busy = true
-	for _, m := range rd.Messages {
-		v.send(m)
-	}
+	v.sendAll(rd.Messages)
 	n.afterStore(func() {
 		switch v {
 		case n.raft:
@@ -363,6 +357,7 @@ func (v *raftNode) advance(rd *raft.Ready) error {
 	}
 	v.raw.Advance(*rd)
 	if n.record.Version.Index > before {
+		v.quiet = restTicks // the next heartbeat repeats what is committed
 		push(n, before)
 	}
 	return v.compact()

@@ -6,19 +6,61 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/georld/rld/crdt"
 )
+
+// restTicks is the time between two heartbeats to a voter at rest, in
+// Config.Heartbeat. It is shorter than an election timeout by some heartbeats,
+// so that a voter that lost one gets the next in time.
+const restTicks = 6
+
+// sendAll sends messages of raft. Voters at rest get every sixth heartbeat, all
+// at the same time: a voter rejects a candidate for an election timeout after
+// the latest one, and that must not begin later than at the candidate.
+func (v *raftNode) sendAll(messages []*raftpb.Message) {
+	beat, beats := v.quiet >= restTicks, false
+	for _, m := range messages {
+		if m.GetType() == raftpb.MsgHeartbeat && len(m.GetContext()) == 0 {
+			beats = true
+			if !beat && v.rests(m.GetTo()) {
+				continue
+			}
+		}
+		v.send(m)
+	}
+	if beat && beats {
+		v.quiet = 0
+	}
+}
+
+// rests reports whether a voter has all entries, and has answered the latest
+// message to it, for which it has two heartbeats.
+func (v *raftNode) rests(voter uint64) (rests bool) {
+	p := v.node.byID(v.daemons[Number(voter)])
+	if p == nil || p.unanswered && v.node.at-p.raftAt >= v.node.cfg.Heartbeat*3/2 {
+		return false
+	}
+	v.raw.WithProgress(func(id uint64, _ raft.ProgressType, is tracker.Progress) {
+		if id == voter {
+			rests = is.State == tracker.StateReplicate && is.Match+1 == is.Next
+		}
+	})
+	return rests
+}
 
 // send sends a message of raft to a voter, once the log is stored.
 func (v *raftNode) send(m *raftpb.Message) {
 	n := v.node
 	v.addCommit(m)
 	if p := n.byID(v.daemons[Number(m.GetTo())]); p != nil {
+		p.raftAt, p.unanswered = n.at, true
 		n.hold(p, Message{Log: v.log, Raft: []*raftpb.Message{m}})
 	} else {
 		n.afterStore(func() { v.raw.ReportUnreachable(m.GetTo()) })
@@ -47,6 +89,7 @@ func receiveRaft(n *Node, p *peer, m *Message) {
 			n.events.AddOnce(Rejected, p.Name, "raft", err.Error())
 			continue
 		}
+		p.unanswered = false
 		if !v.learnCommit(r) {
 			v.step(r)
 		}
@@ -128,11 +171,20 @@ func (v *raftNode) step(r *raftpb.Message) {
 		leads := r.GetType() == raftpb.MsgHeartbeat || r.GetType() == raftpb.MsgApp || r.GetType() == raftpb.MsgSnap
 		leads = leads && r.GetTerm() >= is.GetTerm()
 		v.unled = v.unled && !leads
-		if leads || is.GetVote() != was.GetVote() && is.GetVote() != uint64(v.id) {
-			v.postpone()
+		if leads { // it may be silent at rest
+			v.postpone(electionTicks + restTicks/3)
+		} else if is.GetVote() != was.GetVote() && is.GetVote() != uint64(v.id) {
+			v.postpone(electionTicks)
 		}
 		return nil
 	})
+}
+
+// postpone draws the time of the next election, not before a number of
+// heartbeats.
+func (v *raftNode) postpone(least int) {
+	n := v.node
+	v.due = n.at + n.between(time.Duration(least)*n.cfg.Heartbeat, 2*n.cfg.election())
 }
 
 // checkRaft returns an error for a message that no voter sends, and on which
