@@ -222,7 +222,9 @@ func TestForeignFrames(t *testing.T) {
 		if f.frame == nil {
 			continue
 		}
+		to := f.origin.To
 		f.origin, f.frame = originOf(w.daemons[1-min(f.from, 1)]), slices.Clone(f.frame)
+		f.origin.To = to
 		before := w.network.traffic.Unreadable
 		if w.receive(w.daemons[f.to], f); w.network.traffic.Unreadable != before+1 {
 			t.Errorf("a frame of daemon %d was received in the name of another", f.from)

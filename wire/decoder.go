@@ -16,6 +16,7 @@ import (
 // use. In a frame it keeps the first fault and stops
 // there.
 type Decoder struct {
+	ends ends
 	head gossip.Message // the common fields of the messages
 	base int64
 

@@ -22,6 +22,7 @@ type Encoder struct {
 	windows      []metaWindows // of the metas
 	base         int64         // the base of the first window of a meta
 
+	ends               ends
 	numbers, distances []uint64 // columns under construction
 	cells, refused     int
 }

@@ -126,7 +126,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438150 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438134 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)
@@ -141,16 +141,14 @@ func TestEncodeErrors(t *testing.T) {
 func sealFrame(from, to crdt.Incarnation, payload []byte) []byte {
 	frame := make([]byte, envelopeSize, envelopeSize+len(payload))
 	frame[0] = Version
-	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(from))
-	binary.LittleEndian.PutUint64(frame[atTo:], uint64(to))
 	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(now))
-	return reseal(append(frame, payload...))
+	return reseal(from, to, append(frame, payload...))
 }
 
 // reseal makes version and checksum of a frame right.
-func reseal(frame []byte) []byte {
+func reseal(from, to crdt.Incarnation, frame []byte) []byte {
 	frame[0] = Version
-	SetChecksum(frame)
+	SetCountsChecksum(from, to, frame)
 	return frame
 }
 
@@ -166,22 +164,22 @@ func TestEnvelopeErrors(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		{"empty", nil, "wire: frame of 0 bytes, want at least 37"},
-		{"short", frame[:36], "wire: frame of 36 bytes, want at least 37"},
-		{"version", change(0, 2), "wire: frame of version 2, want 1, the only one known here"},
-		{"short, of another version", []byte{9}, "wire: frame of version 9, want 1, the only one known here"},
-		{"changed", change(40, 9), "wire: frame with checksum 0006d136, want 7dc0e93d: it was cut or changed on its way"},
-		{"cut", frame[:50], "wire: frame with checksum f59474b6, want 7dc0e93d: it was cut or changed on its way"},
+		{"empty", nil, "wire: frame of 0 bytes, want at least 21"},
+		{"short", frame[:20], "wire: frame of 20 bytes, want at least 21"},
+		{"version", change(0, 1), "wire: frame of version 1, want 2, the only one known here"},
+		{"short, of another version", []byte{9}, "wire: frame of version 9, want 2, the only one known here"},
+		{"changed", change(24, 9), "wire: frame with checksum 6afe23a3, want 17381ba8: it was cut, changed or misdirected"},
+		{"cut", frame[:34], "wire: frame with checksum 35a4d684, want 17381ba8: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
-		msgs, err := new(Decoder).Decode(test.frame)
+		msgs, err := decodeFrame(test.frame)
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
 		}
 	}
 	var version *VersionError
-	if _, err := new(Decoder).Decode(change(0, 2)); !errors.As(err, &version) || *version != (VersionError{Got: 2, Want: 1}) {
+	if _, err := decodeFrame(change(0, 1)); !errors.As(err, &version) || *version != (VersionError{Got: 1, Want: 2}) {
 		t.Errorf("error of a version is %v", err)
 	}
 }
@@ -337,7 +335,7 @@ func TestDecodeErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		test.change(&f)
-		msgs, err := new(Decoder).Decode(sealFrame(1, 2, appendPB(nil, &f)))
+		msgs, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, appendPB(nil, &f)))
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
@@ -373,7 +371,7 @@ func TestDecodeBounds(t *testing.T) {
 			"wire: frame of 65537 buckets, want at most 65536",
 		},
 	} {
-		_, err := new(Decoder).Decode(sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
+		_, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
 		wantError(t, "bound", err, test.want)
 	}
 }
@@ -382,7 +380,7 @@ func TestDecodeBounds(t *testing.T) {
 // same are refused.
 func TestOtherForms(t *testing.T) {
 	const emptyPart = "\x32\x00"
-	if _, err := new(Decoder).Decode(sealFrame(1, 2, []byte(emptyPart))); err != nil {
+	if _, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, []byte(emptyPart))); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ name, payload, want string }{
@@ -405,15 +403,15 @@ func TestOtherForms(t *testing.T) {
 			"rule of a meta is 0 or cut, want it left out",
 		},
 	} {
-		_, err := new(Decoder).Decode(sealFrame(1, 2, []byte(test.payload)))
+		_, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, []byte(test.payload)))
 		wantError(t, test.name, err, "wire: frame: "+test.want)
 	}
 	m := example()
 	m.Cells[3].Rate = math.MaxUint32
 	rate := binary.AppendUvarint(nil, math.MaxUint32)
 	larger := bytes.Replace(mustEncode(t, m), rate, binary.AppendUvarint(nil, 1<<32), 1)
-	_, err := new(Decoder).Decode(reseal(larger))
+	_, err := decodeFrame(reseal(m.From, m.To, larger))
 	wantError(t, "rate", err, "wire: part 0 of the frame: rate of 4294967296, want at most 4294967295")
-	_, err = new(Decoder).Decode(sealFrame(3, 3, []byte(emptyPart)))
+	_, err = new(Decoder).Decode(3, 3, sealFrame(3, 3, []byte(emptyPart)))
 	wantError(t, "itself", err, "wire: frame: it is from 0000000000000003 to itself")
 }

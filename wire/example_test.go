@@ -47,6 +47,11 @@ func example() gossip.Message {
 	return m
 }
 
+// decodeFrame decodes a frame of the incarnations of idle.
+func decodeFrame(frame []byte) ([]gossip.Message, error) {
+	return new(Decoder).Decode(idle().From, idle().To, frame)
+}
+
 func mustEncode(t testing.TB, msgs ...gossip.Message) []byte {
 	t.Helper()
 	frame, err := Encode(nil, msgs)

@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the version of the encoding, the first byte of every frame.
-const Version = 1
+const Version = 2
 
 // Bounds of a frame.
 const (
@@ -27,11 +27,9 @@ const (
 // The offsets of the fields behind the checksum, and the size of the envelope
 // with them.
 const (
-	atFrom       = sealSize
-	atTo         = 13
-	atStamp      = 21
-	atRules      = 29
-	envelopeSize = 37
+	atStamp      = sealSize
+	atRules      = 13
+	envelopeSize = 21
 )
 
 // Encode appends the frame of msgs to dst and returns the extended slice. There
@@ -60,11 +58,13 @@ func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 	}
 	frame, head := e.b[len(dst):], &msgs[0]
 	frame[0] = Version
-	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(head.From))
-	binary.LittleEndian.PutUint64(frame[atTo:], uint64(head.To))
 	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(head.Stamp))
 	binary.LittleEndian.PutUint64(frame[atRules:], head.Rules)
-	return checksummed(dst, e.b)
+	if len(frame) > MaxFrameBytes {
+		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
+	}
+	e.ends.seal(head.From, head.To, frame)
+	return e.b, nil
 }
 
 // Fit returns how many of the first messages fit one frame whatever their
@@ -99,21 +99,23 @@ const (
 	maxRightsMessage = 112
 )
 
-// Decode returns the messages of a frame, at least one. They share no memory
-// with the frame; they and their cells are valid until the next call.
+// Decode returns the messages of a frame from one incarnation to another, at
+// least one. They share no memory with the frame; they and their cells are
+// valid until the next call.
 //
 // It accepts exactly the output of Encode. The error is a *VersionError for a
 // frame of another version, a *SizeError for one beyond the bounds, a
-// *ChecksumError for one that was cut or changed, and a *FormatError otherwise.
+// *ChecksumError for one that was cut or changed, or that is of or for another
+// incarnation, and a *FormatError otherwise.
 // The memory that it allocates is at most some 250 bytes for each byte of the
 // frame.
-func (d *Decoder) Decode(frame []byte) ([]gossip.Message, error) {
-	if err := checkEnvelope(frame, Version, envelopeSize); err != nil {
+func (d *Decoder) Decode(from, to crdt.Incarnation, frame []byte) ([]gossip.Message, error) {
+	d.ends.set(from, to)
+	if err := checkEnvelope(frame, Version, envelopeSize, d.ends[:]); err != nil {
 		return nil, err
 	}
 	d.reset(gossip.Message{
-		From: crdt.Incarnation(binary.LittleEndian.Uint64(frame[atFrom:])),
-		To:   crdt.Incarnation(binary.LittleEndian.Uint64(frame[atTo:])),
+		From: from, To: to,
 		Header: gossip.Header{
 			Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
 			Rules: binary.LittleEndian.Uint64(frame[atRules:]),

@@ -31,14 +31,14 @@ type (
 		Changed        uint64               `pb:"uint64 changed = 3"`
 		Ack            uint64               `pb:"uint64 ack = 4"`
 		Incomplete     bool                 `pb:"bool incomplete = 5"`
-		UnsentMs       uint64               `pb:"uint64 unsent_ms = 7"`
-		Views          *peerViews           `pb:"PeerViews views = 8"`
-		Cells          []*peerCells         `pb:"repeated PeerCells cells = 9"`
-		Refused        []*peerRefusals      `pb:"repeated PeerRefusals refused = 10"`
-		Buckets        []uint32             `pb:"repeated uint32 buckets = 11"`
-		Digests        []uint64             `pb:"repeated fixed64 digests = 12"`
-		Repair         []uint32             `pb:"repeated uint32 repair = 13"`
-		RightsMessages []*peerRightsMessage `pb:"repeated PeerRightsMessage rights_messages = 14"`
+		UnsentMs       uint64               `pb:"uint64 unsent_ms = 6"`
+		Views          *peerViews           `pb:"PeerViews views = 7"`
+		Cells          []*peerCells         `pb:"repeated PeerCells cells = 8"`
+		Refused        []*peerRefusals      `pb:"repeated PeerRefusals refused = 9"`
+		Buckets        []uint32             `pb:"repeated uint32 buckets = 10"`
+		Digests        []uint64             `pb:"repeated fixed64 digests = 11"`
+		Repair         []uint32             `pb:"repeated uint32 repair = 12"`
+		RightsMessages []*peerRightsMessage `pb:"repeated PeerRightsMessage rights_messages = 13"`
 	}
 	peerRightsMessage struct {
 		Kind           uint32 `pb:"uint32 kind = 1"`

@@ -29,14 +29,14 @@ const (
 	partChanged        tag = 3<<3 | varint
 	partAck            tag = 4<<3 | varint
 	partIncomplete     tag = 5<<3 | varint
-	partUnsent         tag = 7<<3 | varint
-	partViews          tag = 8<<3 | length
-	partCells          tag = 9<<3 | length
-	partRefused        tag = 10<<3 | length
-	partBuckets        tag = 11<<3 | length
-	partDigests        tag = 12<<3 | length
-	partRepair         tag = 13<<3 | length
-	partRightsMessages tag = 14<<3 | length
+	partUnsent         tag = 6<<3 | varint
+	partViews          tag = 7<<3 | length
+	partCells          tag = 8<<3 | length
+	partRefused        tag = 9<<3 | length
+	partBuckets        tag = 10<<3 | length
+	partDigests        tag = 11<<3 | length
+	partRepair         tag = 12<<3 | length
+	partRightsMessages tag = 13<<3 | length
 )
 
 const (
