@@ -36,7 +36,8 @@ type link struct {
 	due                          time.Duration
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
-	express                      bool            // the latest message held only such cells
+	told                         toldRules
+	express                      bool // the latest message held only such cells
 	resyncing                    bool
 
 	// Received from the peer.
@@ -54,7 +55,7 @@ type link struct {
 	unsent     time.Duration
 	ownAge     time.Duration
 	staleness  []Staleness
-	rules      uint64
+	rules      uint64 // the hash of its rules, 0 before it is known
 	silent     bool
 	differs    bool // its rules differ
 

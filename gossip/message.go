@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -24,7 +25,7 @@ type Message struct {
 type Header struct {
 	// Stamp is the sender's hybrid logical clock.
 	Stamp hlc.Timestamp
-	// Rules is the hash of the sender's rule set.
+	// Rules is the hash of the sender's rule set, 0 when the receiver has it.
 	Rules uint64
 	// Ready reports whether the sender takes its share of the work.
 	Ready bool
@@ -37,12 +38,14 @@ type Header struct {
 // Unite gives the messages of one daemon's shards to one peer one header for
 // one frame. Each shard has its own view of the peer. The oldest echo is true
 // for all of them; a newer one would confirm messages that some shard did not
-// receive. msgs is not empty.
+// receive. What one of them has to repeat is in the frame for all. msgs is not
+// empty.
 func Unite(msgs []Message) {
 	h := msgs[0].Header
 	for i := range msgs[1:] {
 		o := &msgs[i+1].Header
 		h.Stamp = max(h.Stamp, o.Stamp)
+		h.Rules = cmp.Or(h.Rules, o.Rules)
 		h.Ready = h.Ready && o.Ready
 		h.Nonce = max(h.Nonce, o.Nonce)
 		if o.Echo < h.Echo {

@@ -75,7 +75,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 		e.event(now, Resent, l.peer.ID, 0, 0)
 	}
 	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
-	m.Header = Header{Stamp: stamp, Rules: rules, Ready: e.ready(), Nonce: micros(now)}
+	m.Header = Header{Stamp: stamp, Rules: l.told.next(now, rules, micros(now)), Ready: e.ready(), Nonce: micros(now)}
 	if l.nonce != 0 {
 		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
 	}

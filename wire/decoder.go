@@ -96,6 +96,7 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	}
 	d.readIncarnations(&r)
 	d.readMetas(&r)
+	d.head.Rules = r.word(frameRules, "hash of rules")
 	defer clear(parts) // they would keep the frame
 	d.parts = parts
 	if r.end(); len(parts) == 0 {

@@ -70,6 +70,7 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		e.uint(metaWindow, zigzag(e.windows[i].first-e.base))
 		e.close(at)
 	}
+	e.word(frameRules, head.Rules)
 	return nil
 }
 

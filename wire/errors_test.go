@@ -126,7 +126,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438134 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438135 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)
@@ -164,12 +164,12 @@ func TestEnvelopeErrors(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		{"empty", nil, "wire: frame of 0 bytes, want at least 21"},
-		{"short", frame[:20], "wire: frame of 20 bytes, want at least 21"},
+		{"empty", nil, "wire: frame of 0 bytes, want at least 13"},
+		{"short", frame[:12], "wire: frame of 12 bytes, want at least 13"},
 		{"version", change(0, 1), "wire: frame of version 1, want 2, the only one known here"},
 		{"short, of another version", []byte{9}, "wire: frame of version 9, want 2, the only one known here"},
-		{"changed", change(24, 9), "wire: frame with checksum 6afe23a3, want 17381ba8: it was cut, changed or misdirected"},
-		{"cut", frame[:34], "wire: frame with checksum 35a4d684, want 17381ba8: it was cut, changed or misdirected"},
+		{"changed", change(16, 9), "wire: frame with checksum d4727db3, want 32e3471c: it was cut, changed or misdirected"},
+		{"cut", frame[:26], "wire: frame with checksum 2e462b7a, want 32e3471c: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
 		msgs, err := decodeFrame(test.frame)

@@ -28,8 +28,7 @@ const (
 // with them.
 const (
 	atStamp      = sealSize
-	atRules      = 13
-	envelopeSize = 21
+	envelopeSize = 13
 )
 
 // Encode appends the frame of msgs to dst and returns the extended slice. There
@@ -59,7 +58,6 @@ func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 	frame, head := e.b[len(dst):], &msgs[0]
 	frame[0] = Version
 	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(head.Stamp))
-	binary.LittleEndian.PutUint64(frame[atRules:], head.Rules)
 	if len(frame) > MaxFrameBytes {
 		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
 	}
@@ -118,7 +116,6 @@ func (d *Decoder) Decode(from, to crdt.Incarnation, frame []byte) ([]gossip.Mess
 		From: from, To: to,
 		Header: gossip.Header{
 			Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
-			Rules: binary.LittleEndian.Uint64(frame[atRules:]),
 		},
 	})
 	msgs := d.frame(frame[envelopeSize:])

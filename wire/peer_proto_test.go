@@ -24,6 +24,7 @@ type (
 		Parts        []*peerPart     `pb:"repeated PeerPart parts = 6"`
 		Incarnations []uint64        `pb:"repeated fixed64 incarnations = 7"`
 		Metas        []*peerCellMeta `pb:"repeated PeerCellMeta metas = 8"`
+		Rules        uint64          `pb:"fixed64 rules = 9"`
 	}
 	peerPart struct {
 		Skipped        uint32               `pb:"uint32 skipped = 1"`

@@ -21,6 +21,7 @@ const (
 	frameParts        tag = 6<<3 | length
 	frameIncarnations tag = 7<<3 | length
 	frameMetas        tag = 8<<3 | length
+	frameRules        tag = 9<<3 | wide
 )
 
 const (
