@@ -37,7 +37,8 @@ type link struct {
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	told                         toldRules
-	express                      bool // the latest message held only such cells
+	stampedAt, viewsAt           time.Duration // when a stamp and views were sent last
+	express                      bool          // the latest message held only such cells
 	resyncing                    bool
 
 	// Received from the peer.
@@ -55,6 +56,9 @@ type link struct {
 	unsent     time.Duration
 	ownAge     time.Duration
 	staleness  []Staleness
+	viewed     bool   // ownAge and staleness are known
+	wall       int64  // its latest stamp, in milliseconds
+	wallNonce  uint64 // of the message with it, 0 before the first one
 	rules      uint64 // the hash of its rules, 0 before it is known
 	silent     bool
 	differs    bool // its rules differ
@@ -264,12 +268,18 @@ func (l *link) complete(now time.Duration, m *Message) {
 		gap := max(now-l.receivedAt, l.interval())
 		l.lag = max(gap, l.lag+(gap-l.lag)/8)
 	}
-	l.receivedAt = now
-	l.sentAt = time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
-	l.unsent, l.ownAge = min(m.Unsent, longestClaim), min(m.Own, longestClaim)
-	l.staleness = append(l.staleness[:0], m.Staleness...)
+	sentAt := time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
+	older := max(0, sentAt-l.sentAt)
+	l.receivedAt, l.sentAt, l.unsent = now, sentAt, min(m.Unsent, longestClaim)
+	if m.HasViews {
+		l.viewed, l.ownAge, older = true, min(m.Own, longestClaim), 0
+		l.staleness = append(l.staleness[:0], m.Staleness...)
+	}
+	// Without fresh views, those before are older by the time between the two
+	// messages.
+	l.ownAge = min(l.ownAge+older, longestClaim)
 	for i := range l.staleness {
-		l.staleness[i].Age = min(l.staleness[i].Age, longestClaim)
+		l.staleness[i].Age = min(min(l.staleness[i].Age, longestClaim)+older, longestClaim)
 	}
 	l.echoed = max(l.echoed, min(m.Echo, uint64(now.Microseconds())))
 }
@@ -330,7 +340,7 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 		return age, true
 	}
 	if !l.local {
-		return age + l.ownAge, true
+		return age + l.ownAge, l.viewed
 	}
 	for _, s := range l.staleness {
 		if s.Region == c.Incarnation {
@@ -357,7 +367,7 @@ func (ls links) ownAge(now time.Duration) time.Duration {
 func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 	for _, l := range ls {
 		age, ok := l.view(now)
-		if !ok || l.local {
+		if !ok || l.local || !l.viewed {
 			continue
 		}
 		age += l.ownAge

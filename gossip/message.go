@@ -23,7 +23,8 @@ type Message struct {
 
 // Header is the common part of all shards of a daemon in one frame.
 type Header struct {
-	// Stamp is the sender's hybrid logical clock.
+	// Stamp is the sender's hybrid logical clock, 0 in most messages: see
+	// stampEvery.
 	Stamp hlc.Timestamp
 	// Rules is the hash of the sender's rule set, 0 when the receiver has it.
 	Rules uint64
@@ -79,7 +80,9 @@ type Part struct {
 	// To must send them again later.
 	Refused []Refusal
 	// Own is the staleness of the sender's view of its own region. Staleness is
-	// that of each other region, by incarnation ascending, inside a region.
+	// that of each other region, by incarnation ascending, inside a region. Most
+	// messages have neither: see stampEvery.
+	HasViews  bool
 	Own       time.Duration
 	Staleness []Staleness
 

@@ -92,6 +92,9 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.measureRTT(now, m)
 	l.refused, l.repair = settle(l.refused, m.Echo), settle(l.repair, m.Echo)
 	l.told.settle(m.Echo)
+	if m.Stamp != 0 {
+		l.wall, l.wallNonce = m.Stamp.Millis(), m.Nonce
+	}
 	if m.Rules != 0 {
 		l.rules = m.Rules
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
 )
 
 // Decoder decodes frames of counts, one after the other, and reuses the memory
@@ -18,7 +19,6 @@ import (
 type Decoder struct {
 	ends ends
 	head gossip.Message // the common fields of the messages
-	base int64
 
 	incarnations table[crdt.Incarnation]
 	metas        table[gossip.CellMeta]
@@ -49,7 +49,7 @@ func (d *Decoder) reset(head gossip.Message) {
 		latest = nil
 	}
 	d.head, d.incarnations, d.metas, d.latest, d.messages = head, incarnations, metas, latest, msgs
-	d.base, d.met, d.spent, d.cells, d.denied, d.part, d.err = 0, 0, 0, 0, 0, -1, nil
+	d.met, d.spent, d.cells, d.denied, d.part, d.err = 0, 0, 0, 0, -1, nil
 }
 
 // fail keeps the first fault.
@@ -75,7 +75,6 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	if d.head.From == d.head.To {
 		d.fail("it is from %v to itself", d.head.From)
 	}
-	d.base = d.head.Stamp.Millis()
 	r := reader{d: d, b: payload}
 	lastShard := r.uint(frameLastShard)
 	if lastShard >= MaxShards {
@@ -97,6 +96,7 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	d.readIncarnations(&r)
 	d.readMetas(&r)
 	d.head.Rules = r.word(frameRules, "hash of rules")
+	d.head.Stamp = hlc.Timestamp(r.word(frameStamp, "stamp"))
 	defer clear(parts) // they would keep the frame
 	d.parts = parts
 	if r.end(); len(parts) == 0 {
@@ -147,12 +147,27 @@ func (d *Decoder) readMeta(r reader) {
 	}
 	s.WindowLength, s.Carry = int64(width), int64(carry)
 	s.Regional = r.flag(metaRegional)
-	window := d.base + unzigzag(r.uint(metaWindow))
+	window := r.window()
 	r.end()
 	if _, first := d.metas.number(s); !first {
 		r.fail("meta %+v is there twice", s)
 	}
 	d.latest = append(d.latest, window)
+}
+
+// window reads the first window of a meta.
+func (r *reader) window() int64 {
+	minutes, seconds, millis := unzigzag(r.uint(metaMinutes)), unzigzag(r.uint(metaSeconds)), unzigzag(r.uint(metaMillis))
+	switch {
+	case seconds == 0 && millis == 0 && minutes <= math.MaxInt64/minute && minutes >= math.MinInt64/minute:
+		return minutes * minute
+	case minutes == 0 && millis == 0 && seconds <= math.MaxInt64/second && seconds >= math.MinInt64/second && seconds*second%minute != 0:
+		return seconds * second
+	case minutes == 0 && seconds == 0 && millis%second != 0:
+		return millis
+	}
+	r.fail("window of a meta in more than one unit, or not in the longest one")
+	return 0
 }
 
 // readParts reads the parts.
@@ -201,11 +216,9 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 	m.Unsent = r.duration(r.uint(partUnsent))
 	if content := r.content(partViews); content != nil {
 		d.readViews(reader{d: d, b: content}, m)
-		if sameViews(before, m) {
+		if before.HasViews && sameViews(before, m) {
 			r.fail("views as in the part before, want them left out")
 		}
-	} else {
-		m.Own, m.Staleness = before.Own, slices.Clone(before.Staleness)
 	}
 	room := len(r.b) / (keySize + 1) // mostly enough for the cells of all incarnations
 	for content := r.content(partCells); content != nil; content = r.content(partCells) {
@@ -220,10 +233,17 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 	d.readDigests(&r, m)
 	d.readRepair(&r, m)
 	d.readRightsMessages(&r, m)
+	switch without := r.flag(partNoViews); {
+	case without && (m.HasViews || !before.HasViews):
+		r.fail("no_views, and it has views or the part before has none")
+	case !without && !m.HasViews:
+		m.HasViews, m.Own, m.Staleness = before.HasViews, before.Own, slices.Clone(before.Staleness)
+	}
 	r.end()
 }
 
 func (d *Decoder) readViews(r reader, m *gossip.Message) {
+	m.HasViews = true
 	m.Own = r.duration(r.uint(viewsOwn))
 	regions, ages := r.column(viewsRegions), r.column(viewsAges)
 	r.end()

@@ -20,7 +20,6 @@ type Encoder struct {
 	incarnations table[crdt.Incarnation] // without sender and receiver
 	metas        table[gossip.CellMeta]
 	windows      []metaWindows // of the metas
-	base         int64         // the base of the first window of a meta
 
 	ends               ends
 	numbers, distances []uint64 // columns under construction
@@ -45,7 +44,7 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		return err
 	}
 	head := &msgs[0]
-	e.from, e.to, e.base = head.From, head.To, head.Stamp.Millis()
+	e.from, e.to = head.From, head.To
 
 	e.uint(frameLastShard, uint64(head.Shards-1))
 	e.flag(frameUnready, !head.Ready)
@@ -67,11 +66,25 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		e.uint(metaWidth, uint64(s.WindowLength))
 		e.uint(metaCarry, uint64(s.Carry))
 		e.flag(metaRegional, s.Regional)
-		e.uint(metaWindow, zigzag(e.windows[i].first-e.base))
+		e.window(e.windows[i].first)
 		e.close(at)
 	}
 	e.word(frameRules, head.Rules)
+	e.word(frameStamp, uint64(head.Stamp))
 	return nil
+}
+
+// window encodes the first window of a meta, in the longest unit that it is a
+// multiple of.
+func (e *Encoder) window(w int64) {
+	switch {
+	case w%minute == 0:
+		e.uint(metaMinutes, zigzag(w/minute))
+	case w%second == 0:
+		e.uint(metaSeconds, zigzag(w/second))
+	default:
+		e.uint(metaMillis, zigzag(w))
+	}
 }
 
 // checkFrame returns an error unless msgs can share a frame.
@@ -113,7 +126,7 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	e.uint(partAck, m.Ack)
 	e.flag(partIncomplete, !m.Complete)
 	e.uint(partUnsent, millis(m.Unsent))
-	if !sameViews(before, m) {
+	if m.HasViews && !(before.HasViews && sameViews(before, m)) {
 		e.views(m)
 	}
 	if err := e.allCells(m); err != nil {
@@ -127,6 +140,7 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	if err := e.rightsMessages(m); err != nil {
 		return err
 	}
+	e.flag(partNoViews, before.HasViews && !m.HasViews)
 	e.close(at)
 	return nil
 }
@@ -138,6 +152,8 @@ func checkPart(m *gossip.Message) error {
 		return malformed("shard %d: versions (%d, %d] are none", m.Shard, m.Lo, m.Hi)
 	case m.Unsent < 0 || m.Own < 0:
 		return malformed("shard %d: age of %v or %v, want 0 or more", m.Shard, m.Unsent, m.Own)
+	case !m.HasViews && (m.Own != 0 || len(m.Staleness) > 0):
+		return malformed("shard %d: views of a message without", m.Shard)
 	case len(m.Staleness) > MaxViews:
 		return &SizeError{What: "regions", Got: len(m.Staleness), Max: MaxViews}
 	}

@@ -126,7 +126,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438135 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438136 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)
@@ -139,9 +139,8 @@ func TestEncodeErrors(t *testing.T) {
 
 // seal puts an envelope around a payload.
 func sealFrame(from, to crdt.Incarnation, payload []byte) []byte {
-	frame := make([]byte, envelopeSize, envelopeSize+len(payload))
+	frame := make([]byte, sealSize, sealSize+len(payload))
 	frame[0] = Version
-	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(now))
 	return reseal(from, to, append(frame, payload...))
 }
 
@@ -164,12 +163,12 @@ func TestEnvelopeErrors(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		{"empty", nil, "wire: frame of 0 bytes, want at least 13"},
-		{"short", frame[:12], "wire: frame of 12 bytes, want at least 13"},
+		{"empty", nil, "wire: frame of 0 bytes, want at least 5"},
+		{"short", frame[:4], "wire: frame of 4 bytes, want at least 5"},
 		{"version", change(0, 1), "wire: frame of version 1, want 2, the only one known here"},
 		{"short, of another version", []byte{9}, "wire: frame of version 9, want 2, the only one known here"},
-		{"changed", change(16, 9), "wire: frame with checksum d4727db3, want 32e3471c: it was cut, changed or misdirected"},
-		{"cut", frame[:26], "wire: frame with checksum 2e462b7a, want 32e3471c: it was cut, changed or misdirected"},
+		{"changed", change(8, 9), "wire: frame with checksum cc3533fc, want 59db0a03: it was cut, changed or misdirected"},
+		{"cut", frame[:18], "wire: frame with checksum bbc9082d, want 59db0a03: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
 		msgs, err := decodeFrame(test.frame)
@@ -245,8 +244,39 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854",
 		},
 		{
-			"views of nothing", func(f *frame) { part(f).Views = &peerViews{} },
-			"wire: part 0 of the frame: views as in the part before, want them left out",
+			"no views and some", func(f *frame) { part(f).NoViews = true },
+			"wire: part 0 of the frame: no_views, and it has views or the part before has none",
+		},
+		{
+			"no views after none", func(f *frame) { part(f).Views, part(f).NoViews = nil, true },
+			"wire: part 0 of the frame: no_views, and it has views or the part before has none",
+		},
+		{
+			"views as before", func(f *frame) {
+				f.LastShard, f.Parts = 1, []*peerPart{{Views: part(f).Views}, {Views: part(f).Views}}
+				f.Metas = nil
+			},
+			"wire: part 1 of the frame: views as in the part before, want them left out",
+		},
+		{
+			"two units", func(f *frame) { f.Metas[0].Minutes = 1 },
+			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+		},
+		{
+			"seconds", func(f *frame) { f.Metas[0].Seconds = 60 },
+			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+		},
+		{
+			"milliseconds", func(f *frame) { f.Metas[0].Seconds, f.Metas[0].Millis = 0, 5_000 },
+			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+		},
+		{
+			"minutes beyond 64 bits", func(f *frame) { f.Metas[0].Seconds, f.Metas[0].Minutes = 0, 1<<62 },
+			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+		},
+		{
+			"seconds beyond 64 bits", func(f *frame) { f.Metas[0].Seconds = -1 << 62 },
+			"wire: frame: window of a meta in more than one unit, or not in the longest one",
 		},
 		{
 			"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
@@ -331,7 +361,7 @@ func TestDecodeErrors(t *testing.T) {
 		},
 	} {
 		var f frame
-		if err := readPB(mustEncode(t, example())[envelopeSize:], &f); err != nil {
+		if err := readPB(mustEncode(t, example())[sealSize:], &f); err != nil {
 			t.Fatal(err)
 		}
 		test.change(&f)

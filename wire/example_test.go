@@ -30,7 +30,7 @@ func example() gossip.Message {
 	}
 	m := idle()
 	m.Lo, m.Complete, m.Unsent = 12_300, false, 70*time.Millisecond
-	m.Own = 120 * time.Millisecond
+	m.HasViews, m.Own = true, 120*time.Millisecond
 	m.Staleness = []gossip.Staleness{{Region: 0xaaaa, Age: 300 * time.Millisecond}, {Region: 0xbbbb}}
 	m.Cells = []gossip.Cell{
 		{CellID: id(m.From, gossip.Daemon, 1, window), CellMeta: minute, Value: crdt.PN{P: 300, N: 2}},

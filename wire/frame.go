@@ -1,11 +1,8 @@
 package wire
 
 import (
-	"encoding/binary"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/hlc"
 )
 
 // Version is the version of the encoding, the first byte of every frame.
@@ -22,13 +19,6 @@ const (
 	MaxShards = 64
 	// MaxViews bounds the regions whose staleness a part reports.
 	MaxViews = gossip.MaxPeers
-)
-
-// The offsets of the fields behind the checksum, and the size of the envelope
-// with them.
-const (
-	atStamp      = sealSize
-	envelopeSize = 13
 )
 
 // Encode appends the frame of msgs to dst and returns the extended slice. There
@@ -51,13 +41,12 @@ func Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 
 // Encode is the function Encode with the memory of the encoder.
 func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
-	e.reset(append(dst, make([]byte, envelopeSize)...))
+	e.reset(append(dst, make([]byte, sealSize)...))
 	if err := e.frame(msgs); err != nil {
 		return dst, err
 	}
 	frame, head := e.b[len(dst):], &msgs[0]
 	frame[0] = Version
-	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(head.Stamp))
 	if len(frame) > MaxFrameBytes {
 		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
 	}
@@ -71,7 +60,7 @@ func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 // many shards do not. A message that an engine has bounded fits alone, unless
 // its cells have almost nothing in common.
 func Fit(msgs []gossip.Message) int {
-	bytes, cells, refused := envelopeSize+64, 0, 0
+	bytes, cells, refused := sealSize+64, 0, 0
 	for i := range msgs {
 		m := &msgs[i]
 		cells += len(m.Cells)
@@ -109,16 +98,11 @@ const (
 // frame.
 func (d *Decoder) Decode(from, to crdt.Incarnation, frame []byte) ([]gossip.Message, error) {
 	d.ends.set(from, to)
-	if err := checkEnvelope(frame, Version, envelopeSize, d.ends[:]); err != nil {
+	if err := checkEnvelope(frame, Version, sealSize, d.ends[:]); err != nil {
 		return nil, err
 	}
-	d.reset(gossip.Message{
-		From: from, To: to,
-		Header: gossip.Header{
-			Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
-		},
-	})
-	msgs := d.frame(frame[envelopeSize:])
+	d.reset(gossip.Message{From: from, To: to})
+	msgs := d.frame(frame[sealSize:])
 	if d.err != nil {
 		return nil, d.err
 	}

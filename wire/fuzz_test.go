@@ -33,7 +33,7 @@ func FuzzDecode(f *testing.F) {
 		given := bytes.Clone(frame)
 		from, to := idle().From, idle().To
 		decodeAny(t, from, to, frame)
-		if len(frame) >= envelopeSize {
+		if len(frame) >= sealSize {
 			decodeAny(t, from, to, reseal(from, to, bytes.Clone(frame)))
 		}
 		if !bytes.Equal(frame, given) {
@@ -66,7 +66,7 @@ func decodeAny(t fataler, from, to crdt.Incarnation, frame []byte) {
 	if !bytes.Equal(frame, again) {
 		t.Fatalf("encoded again\n is %x\nwas %x", again, frame)
 	}
-	if fault := protoFault(frame[envelopeSize:]); fault != "" {
+	if fault := protoFault(frame[sealSize:]); fault != "" {
 		t.Fatal(fault)
 	}
 }
@@ -88,7 +88,7 @@ func TestEdits(t *testing.T) {
 				frame = slices.Insert(frame, at, b)
 			case kind == 1:
 				frame[at] = b
-			case len(frame) > envelopeSize:
+			case len(frame) > sealSize:
 				frame = slices.Delete(frame, at, at+1)
 			}
 		}

@@ -84,7 +84,7 @@ func TestPeerProtoAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fault := protoFault(frame[envelopeSize:]); fault != "" {
+		if fault := protoFault(frame[sealSize:]); fault != "" {
 			t.Fatal(fault)
 		}
 	})
@@ -164,7 +164,7 @@ func TestDurationsRoundUp(t *testing.T) {
 		{1<<63 - 1, most}, // there is no greater whole one
 	} {
 		m := idle()
-		m.Unsent, m.Own = test.sent, test.sent
+		m.HasViews, m.Unsent, m.Own = true, test.sent, test.sent
 		m.Staleness = []gossip.Staleness{{Region: 9, Age: test.sent}}
 		got, err := decodeFrame(mustEncode(t, m))
 		if err != nil {

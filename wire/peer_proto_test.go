@@ -25,6 +25,7 @@ type (
 		Incarnations []uint64        `pb:"repeated fixed64 incarnations = 7"`
 		Metas        []*peerCellMeta `pb:"repeated PeerCellMeta metas = 8"`
 		Rules        uint64          `pb:"fixed64 rules = 9"`
+		Stamp        uint64          `pb:"fixed64 stamp = 10"`
 	}
 	peerPart struct {
 		Skipped        uint32               `pb:"uint32 skipped = 1"`
@@ -40,6 +41,7 @@ type (
 		Digests        []uint64             `pb:"repeated fixed64 digests = 11"`
 		Repair         []uint32             `pb:"repeated uint32 repair = 12"`
 		RightsMessages []*peerRightsMessage `pb:"repeated PeerRightsMessage rights_messages = 13"`
+		NoViews        bool                 `pb:"bool no_views = 14"`
 	}
 	peerRightsMessage struct {
 		Kind           uint32 `pb:"uint32 kind = 1"`
@@ -79,7 +81,9 @@ type (
 		WindowLength uint64 `pb:"uint64 window_length = 2"`
 		Carry        uint64 `pb:"uint64 carry = 3"`
 		Regional     bool   `pb:"bool regional = 4"`
-		Window       int64  `pb:"sint64 window = 5"`
+		Minutes      int64  `pb:"sint64 minutes = 5"`
+		Seconds      int64  `pb:"sint64 seconds = 6"`
+		Millis       int64  `pb:"sint64 millis = 7"`
 	}
 )
 

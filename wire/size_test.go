@@ -58,6 +58,7 @@ func scattered(cells int) gossip.Message {
 // regions is the message of a daemon with a view of so many regions.
 func regions(n int) gossip.Message {
 	m := idle()
+	m.HasViews = true
 	for region := range crdt.Incarnation(n) {
 		m.Staleness = append(m.Staleness, gossip.Staleness{Region: region})
 	}
@@ -66,7 +67,7 @@ func regions(n int) gossip.Message {
 
 // inRegion adds the messages between daemons of a region with two others.
 func inRegion(m gossip.Message) gossip.Message {
-	m.Own = 101 * time.Millisecond
+	m.HasViews, m.Own = true, 101*time.Millisecond
 	m.Staleness = []gossip.Staleness{
 		{Region: gossip.RegionIncarnation("ap"), Age: 310 * time.Millisecond},
 		{Region: gossip.RegionIncarnation("us"), Age: 290 * time.Millisecond},

@@ -22,6 +22,7 @@ const (
 	frameIncarnations tag = 7<<3 | length
 	frameMetas        tag = 8<<3 | length
 	frameRules        tag = 9<<3 | wide
+	frameStamp        tag = 10<<3 | wide
 )
 
 const (
@@ -38,6 +39,7 @@ const (
 	partDigests        tag = 11<<3 | length
 	partRepair         tag = 12<<3 | length
 	partRightsMessages tag = 13<<3 | length
+	partNoViews        tag = 14<<3 | varint
 )
 
 const (
@@ -82,5 +84,7 @@ const (
 	metaWidth    tag = 2<<3 | varint
 	metaCarry    tag = 3<<3 | varint
 	metaRegional tag = 4<<3 | varint
-	metaWindow   tag = 5<<3 | varint
+	metaMinutes  tag = 5<<3 | varint
+	metaSeconds  tag = 6<<3 | varint
+	metaMillis   tag = 7<<3 | varint
 )
