@@ -141,13 +141,13 @@ func (d *Decoder) readMetas(r *reader) {
 func (d *Decoder) readMeta(r reader) {
 	var s gossip.CellMeta
 	s.Rule = r.word(metaRule, "rule of a meta")
-	width, carry := r.uint(metaWidth), r.uint(metaCarry)
-	if width < 1 || width > math.MaxInt64 || carry > math.MaxInt64 {
-		r.fail("meta of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)
+	s.WindowLength = r.length()
+	if d.err != nil {
+		return
 	}
-	s.WindowLength, s.Carry = int64(width), int64(carry)
+	s.Carry = r.multiple(metaCarryWindows, metaCarryMillis, s.WindowLength, false)
 	s.Regional = r.flag(metaRegional)
-	window := r.window()
+	window := r.multiple(metaWindow, metaWindowMillis, s.WindowLength, true)
 	r.end()
 	if _, first := d.metas.number(s); !first {
 		r.fail("meta %+v is there twice", s)
@@ -155,18 +155,35 @@ func (d *Decoder) readMeta(r reader) {
 	d.latest = append(d.latest, window)
 }
 
-// window reads the first window of a meta.
-func (r *reader) window() int64 {
-	minutes, seconds, millis := unzigzag(r.uint(metaMinutes)), unzigzag(r.uint(metaSeconds)), unzigzag(r.uint(metaMillis))
+// length reads a window length.
+func (r *reader) length() int64 {
+	minutes, seconds, millis := r.uint(metaMinutes), r.uint(metaSeconds), r.uint(metaMillis)
 	switch {
-	case seconds == 0 && millis == 0 && minutes <= math.MaxInt64/minute && minutes >= math.MinInt64/minute:
-		return minutes * minute
-	case minutes == 0 && millis == 0 && seconds <= math.MaxInt64/second && seconds >= math.MinInt64/second && seconds*second%minute != 0:
-		return seconds * second
-	case minutes == 0 && seconds == 0 && millis%second != 0:
-		return millis
+	case seconds == 0 && millis == 0 && minutes > 0 && minutes <= uint64(math.MaxInt64/minute):
+		return int64(minutes) * minute
+	case minutes == 0 && millis == 0 && seconds <= uint64(math.MaxInt64/second) && int64(seconds)*second%minute != 0:
+		return int64(seconds) * second
+	case minutes == 0 && seconds == 0 && millis <= math.MaxInt64 && int64(millis)%second != 0:
+		return int64(millis)
 	}
-	r.fail("window of a meta in more than one unit, or not in the longest one")
+	r.fail("window length of %d min, %d s and %d ms, want one of them, in the longest unit and 63 bits", minutes, seconds, millis)
+	return 0
+}
+
+// multiple reads milliseconds that are a multiple of a window length, or none.
+func (r *reader) multiple(windows, millis tag, length int64, signed bool) int64 {
+	n, rest := r.uint(windows), r.uint(millis)
+	times, ms := int64(n), int64(rest)
+	if signed {
+		times, ms = unzigzag(n), unzigzag(rest)
+	}
+	switch {
+	case rest == 0 && times <= math.MaxInt64/length && times >= math.MinInt64/length && (signed || times >= 0):
+		return times * length
+	case n == 0 && ms%length != 0 && (signed || ms >= 0):
+		return ms
+	}
+	r.fail("%d windows and %d ms, want one of them, windows where possible, in 63 bits", times, ms)
 	return 0
 }
 

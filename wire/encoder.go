@@ -63,10 +63,10 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		s := &e.metas.values[i]
 		at := e.open(frameMetas)
 		e.word(metaRule, s.Rule)
-		e.uint(metaWidth, uint64(s.WindowLength))
-		e.uint(metaCarry, uint64(s.Carry))
+		e.length(s.WindowLength)
+		e.multiple(metaCarryWindows, metaCarryMillis, s.Carry, s.WindowLength, false)
 		e.flag(metaRegional, s.Regional)
-		e.window(e.windows[i].first)
+		e.multiple(metaWindow, metaWindowMillis, e.windows[i].first, s.WindowLength, true)
 		e.close(at)
 	}
 	e.word(frameRules, head.Rules)
@@ -74,17 +74,30 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 	return nil
 }
 
-// window encodes the first window of a meta, in the longest unit that it is a
-// multiple of.
-func (e *Encoder) window(w int64) {
+// length encodes a window length in the longest unit that it is a multiple of.
+func (e *Encoder) length(ms int64) {
 	switch {
-	case w%minute == 0:
-		e.uint(metaMinutes, zigzag(w/minute))
-	case w%second == 0:
-		e.uint(metaSeconds, zigzag(w/second))
+	case ms%minute == 0:
+		e.uint(metaMinutes, uint64(ms/minute))
+	case ms%second == 0:
+		e.uint(metaSeconds, uint64(ms/second))
 	default:
-		e.uint(metaMillis, zigzag(w))
+		e.uint(metaMillis, uint64(ms))
 	}
+}
+
+// multiple encodes milliseconds as a multiple of a window length, or as they
+// are when they are none.
+func (e *Encoder) multiple(windows, millis tag, ms, length int64, signed bool) {
+	t := millis
+	if ms%length == 0 {
+		t, ms = windows, ms/length
+	}
+	if signed {
+		e.uint(t, zigzag(ms))
+		return
+	}
+	e.uint(t, uint64(ms))
 }
 
 // checkFrame returns an error unless msgs can share a frame.

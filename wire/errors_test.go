@@ -126,7 +126,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438136 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 6913848 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)
@@ -220,7 +220,7 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: frame: 3 incarnations and 2 metas, of which 2 and 2 are used",
 		},
 		{
-			"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{WindowLength: 1}) },
+			"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{Millis: 1}) },
 			"wire: frame: 2 incarnations and 3 metas, of which 2 and 2 are used",
 		},
 		{
@@ -228,8 +228,8 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice",
 		},
 		{
-			"meta without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
-			"wire: frame: meta of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits",
+			"meta without width", func(f *frame) { f.Metas[0].Minutes = 0 },
+			"wire: frame: window length of 0 min, 0 s and 0 ms, want one of them, in the longest unit and 63 bits",
 		},
 		{
 			"skipped", func(f *frame) { part(f).Skipped = 1 },
@@ -259,24 +259,36 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 1 of the frame: views as in the part before, want them left out",
 		},
 		{
-			"two units", func(f *frame) { f.Metas[0].Minutes = 1 },
-			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+			"two units", func(f *frame) { f.Metas[0].Seconds = 1 },
+			"wire: frame: window length of 1 min, 1 s and 0 ms, want one of them, in the longest unit and 63 bits",
 		},
 		{
-			"seconds", func(f *frame) { f.Metas[0].Seconds = 60 },
-			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+			"seconds", func(f *frame) { f.Metas[0].Minutes, f.Metas[0].Seconds = 0, 60 },
+			"wire: frame: window length of 0 min, 60 s and 0 ms, want one of them, in the longest unit and 63 bits",
 		},
 		{
-			"milliseconds", func(f *frame) { f.Metas[0].Seconds, f.Metas[0].Millis = 0, 5_000 },
-			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+			"milliseconds", func(f *frame) { f.Metas[0].Minutes, f.Metas[0].Millis = 0, 60_000 },
+			"wire: frame: window length of 0 min, 0 s and 60000 ms, want one of them, in the longest unit and 63 bits",
 		},
 		{
-			"minutes beyond 64 bits", func(f *frame) { f.Metas[0].Seconds, f.Metas[0].Minutes = 0, 1<<62 },
-			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+			"length beyond 63 bits", func(f *frame) { f.Metas[0].Minutes = 1 << 50 },
+			"wire: frame: window length of 1125899906842624 min, 0 s and 0 ms, want one of them, in the longest unit and 63 bits",
 		},
 		{
-			"seconds beyond 64 bits", func(f *frame) { f.Metas[0].Seconds = -1 << 62 },
-			"wire: frame: window of a meta in more than one unit, or not in the longest one",
+			"carry twice", func(f *frame) { f.Metas[0].CarryMillis = 1 },
+			"wire: frame: 1 windows and 1 ms, want one of them, windows where possible, in 63 bits",
+		},
+		{
+			"carry in milliseconds", func(f *frame) { f.Metas[0].CarryWindows, f.Metas[0].CarryMillis = 0, 60_000 },
+			"wire: frame: 0 windows and 60000 ms, want one of them, windows where possible, in 63 bits",
+		},
+		{
+			"carry below 0", func(f *frame) { f.Metas[0].CarryWindows, f.Metas[0].CarryMillis = 0, 1<<63+1 },
+			"wire: frame: 0 windows and -9223372036854775807 ms, want one of them, windows where possible, in 63 bits",
+		},
+		{
+			"window beyond 63 bits", func(f *frame) { f.Metas[0].Window, f.Metas[0].WindowMillis = -1<<50, 0 },
+			"wire: frame: -1125899906842624 windows and 0 ms, want one of them, windows where possible, in 63 bits",
 		},
 		{
 			"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
@@ -429,7 +441,7 @@ func TestOtherForms(t *testing.T) {
 		{"length beyond", "\x32\x05", "field 6 of 5 bytes, want at most the 0 that follow"},
 		{"no incarnations", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
 		{
-			"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01",
+			"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x20\x01",
 			"rule of a meta is 0 or cut, want it left out",
 		},
 	} {

@@ -122,7 +122,7 @@ func TestAllocationBounded(t *testing.T) {
 		incarnations = binary.LittleEndian.AppendUint64(incarnations, i+3)
 		metas = append(metas, byte(frameMetas), 11, byte(metaRule))
 		metas = binary.LittleEndian.AppendUint64(metas, i+1)
-		metas = append(metas, byte(metaWidth), 1)
+		metas = append(metas, byte(metaMillis), 1)
 	}
 	incarnations = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameIncarnations)}, uint64(len(incarnations))), incarnations...)
 	for _, test := range []struct {

@@ -78,12 +78,14 @@ type (
 	}
 	peerCellMeta struct {
 		Rule         uint64 `pb:"fixed64 rule = 1"`
-		WindowLength uint64 `pb:"uint64 window_length = 2"`
-		Carry        uint64 `pb:"uint64 carry = 3"`
-		Regional     bool   `pb:"bool regional = 4"`
-		Minutes      int64  `pb:"sint64 minutes = 5"`
-		Seconds      int64  `pb:"sint64 seconds = 6"`
-		Millis       int64  `pb:"sint64 millis = 7"`
+		Minutes      uint64 `pb:"uint64 minutes = 2"`
+		Seconds      uint64 `pb:"uint64 seconds = 3"`
+		Millis       uint64 `pb:"uint64 millis = 4"`
+		CarryWindows uint64 `pb:"uint64 carry_windows = 5"`
+		CarryMillis  uint64 `pb:"uint64 carry_millis = 6"`
+		Regional     bool   `pb:"bool regional = 7"`
+		Window       int64  `pb:"sint64 window = 8"`
+		WindowMillis int64  `pb:"sint64 window_millis = 9"`
 	}
 )
 
