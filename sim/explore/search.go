@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
 )
 
 // wallBase is the wall time of virtual time 0, Unix ns: 2026-01-01.
