@@ -80,8 +80,8 @@ type Part struct {
 	// To must send them again later.
 	Refused []Refusal
 	// Own is the staleness of the sender's view of its own region. Staleness is
-	// that of each other region, by incarnation ascending, inside a region. Most
-	// messages have neither: see stampEvery.
+	// that of each other region, by incarnation ascending, inside a region.
+	// Most messages have neither: see stampEvery.
 	HasViews  bool
 	Own       time.Duration
 	Staleness []Staleness

@@ -138,7 +138,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	}
 	if m.Complete && (l.echoed == 0 || now/stampEvery != l.viewsAt/stampEvery) {
 		l.viewsAt = now
-		e.addViews(now, l, m)
+		addViews(e, now, l, m)
 	}
 	if compare && m.Complete {
 		l.digestAt = now
@@ -158,7 +158,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 const stampEvery = 250 * time.Millisecond
 
 // addViews adds the ages of the own views to a message.
-func (e *Engine) addViews(now time.Duration, l *link, m *Message) {
+func addViews(e *Engine, now time.Duration, l *link, m *Message) {
 	if !e.ages.known {
 		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now, e.ages.others)}
 	}

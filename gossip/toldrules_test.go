@@ -33,7 +33,8 @@ func TestToldRules(t *testing.T) {
 	}
 }
 
-// TestUniteRules: a frame has the hash of the rules if one shard has to send it.
+// TestUniteRules: a frame has the hash of the rules if one shard has to send
+// it.
 func TestUniteRules(t *testing.T) {
 	msgs := make([]Message, 3)
 	msgs[1].Rules, msgs[2].Rules = 5, 6
