@@ -344,7 +344,9 @@ var decoders = sync.Pool{New: func() any { return new(wire.Decoder) }}
 func (c *cluster) Frame(from link.Hello, frame []byte) error {
 	decoder := decoders.Get().(*wire.Decoder)
 	defer decoders.Put(decoder)
-	in, err := replica.Decode(decoder, replica.Origin{Incarnation: from.Member.ID, Daemon: from.Daemon, Run: from.Run}, frame)
+	in, err := replica.Decode(decoder, replica.Origin{
+		Incarnation: from.Member.ID, Daemon: from.Daemon, Run: from.Run, To: c.self.ID,
+	}, frame)
 	if bad, ok := errors.AsType[*replica.FrameError](err); ok {
 		return &link.ProtocolError{Reason: bad.Reason, Err: bad.Err}
 	}

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec of handmade handshakes
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/gossip/link"
 	"github.com/georld/rld/gossip/swim"
@@ -189,13 +190,13 @@ func (r *resident) cellOf(user string) gossip.Cell {
 
 // forged returns a frame that differs from a correct one in one byte and is
 // rejected for a reason. No encoder writes it.
-func forged(frame []byte, reason string) []byte {
+func forged(from, to crdt.Incarnation, frame []byte, reason string) []byte {
 	for i := range frame {
 		for b := range 256 {
 			other := bytes.Clone(frame)
 			other[i] = byte(b)
-			wire.SetChecksum(other)
-			if _, err := new(wire.Decoder).Decode(other); err != nil && strings.Contains(err.Error(), reason) {
+			wire.SetCountsChecksum(from, to, other)
+			if _, err := new(wire.Decoder).Decode(from, to, other); err != nil && strings.Contains(err.Error(), reason) {
 				return other
 			}
 		}

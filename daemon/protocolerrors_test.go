@@ -146,7 +146,7 @@ var violations = []violation{
 			frame[0]--
 			m.send(victim, frame)
 		},
-		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 0, want 1"},
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 1, want 2"},
 		counts: framesRefused("version"),
 	},
 	{
@@ -157,8 +157,8 @@ var violations = []violation{
 	},
 	{
 		name:   "not a frame",
-		attack: func(w *world, victim *resident) { w.accepted("us", victim).send(victim, []byte("\x01what is this")) },
-		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of 13 bytes, want at least 37"},
+		attack: func(w *world, victim *resident) { w.accepted("us", victim).send(victim, []byte{wire.Version, 1, 2, 3}) },
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of 4 bytes, want at least"},
 		counts: framesRefused("format"),
 	},
 	{
@@ -218,7 +218,7 @@ var violations = []violation{
 			m := w.accepted("us", victim)
 			cell := w.residents[1].cellOf("x")
 			cell.Incarnation, cell.Value = m.hello.Member.ID, crdt.PN{P: 50, N: 50}
-			m.send(victim, forged(m.frame(victim, cell), "refunded more than it admitted"))
+			m.send(victim, forged(m.hello.Member.ID, victim.self.ID, m.frame(victim, cell), "refunded more than it admitted"))
 		},
 		logs:   []string{"peer dropped for a protocol error", "us/mallory", "a daemon refunded more than it admitted"},
 		counts: framesRefused("format"),
@@ -289,8 +289,8 @@ var violations = []violation{
 			msg.From = w.residents[1].self.ID
 			m.send(victim, m.encode(msg))
 		},
-		logs:   []string{"peer dropped for a protocol error", "us/mallory", "want its own, 0000000000000bad"},
-		counts: framesRefused("foreign_sender"),
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "it was cut, changed or misdirected"},
+		counts: framesRefused("checksum"),
 	},
 }
 

@@ -45,15 +45,15 @@ func newRig(ctx context.Context, tb testing.TB, wg *sync.WaitGroup, set *rules.S
 	}
 	for _, e := range r.order {
 		e.Peers(e.Now(), peers)
-		rep := &replicator{engine: e, send: r.deliver, happened: func(int, []gossip.Event) {}}
+		rep := &replicator{engine: e, send: func(to crdt.Incarnation, frame []byte) bool { return r.deliver(e.Incarnation(), to, frame) }, happened: func(int, []gossip.Event) {}}
 		wg.Go(func() { rep.run(ctx) })
 	}
 	return r
 }
 
-// deliver passes a frame to its receiver at once.
-func (r *rig) deliver(to crdt.Incarnation, frame []byte) bool {
-	msgs, err := new(wire.Decoder).Decode(frame)
+// deliver passes a frame of an engine to its receiver at once.
+func (r *rig) deliver(from, to crdt.Incarnation, frame []byte) bool {
+	msgs, err := new(wire.Decoder).Decode(from, to, frame)
 	if err != nil {
 		r.tb.Error(err)
 		return false

@@ -37,7 +37,9 @@ type link struct {
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
-	express                      bool            // the latest message held only such cells
+	told                         toldRules
+	stampedAt, viewsAt           time.Duration // when a stamp and views were sent last
+	express                      bool          // the latest message held only such cells
 	resyncing                    bool
 
 	// Received from the peer.
@@ -55,7 +57,10 @@ type link struct {
 	unsent     time.Duration
 	ownAge     time.Duration
 	staleness  []Staleness
-	rules      uint64
+	viewed     bool   // ownAge and staleness are known
+	wall       int64  // its latest stamp, in milliseconds
+	wallNonce  uint64 // of the message with it, 0 before the first one
+	rules      uint64 // the hash of its rules, 0 before it is known
 	silent     bool
 	differs    bool // its rules differ
 
@@ -214,6 +219,37 @@ func settle[T any](items []listed[T], echo uint64) []listed[T] {
 	return slices.DeleteFunc(items, func(t listed[T]) bool { return t.nonce != 0 && t.nonce <= echo })
 }
 
+// toldRules is what a peer knows of the hash of the own rules: messages contain
+// it until the peer has echoed one with it, and then once per tellEvery, since
+// a peer may have dropped its link and made a new one.
+type toldRules struct {
+	rules uint64
+	nonce uint64        // of the first message with it, 0 once the peer has it
+	at    time.Duration // when it was sent last
+}
+
+// tellEvery is how often the hash of the rules is sent to a peer that has it.
+const tellEvery = time.Second
+
+// next returns the hash for a message, 0 for none.
+func (t *toldRules) next(now time.Duration, rules, nonce uint64) uint64 {
+	if t.rules != rules {
+		t.rules, t.nonce = rules, nonce
+	}
+	if t.nonce == 0 && now/tellEvery == t.at/tellEvery {
+		return 0
+	}
+	t.at = now
+	return rules
+}
+
+// settle notes an echo of the peer.
+func (t *toldRules) settle(echo uint64) {
+	if t.nonce != 0 && t.nonce <= echo {
+		t.nonce = 0
+	}
+}
+
 // MaxRefused bounds the refused cells of a peer. A message beyond it is not
 // acknowledged, so the peer sends it again.
 const MaxRefused = 1_024
@@ -264,12 +300,18 @@ func (l *link) complete(now time.Duration, m *Message) {
 		gap := max(now-l.receivedAt, l.interval())
 		l.lag = max(gap, l.lag+(gap-l.lag)/8)
 	}
-	l.receivedAt = now
-	l.sentAt = time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
-	l.unsent, l.ownAge = min(m.Unsent, longestClaim), min(m.Own, longestClaim)
-	l.staleness = append(l.staleness[:0], m.Staleness...)
+	sentAt := time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
+	older := max(0, sentAt-l.sentAt)
+	l.receivedAt, l.sentAt, l.unsent = now, sentAt, min(m.Unsent, longestClaim)
+	if m.HasViews {
+		l.viewed, l.ownAge, older = true, min(m.Own, longestClaim), 0
+		l.staleness = append(l.staleness[:0], m.Staleness...)
+	}
+	// Without fresh views, those before are older by the time between the two
+	// messages.
+	l.ownAge = min(l.ownAge+older, longestClaim)
 	for i := range l.staleness {
-		l.staleness[i].Age = min(l.staleness[i].Age, longestClaim)
+		l.staleness[i].Age = min(min(l.staleness[i].Age, longestClaim)+older, longestClaim)
 	}
 	l.echoed = max(l.echoed, min(m.Echo, uint64(now.Microseconds())))
 }
@@ -336,7 +378,7 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 		return age, true
 	}
 	if !l.local {
-		return age + l.ownAge, true
+		return age + l.ownAge, l.viewed
 	}
 	for _, s := range l.staleness {
 		if s.Region == c.Incarnation {
@@ -363,7 +405,7 @@ func (ls links) ownAge(now time.Duration) time.Duration {
 func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 	for _, l := range ls {
 		age, ok := l.view(now)
-		if !ok || l.local {
+		if !ok || l.local || !l.viewed {
 			continue
 		}
 		age += l.ownAge

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -22,9 +23,10 @@ type Message struct {
 
 // Header is the common part of all shards of a daemon in one frame.
 type Header struct {
-	// Stamp is the sender's hybrid logical clock.
+	// Stamp is the sender's hybrid logical clock, 0 in most messages: see
+	// stampEvery.
 	Stamp hlc.Timestamp
-	// Rules is the hash of the sender's rule set.
+	// Rules is the hash of the sender's rule set, 0 when the receiver has it.
 	Rules uint64
 	// Ready reports whether the sender takes its share of the work.
 	Ready bool
@@ -37,12 +39,14 @@ type Header struct {
 // Unite gives the messages of one daemon's shards to one peer one header for
 // one frame. Each shard has its own view of the peer. The oldest echo is true
 // for all of them; a newer one would confirm messages that some shard did not
-// receive. msgs is not empty.
+// receive. What one of them has to repeat is in the frame for all. msgs is not
+// empty.
 func Unite(msgs []Message) {
 	h := msgs[0].Header
 	for i := range msgs[1:] {
 		o := &msgs[i+1].Header
 		h.Stamp = max(h.Stamp, o.Stamp)
+		h.Rules = cmp.Or(h.Rules, o.Rules)
 		h.Ready = h.Ready && o.Ready
 		h.Nonce = max(h.Nonce, o.Nonce)
 		if o.Echo < h.Echo {
@@ -77,6 +81,8 @@ type Part struct {
 	Refused []Refusal
 	// Own is the staleness of the sender's view of its own region. Staleness is
 	// that of each other region, by incarnation ascending, inside a region.
+	// Most messages have neither: see stampEvery.
+	HasViews  bool
 	Own       time.Duration
 	Staleness []Staleness
 

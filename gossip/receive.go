@@ -91,7 +91,14 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.nonce, l.nonceAt = m.Nonce, now
 	l.measureRTT(now, m)
 	l.refused, l.repair = settle(l.refused, m.Echo), settle(l.repair, m.Echo)
-	if differs := m.Rules != rules; differs != l.differs {
+	l.told.settle(m.Echo)
+	if m.Stamp != 0 {
+		l.wall, l.wallNonce = m.Stamp.Millis(), m.Nonce
+	}
+	if m.Rules != 0 {
+		l.rules = m.Rules
+	}
+	if differs := l.rules != 0 && l.rules != rules; differs != l.differs {
 		l.differs = differs
 		kind := RulesAgree
 		if differs {
@@ -99,7 +106,6 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 		}
 		e.event(now, kind, l.peer.ID, 0, 0)
 	}
-	l.rules = m.Rules
 	if l.ready != m.Ready && (m.Ready || !l.starting(now)) {
 		l.ready = m.Ready
 		e.reassign(now)

@@ -75,7 +75,10 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 		e.event(now, Resent, l.peer.ID, 0, 0)
 	}
 	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
-	m.Header = Header{Stamp: stamp, Rules: rules, Ready: e.ready(), Nonce: micros(now)}
+	m.Header = Header{Rules: l.told.next(now, rules, micros(now)), Ready: e.ready(), Nonce: micros(now)}
+	if l.echoed == 0 || now/stampEvery != l.stampedAt/stampEvery {
+		m.Stamp, l.stampedAt = stamp, now
+	}
 	if l.nonce != 0 {
 		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
 	}
@@ -135,12 +138,9 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	if settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
-	if !e.ages.known {
-		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now, e.ages.others)}
-	}
-	m.Own = e.ages.own
-	if l.local {
-		m.Staleness = e.ages.others
+	if m.Complete && (l.echoed == 0 || now/stampEvery != l.viewsAt/stampEvery) {
+		l.viewsAt = now
+		addViews(e, now, l, m)
 	}
 	if compare && m.Complete {
 		l.digestAt = now
@@ -151,6 +151,22 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	l.due = l.next(now)
 	if !m.Complete && l.inflight < maxInflight*e.cfg.FrameCells {
 		l.due = min(l.due, now+e.cfg.MinGap)
+	}
+}
+
+// stampEvery is how often messages to a peer have a stamp and views. The peer
+// derives both from the latest ones meanwhile. They are in all messages until
+// the peer has echoed one. Shards, which share the clock, send them together.
+const stampEvery = 250 * time.Millisecond
+
+// addViews adds the ages of the own views to a message.
+func addViews(e *Engine, now time.Duration, l *link, m *Message) {
+	if !e.ages.known {
+		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now, e.ages.others)}
+	}
+	m.HasViews, m.Own = true, e.ages.own
+	if l.local {
+		m.Staleness = e.ages.others
 	}
 }
 

@@ -323,7 +323,7 @@ func TestMessagesOfATurnThatBeganEarlier(t *testing.T) {
 	began := time.Second + DefaultWANInterval
 	e.Peers(time.Second, []Peer{{ID: 2, Name: "eu-1", Region: "eu", Ready: true}, {ID: 3, Name: "us-0", Region: "us", Ready: true}})
 	e.Messages(time.Second, 0, 7)
-	m := Message{From: 3, To: 1, Shards: 1, Header: Header{Nonce: 1, Ready: true, Rules: 7}, Part: Part{Complete: true}}
+	m := Message{From: 3, To: 1, Shards: 1, Header: Header{Nonce: 1, Ready: true, Rules: 7}, Part: Part{Complete: true, HasViews: true}}
 	if _, err := e.Receive(began+300*time.Microsecond, epoch, 250, 7, &m); err != nil {
 		t.Fatal(err)
 	}

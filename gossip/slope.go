@@ -93,7 +93,11 @@ func (l *link) measure(s *state, ls links, m *Message, f located, was crdt.PN) {
 		return
 	}
 	c.via = l.peer.ID
-	start := at - time.Duration(max(0, m.Stamp.Millis()-c.Window))*time.Millisecond
+	if l.wallNonce == 0 { // the start of the window is not known by its clock
+		return
+	}
+	wall := l.wall + (int64(m.Nonce)-int64(l.wallNonce))/1000
+	start := at - time.Duration(max(0, wall-c.Window))*time.Millisecond
 	if l.receivedAt >= 0 {
 		start = max(start, l.sentAt)
 	}

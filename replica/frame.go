@@ -27,6 +27,8 @@ type Origin struct {
 	Incarnation crdt.Incarnation
 	Daemon      control.ID
 	Run         control.Run
+	// To is the incarnation at this end, which the other end's proof covers.
+	To crdt.Incarnation
 }
 
 // FrameError rejects a frame that a peer may not send.
@@ -40,8 +42,9 @@ type FrameError struct {
 // Error returns the cause.
 func (e *FrameError) Error() string { return e.Err.Error() }
 
-// Decode decodes a frame of a peer and checks that it is the peer's own. All
-// messages of a frame have one sender and one receiver. Counts are valid until
+// Decode decodes a frame of a peer and checks that it is the peer's own; counts
+// of or for another incarnation have the reason checksum. All messages of a
+// frame have one sender and one receiver. Counts are valid until
 // the decoder is used again. An error is a *FrameError.
 func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
 	var in Inbound
@@ -61,7 +64,7 @@ func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
 			sender = in.Control.From
 		}
 	default:
-		if in.Counts, err = d.Decode(frame); err == nil {
+		if in.Counts, err = d.Decode(from.Incarnation, from.To, frame); err == nil {
 			sender = in.Counts[0].From
 		}
 	}

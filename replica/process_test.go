@@ -245,7 +245,7 @@ func TestFrames(t *testing.T) {
 	if fmt.Sprint(sizes) != "[3 2]" {
 		t.Fatalf("frames of %v messages", sizes)
 	}
-	in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frames[0])
+	in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 2}, frames[0])
 	if err != nil || len(in.Counts) != 3 {
 		t.Fatalf("%+v, %v", in, err)
 	}
@@ -280,16 +280,27 @@ func TestFrames(t *testing.T) {
 		t.Errorf("delivered %+v, strict %v", b, e.taken)
 	}
 
-	for _, frame := range [][]byte{frames[0], rights, strict} {
-		_, foreign := Decode(new(wire.Decoder), Origin{Incarnation: 8}, frame)
-		_, cut := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame[:len(frame)-1])
+	for i, frame := range [][]byte{frames[0], rights, strict} {
+		_, foreign := Decode(new(wire.Decoder), Origin{Incarnation: 8, To: 2}, frame)
+		other := "foreign_sender"
+		if i == 0 { // counts do not name their sender, and their checksum covers it
+			other = "checksum"
+			_, misplaced := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 3}, frame)
+			if bad, ok := errors.AsType[*FrameError](misplaced); !ok || bad.Reason != other {
+				t.Errorf("counts for another incarnation: %v", misplaced)
+			}
+		}
+		_, cut := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 2}, frame[:len(frame)-1])
 		flipped := append([]byte(nil), frame...)
 		flipped[len(flipped)/2] ^= 1
-		_, damaged := Decode(new(wire.Decoder), Origin{Incarnation: 7}, flipped)
-		for want, err := range map[string]error{"foreign_sender": foreign, "": cut, "checksum": damaged} {
+		_, damaged := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 2}, flipped)
+		for _, tt := range []struct {
+			want string
+			err  error
+		}{{other, foreign}, {"", cut}, {"checksum", damaged}} {
 			var bad *FrameError
-			if !errors.As(err, &bad) || want != "" && bad.Reason != want || bad.Error() == "" {
-				t.Errorf("%v, want reason %q", err, want)
+			if !errors.As(tt.err, &bad) || tt.want != "" && bad.Reason != tt.want || bad.Error() == "" {
+				t.Errorf("%v, want reason %q", tt.err, tt.want)
 			}
 		}
 	}
@@ -309,7 +320,7 @@ func TestFrameIsBounded(t *testing.T) {
 	}
 	n := 0
 	for _, frame := range frames {
-		in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame)
+		in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 2}, frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,7 +331,7 @@ func TestFrameIsBounded(t *testing.T) {
 	}
 	CountFrames(new(wire.Encoder), countsOf(gossip.DefaultFrameCells+1, 2), func() []byte { return nil }, func(_ []gossip.Message, frame []byte, _ error) {
 		var bad *FrameError
-		if _, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, frame); !errors.As(err, &bad) || bad.Reason != "size" {
+		if _, err := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 2}, frame); !errors.As(err, &bad) || bad.Reason != "size" {
 			t.Errorf("%v, want reason size", err)
 		}
 	})

@@ -409,6 +409,7 @@ func TestDisagreementIsFound(t *testing.T) {
 			if !r.w.settle() {
 				t.Fatal(r.w.pending)
 			}
+			r.w.runUntil(r.w.now + 300*time.Millisecond) // all clocks are in one window
 			from, to := r.w.daemons[0], r.w.daemons[c.at]
 			m := r.message(from, to)
 			m.Cells = []gossip.Cell{c.cell(r)}

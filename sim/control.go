@@ -200,7 +200,7 @@ func (d *Daemon) postControl(w *World, m *control.Message) {
 	if is := &w.membership.all[to]; is.daemon != d.Index {
 		w.network.traffic.Control++
 		w.network.traffic.ControlBytes += uint64(len(frame))
-		w.network.send(w, d.Index, is.daemon, is.name, frame)
+		w.network.send(w, d.Index, is, frame)
 		if d.breaksProtocol(w) {
 			sendBadControl(w, d, m, is)
 		}

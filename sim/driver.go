@@ -171,7 +171,7 @@ func (w *World) post(d *Daemon, out []gossip.Message) {
 			d.sawCounts(w, ofSent, &msgs[i])
 		}
 		if m := &w.membership.all[to]; m.daemon != d.Index {
-			w.network.send(w, d.Index, m.daemon, m.name, frame)
+			w.network.send(w, d.Index, m, frame)
 		}
 	})
 }
@@ -183,7 +183,7 @@ func (w *World) receive(d *Daemon, f flight) error {
 	w.met.received(w, &f)
 	w.trace.bytes(f.frame)
 	if w.traced(d) {
-		w.lines.frame(d, "receive", "from="+w.membership.all[f.sender].name, f.frame, "")
+		w.lines.frame(d, "receive", "from="+w.membership.all[f.sender].name, f.origin, f.frame, "")
 	}
 	in, err := replica.Decode(&w.decoder, f.origin, f.frame)
 	if err == nil && w.daemons[f.from].newer && w.count%newerEvery == 0 {

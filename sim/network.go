@@ -175,22 +175,27 @@ func (n *network) room(now time.Duration, from, to int) bool {
 	return l.Bandwidth == 0 || l.busy-now <= priorityQueue
 }
 
-// send puts a frame on a link. The frame is the network's from now on.
-func (n *network) send(w *World, from, to int, name string, frame []byte) {
+// send puts a frame for a process on a link. The frame is the network's from
+// now on.
+func (n *network) send(w *World, from int, process *incarnation, frame []byte) {
+	to, name := process.daemon, process.name
 	if w.daemons[from].newer {
 		frame = withUnknown(frame)
 	}
 	n.traffic.Frames++
 	n.traffic.Bytes += uint64(len(frame))
-	l := n.link(from, to)
-	f := flight{int32(from), int32(to), w.daemons[from].member, name, originOf(w.daemons[from]), frame, w.now, false, n.forged}
+	l, origin := n.link(from, to), originOf(w.daemons[from])
+	if len(process.incarnations) > 0 {
+		origin.To = process.incarnations[0]
+	}
+	f := flight{int32(from), int32(to), w.daemons[from].member, name, origin, frame, w.now, false, n.forged}
 	lost := l.cutSince != notCut || n.happens(l.Loss)
 	if d := w.daemons[from]; w.traced(d) {
 		fate := ""
 		if lost {
 			fate = " lost"
 		}
-		w.lines.frame(d, "send", "to="+name, frame, fate)
+		w.lines.frame(d, "send", "to="+name, origin, frame, fate)
 	}
 	if lost {
 		n.traffic.Lost++

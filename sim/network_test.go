@@ -26,7 +26,7 @@ func sent(w *World, n, size int, gap time.Duration) (at []time.Duration, numbers
 		w.now = time.Duration(i) * gap
 		frame := make([]byte, size)
 		frame[0] = byte(i)
-		w.network.send(w, 0, 1, "us-0", frame)
+		w.network.send(w, 0, &incarnation{daemon: 1, name: "us-0"}, frame)
 	}
 	for w.events.len() > 0 {
 		e := w.events.pop()

@@ -17,7 +17,6 @@ import (
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
-	"github.com/georld/rld/wire"
 )
 
 // TestProcess replays the scripts of replica/testdata/process.
@@ -155,15 +154,7 @@ func (v *virtualProcess) settle() {
 		d.inbox = nil
 		for _, i := range arrived {
 			f := w.network.flights.take(i)
-			in, err := wire.DecodeStrict(f.frame)
-			to := crdt.Incarnation(0)
-			switch {
-			case err == nil:
-				to = in.To
-			default:
-				to = addressee(f.frame)
-			}
-			v.script.Sent(to, f.frame)
+			v.script.Sent(f.origin.To, f.frame)
 		}
 	}
 	v.calls = slices.DeleteFunc(v.calls, func(c virtualCall) bool {
@@ -174,17 +165,6 @@ func (v *virtualProcess) settle() {
 		}
 		return i >= 0
 	})
-}
-
-// addressee returns the receiver of a frame of counts or rights.
-func addressee(frame []byte) crdt.Incarnation {
-	if m, err := wire.DecodeRights(frame); err == nil {
-		return m.To
-	}
-	if all, err := new(wire.Decoder).Decode(frame); err == nil {
-		return all[0].To
-	}
-	return 0
 }
 
 // peers does what membership does with the news of peers.
@@ -209,7 +189,7 @@ func (v *virtualProcess) Receive(from gossip.Peer, frame []byte) error {
 	i := v.peer[from.ID]
 	return v.world.receive(v.daemon, flight{
 		from: int32(v.world.membership.all[i].daemon), to: int32(v.daemon.Index), sender: i, name: v.daemon.Name, frame: frame,
-		origin: replica.Origin{Incarnation: v.world.membership.all[i].incarnations[0]},
+		origin: replica.Origin{Incarnation: v.world.membership.all[i].incarnations[0], To: v.Self()},
 	})
 }
 

@@ -212,7 +212,7 @@ func sendBadControl(w *World, d *Daemon, m *control.Message, to *incarnation) {
 func (d *Daemon) sendBad(w *World, to *incarnation, frame []byte, err error) {
 	if err == nil && len(frame) <= wire.MaxFrameBytes {
 		w.network.traffic.ProtocolErrors++
-		w.network.send(w, d.Index, to.daemon, to.name, frame)
+		w.network.send(w, d.Index, to, frame)
 	}
 }
 

@@ -443,7 +443,7 @@ func (d *Daemon) postRights(w *World, m *agent.Message) {
 		d.sawRights(w, ofSent, m)
 		w.network.traffic.Rights++
 		w.network.traffic.RightsBytes += uint64(len(frame))
-		w.network.send(w, d.Index, is.daemon, is.name, frame)
+		w.network.send(w, d.Index, is, frame)
 		if d.breaksProtocol(w) {
 			d.sendBadRights(w, m, is)
 		}

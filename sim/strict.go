@@ -180,7 +180,7 @@ func (p *parts) Flush(to crdt.Incarnation) {
 			w.network.traffic.StrictBytes += uint64(len(frame))
 			d.sawStrict(w, ofSent, &m)
 			w.strict.sent(w.now, is.daemon, &m)
-			w.network.send(w, d.Index, is.daemon, is.name, frame)
+			w.network.send(w, d.Index, is, frame)
 			if d.breaksProtocol(w) {
 				d.sendBadStrict(w, &m, is)
 			}

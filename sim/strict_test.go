@@ -173,7 +173,7 @@ func TestStrictWithoutFaults(t *testing.T) {
 func TestSlowStreams(t *testing.T) {
 	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
 	cfg.Workloads[0].Keys, cfg.Strict.Sync = 40, 5*time.Millisecond
-	cfg.Network.Across.Bandwidth = 7000
+	cfg.Network.Across.Bandwidth = 6500
 	w, r, err := run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
 	if err != nil {
 		t.Fatal(err)
@@ -222,7 +222,9 @@ func TestForeignFrames(t *testing.T) {
 		if f.frame == nil {
 			continue
 		}
+		to := f.origin.To
 		f.origin, f.frame = originOf(w.daemons[1-min(f.from, 1)]), slices.Clone(f.frame)
+		f.origin.To = to
 		before := w.network.traffic.Unreadable
 		if w.receive(w.daemons[f.to], f); w.network.traffic.Unreadable != before+1 {
 			t.Errorf("a frame of daemon %d was received in the name of another", f.from)

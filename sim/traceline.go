@@ -10,6 +10,7 @@ import (
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	epochs "github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/replica"
 	"github.com/georld/rld/wire"
 )
 
@@ -271,8 +272,8 @@ func (l *lines) happened(d *Daemon, e gossip.Event) {
 }
 
 // frame writes a frame that a daemon sends or receives.
-func (l *lines) frame(d *Daemon, what, peer string, frame []byte, fate string) {
-	l.add(d, what, "%s bytes=%d sum=%08x %s%s", peer, len(frame), uint32(sumOf(frame)), l.frameText(frame), fate)
+func (l *lines) frame(d *Daemon, what, peer string, from replica.Origin, frame []byte, fate string) {
+	l.add(d, what, "%s bytes=%d sum=%08x %s%s", peer, len(frame), uint32(sumOf(frame)), l.frameText(from, frame), fate)
 }
 
 // wake writes the timers of a daemon that are due.
@@ -295,7 +296,7 @@ func (l *lines) wake(d *Daemon) {
 }
 
 // frameText describes the content of a frame.
-func (l *lines) frameText(frame []byte) string {
+func (l *lines) frameText(from replica.Origin, frame []byte) string {
 	var b strings.Builder
 	switch {
 	case wire.IsRights(frame):
@@ -313,7 +314,7 @@ func (l *lines) frameText(frame []byte) string {
 	case wire.IsControl(frame):
 		l.controlText(&b, frame)
 	default:
-		all, err := l.decoder.Decode(frame)
+		all, err := l.decoder.Decode(from.Incarnation, from.To, frame)
 		if err != nil {
 			return "kind=unreadable"
 		}

@@ -38,7 +38,7 @@ func BenchmarkDecode(b *testing.B) {
 			frame := mustEncode(b, msgs...)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := new(Decoder).Decode(frame); err != nil {
+				if _, err := new(Decoder).Decode(msgs[0].From, msgs[0].To, frame); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -65,7 +65,7 @@ func TestAllocations(t *testing.T) {
 		call func() error
 	}{
 		{"Encode", func() error { _, err := e.Encode(buffer, msgs); return err }},
-		{"Decode", func() error { _, err := d.Decode(frame); return err }},
+		{"Decode", func() error { _, err := d.Decode(msgs[0].From, msgs[0].To, frame); return err }},
 	} {
 		if got := testing.AllocsPerRun(100, func() {
 			if err := test.call(); err != nil {

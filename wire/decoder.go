@@ -9,6 +9,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/hlc"
 )
 
 // Decoder decodes frames of counts, one after the other, and reuses the memory
@@ -16,8 +17,8 @@ import (
 // use. In a frame it keeps the first fault and stops
 // there.
 type Decoder struct {
+	ends ends
 	head gossip.Message // the common fields of the messages
-	base int64
 
 	incarnations table[crdt.Incarnation]
 	metas        table[gossip.CellMeta]
@@ -48,7 +49,7 @@ func (d *Decoder) reset(head gossip.Message) {
 		latest = nil
 	}
 	d.head, d.incarnations, d.metas, d.latest, d.messages = head, incarnations, metas, latest, msgs
-	d.base, d.met, d.spent, d.cells, d.denied, d.part, d.err = 0, 0, 0, 0, 0, -1, nil
+	d.met, d.spent, d.cells, d.denied, d.part, d.err = 0, 0, 0, 0, -1, nil
 }
 
 // fail keeps the first fault.
@@ -74,7 +75,6 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	if d.head.From == d.head.To {
 		d.fail("it is from %v to itself", d.head.From)
 	}
-	d.base = d.head.Stamp.Millis()
 	r := reader{d: d, b: payload}
 	lastShard := r.uint(frameLastShard)
 	if lastShard >= MaxShards {
@@ -95,6 +95,8 @@ func (d *Decoder) frame(payload []byte) []gossip.Message {
 	}
 	d.readIncarnations(&r)
 	d.readMetas(&r)
+	d.head.Rules = r.word(frameRules, "hash of rules")
+	d.head.Stamp = hlc.Timestamp(r.word(frameStamp, "stamp"))
 	defer clear(parts) // they would keep the frame
 	d.parts = parts
 	if r.end(); len(parts) == 0 {
@@ -139,18 +141,50 @@ func (d *Decoder) readMetas(r *reader) {
 func (d *Decoder) readMeta(r reader) {
 	var s gossip.CellMeta
 	s.Rule = r.word(metaRule, "rule of a meta")
-	width, carry := r.uint(metaWidth), r.uint(metaCarry)
-	if width < 1 || width > math.MaxInt64 || carry > math.MaxInt64 {
-		r.fail("meta of %d ms with %d ms more, want 1 or more and 0 or more in 63 bits", width, carry)
+	s.WindowLength = r.length()
+	if d.err != nil {
+		return
 	}
-	s.WindowLength, s.Carry = int64(width), int64(carry)
+	s.Carry = r.multiple(metaCarryWindows, metaCarryMillis, s.WindowLength, false)
 	s.Regional = r.flag(metaRegional)
-	window := d.base + unzigzag(r.uint(metaWindow))
+	window := r.multiple(metaWindow, metaWindowMillis, s.WindowLength, true)
 	r.end()
 	if _, first := d.metas.number(s); !first {
 		r.fail("meta %+v is there twice", s)
 	}
 	d.latest = append(d.latest, window)
+}
+
+// length reads a window length.
+func (r *reader) length() int64 {
+	minutes, seconds, millis := r.uint(metaMinutes), r.uint(metaSeconds), r.uint(metaMillis)
+	switch {
+	case seconds == 0 && millis == 0 && minutes > 0 && minutes <= uint64(math.MaxInt64/minute):
+		return int64(minutes) * minute
+	case minutes == 0 && millis == 0 && seconds <= uint64(math.MaxInt64/second) && int64(seconds)*second%minute != 0:
+		return int64(seconds) * second
+	case minutes == 0 && seconds == 0 && millis <= math.MaxInt64 && int64(millis)%second != 0:
+		return int64(millis)
+	}
+	r.fail("window length of %d min, %d s and %d ms, want one of them, in the longest unit and 63 bits", minutes, seconds, millis)
+	return 0
+}
+
+// multiple reads milliseconds that are a multiple of a window length, or none.
+func (r *reader) multiple(windows, millis tag, length int64, signed bool) int64 {
+	n, rest := r.uint(windows), r.uint(millis)
+	times, ms := int64(n), int64(rest)
+	if signed {
+		times, ms = unzigzag(n), unzigzag(rest)
+	}
+	switch {
+	case rest == 0 && times <= math.MaxInt64/length && times >= math.MinInt64/length && (signed || times >= 0):
+		return times * length
+	case n == 0 && ms%length != 0 && (signed || ms >= 0):
+		return ms
+	}
+	r.fail("%d windows and %d ms, want one of them, windows where possible, in 63 bits", times, ms)
+	return 0
 }
 
 // readParts reads the parts.
@@ -199,11 +233,9 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 	m.Unsent = r.duration(r.uint(partUnsent))
 	if content := r.content(partViews); content != nil {
 		d.readViews(reader{d: d, b: content}, m)
-		if sameViews(before, m) {
+		if before.HasViews && sameViews(before, m) {
 			r.fail("views as in the part before, want them left out")
 		}
-	} else {
-		m.Own, m.Staleness = before.Own, slices.Clone(before.Staleness)
 	}
 	room := len(r.b) / (keySize + 1) // mostly enough for the cells of all incarnations
 	for content := r.content(partCells); content != nil; content = r.content(partCells) {
@@ -218,10 +250,17 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 	d.readDigests(&r, m)
 	d.readRepair(&r, m)
 	d.readRightsMessages(&r, m)
+	switch without := r.flag(partNoViews); {
+	case without && (m.HasViews || !before.HasViews):
+		r.fail("no_views, and it has views or the part before has none")
+	case !without && !m.HasViews:
+		m.HasViews, m.Own, m.Staleness = before.HasViews, before.Own, slices.Clone(before.Staleness)
+	}
 	r.end()
 }
 
 func (d *Decoder) readViews(r reader, m *gossip.Message) {
+	m.HasViews = true
 	m.Own = r.duration(r.uint(viewsOwn))
 	regions, ages := r.column(viewsRegions), r.column(viewsAges)
 	r.end()

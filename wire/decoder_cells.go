@@ -140,7 +140,7 @@ func (d *Decoder) readRefused(r reader, m *gossip.Message) {
 		return
 	}
 	m.Refused = slices.Grow(m.Refused, n)
-	window := d.base
+	window := int64(0)
 	for i := range n {
 		window += unzigzag(windows.next())
 		next := gossip.CellID{Kind: id.Kind, Incarnation: id.Incarnation, Key: readKey(keys[keySize*i:]), Window: window}

@@ -13,11 +13,13 @@
 // package gossip. The decision and its numbers are in
 // docs/adr/0020-one-codec-per-message.md.
 //
-// A frame of counts is an envelope of fixed size and one protobuf message,
+// A frame of counts is an envelope of 5 bytes and one protobuf message,
 // PeerFrame of peer.proto in this folder, which describes both. It holds the
 // messages of all shards of one daemon at one instant, with their common fields
 // once. Cells are written in columns, incarnations and metas once a frame; a
-// cell costs its key and about three bytes.
+// cell costs its key and about three bytes. Most frames hold few cells, so what
+// seldom changes is left out where the receiver knows it: the ends of the
+// stream, and mostly the hash of the rules, the stamp and the ages of views.
 //
 // This encoding is canonical: a list of messages has exactly one frame, and
 // Decode rejects all others. So equal states are equal bytes, and encoding a

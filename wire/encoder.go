@@ -20,8 +20,8 @@ type Encoder struct {
 	incarnations table[crdt.Incarnation] // without sender and receiver
 	metas        table[gossip.CellMeta]
 	windows      []metaWindows // of the metas
-	base         int64         // the base of the first window of a meta
 
+	ends               ends
 	numbers, distances []uint64 // columns under construction
 	cells, refused     int
 }
@@ -44,7 +44,7 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		return err
 	}
 	head := &msgs[0]
-	e.from, e.to, e.base = head.From, head.To, head.Stamp.Millis()
+	e.from, e.to = head.From, head.To
 
 	e.uint(frameLastShard, uint64(head.Shards-1))
 	e.flag(frameUnready, !head.Ready)
@@ -63,13 +63,41 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		s := &e.metas.values[i]
 		at := e.open(frameMetas)
 		e.word(metaRule, s.Rule)
-		e.uint(metaWidth, uint64(s.WindowLength))
-		e.uint(metaCarry, uint64(s.Carry))
+		e.length(s.WindowLength)
+		e.multiple(metaCarryWindows, metaCarryMillis, s.Carry, s.WindowLength, false)
 		e.flag(metaRegional, s.Regional)
-		e.uint(metaWindow, zigzag(e.windows[i].first-e.base))
+		e.multiple(metaWindow, metaWindowMillis, e.windows[i].first, s.WindowLength, true)
 		e.close(at)
 	}
+	e.word(frameRules, head.Rules)
+	e.word(frameStamp, uint64(head.Stamp))
 	return nil
+}
+
+// length encodes a window length in the longest unit that it is a multiple of.
+func (e *Encoder) length(ms int64) {
+	switch {
+	case ms%minute == 0:
+		e.uint(metaMinutes, uint64(ms/minute))
+	case ms%second == 0:
+		e.uint(metaSeconds, uint64(ms/second))
+	default:
+		e.uint(metaMillis, uint64(ms))
+	}
+}
+
+// multiple encodes milliseconds as a multiple of a window length, or as they
+// are when they are none.
+func (e *Encoder) multiple(windows, millis tag, ms, length int64, signed bool) {
+	t := millis
+	if ms%length == 0 {
+		t, ms = windows, ms/length
+	}
+	if signed {
+		e.uint(t, zigzag(ms))
+		return
+	}
+	e.uint(t, uint64(ms))
 }
 
 // checkFrame returns an error unless msgs can share a frame.
@@ -111,7 +139,7 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	e.uint(partAck, m.Ack)
 	e.flag(partIncomplete, !m.Complete)
 	e.uint(partUnsent, millis(m.Unsent))
-	if !sameViews(before, m) {
+	if m.HasViews && !(before.HasViews && sameViews(before, m)) {
 		e.views(m)
 	}
 	if err := e.allCells(m); err != nil {
@@ -125,6 +153,7 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	if err := e.rightsMessages(m); err != nil {
 		return err
 	}
+	e.flag(partNoViews, before.HasViews && !m.HasViews)
 	e.close(at)
 	return nil
 }
@@ -136,6 +165,8 @@ func checkPart(m *gossip.Message) error {
 		return malformed("shard %d: versions (%d, %d] are none", m.Shard, m.Lo, m.Hi)
 	case m.Unsent < 0 || m.Own < 0:
 		return malformed("shard %d: age of %v or %v, want 0 or more", m.Shard, m.Unsent, m.Own)
+	case !m.HasViews && (m.Own != 0 || len(m.Staleness) > 0):
+		return malformed("shard %d: views of a message without", m.Shard)
 	case len(m.Staleness) > MaxViews:
 		return &SizeError{What: "regions", Got: len(m.Staleness), Max: MaxViews}
 	}

@@ -188,7 +188,7 @@ func (e *Encoder) incarnationRefused(refused []gossip.Refusal) {
 		e.b = appendKey(e.b, refused[i].Key)
 	}
 	e.close(keys)
-	column, before := e.numbers[:0], e.base
+	column, before := e.numbers[:0], int64(0)
 	for i := range refused {
 		column = append(column, zigzag(refused[i].Window-before))
 		before = refused[i].Window

@@ -5,11 +5,14 @@ import (
 	"hash/crc32"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/georld/rld/crdt"
 )
 
 // The envelope of every frame: its version, its checksum at atChecksum, and
 // then the message, after a head of fixed size in a frame of counts. The
-// checksum covers the version and all that follows the checksum.
+// checksum covers the version and all that follows the checksum, and in a frame
+// of counts the incarnations at the ends of its stream.
 const (
 	atChecksum = 1
 	sealSize   = 5
@@ -41,27 +44,53 @@ func checksummed(dst, out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// SetChecksum sets the checksum of a frame that was changed by hand. The frame
-// has at least the 5 bytes of an envelope.
+// SetChecksum sets the checksum of a frame that was changed by hand, of another
+// kind than counts. The frame has at least the 5 bytes of an envelope.
 func SetChecksum(frame []byte) {
-	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame))
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame, nil))
 }
 
-// checksum returns the checksum of a frame, of sealSize bytes at least.
-func checksum(frame []byte) uint32 {
-	return crc32.Update(crc32.Checksum(frame[:atChecksum], castagnoli), castagnoli, frame[sealSize:])
+// SetCountsChecksum does the same for a frame of counts from one incarnation to
+// another.
+func SetCountsChecksum(from, to crdt.Incarnation, frame []byte) {
+	new(ends).seal(from, to, frame)
+}
+
+// ends is the incarnations at the ends of a stream, as bytes. Frames of counts
+// do not contain them, since the hellos of the stream do; their checksum covers
+// them.
+type ends [16]byte
+
+func (e *ends) set(from, to crdt.Incarnation) {
+	binary.LittleEndian.PutUint64(e[:], uint64(from))
+	binary.LittleEndian.PutUint64(e[8:], uint64(to))
+}
+
+// seal sets the checksum of a frame of counts.
+func (e *ends) seal(from, to crdt.Incarnation, frame []byte) {
+	e.set(from, to)
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame, e[:]))
+}
+
+// checksum returns the checksum of a frame, of sealSize bytes at least. It
+// covers the version, the ends of the stream of a frame of counts, and the
+// content.
+func checksum(frame, ends []byte) uint32 {
+	sum := crc32.Update(crc32.Checksum(frame[:atChecksum], castagnoli), castagnoli, ends)
+	return crc32.Update(sum, castagnoli, frame[sealSize:])
 }
 
 // unseal checks the envelope of a frame and decodes its message into m.
 func unseal(frame []byte, version byte, m proto.Message) error {
-	if err := checkEnvelope(frame, version, sealSize); err != nil {
+	if err := checkEnvelope(frame, version, sealSize, nil); err != nil {
 		return err
 	}
 	return decode(frame[sealSize:], m)
 }
 
-// checkEnvelope checks the size of a frame, its version and its checksum.
-func checkEnvelope(frame []byte, version byte, least int) error {
+// checkEnvelope checks the size of a frame, its version and its checksum. ends
+// is of the stream of a frame of counts, nil for others.
+func checkEnvelope(frame []byte, version byte, least int, ends []byte) error {
 	switch {
 	case len(frame) > MaxFrameBytes:
 		return &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
@@ -70,7 +99,7 @@ func checkEnvelope(frame []byte, version byte, least int) error {
 	case len(frame) < least:
 		return malformed("frame of %d bytes, want at least %d", len(frame), least)
 	}
-	got := checksum(frame)
+	got := checksum(frame, ends)
 	if want := binary.LittleEndian.Uint32(frame[atChecksum:]); got != want {
 		return &ChecksumError{Got: got, Want: want}
 	}

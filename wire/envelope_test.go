@@ -21,7 +21,7 @@ func TestChecksumCoversVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	decoders := map[byte]func([]byte) error{
-		Version:        func(b []byte) error { _, err := new(Decoder).Decode(b); return err },
+		Version:        func(b []byte) error { _, err := new(Decoder).Decode(example().From, example().To, b); return err },
 		RightsVersion:  func(b []byte) error { _, err := DecodeRights(b); return err },
 		StrictVersion:  func(b []byte) error { _, err := DecodeStrict(b); return err },
 		ControlVersion: func(b []byte) error { _, err := DecodeControl(b); return err },

@@ -22,7 +22,9 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("wire: frame of %d %s, want at most %d", e.Got, e.What, e.Max)
 }
 
-// ChecksumError is the error of a frame that was cut or changed on its way.
+// ChecksumError is the error of a frame that was cut or changed on its way. A
+// frame of counts also has it when it is of or for another incarnation than the
+// hellos of its stream.
 type ChecksumError struct {
 	Got  uint32 // of the bytes
 	Want uint32 // in the frame
@@ -30,7 +32,7 @@ type ChecksumError struct {
 
 // Error returns both checksums.
 func (e *ChecksumError) Error() string {
-	return fmt.Sprintf("wire: frame with checksum %08x, want %08x: it was cut or changed on its way",
+	return fmt.Sprintf("wire: frame with checksum %08x, want %08x: it was cut, changed or misdirected",
 		e.Got, e.Want)
 }
 

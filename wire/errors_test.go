@@ -126,7 +126,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7438150 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 6913848 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)
@@ -139,18 +139,15 @@ func TestEncodeErrors(t *testing.T) {
 
 // seal puts an envelope around a payload.
 func sealFrame(from, to crdt.Incarnation, payload []byte) []byte {
-	frame := make([]byte, envelopeSize, envelopeSize+len(payload))
+	frame := make([]byte, sealSize, sealSize+len(payload))
 	frame[0] = Version
-	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(from))
-	binary.LittleEndian.PutUint64(frame[atTo:], uint64(to))
-	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(now))
-	return reseal(append(frame, payload...))
+	return reseal(from, to, append(frame, payload...))
 }
 
 // reseal makes version and checksum of a frame right.
-func reseal(frame []byte) []byte {
+func reseal(from, to crdt.Incarnation, frame []byte) []byte {
 	frame[0] = Version
-	SetChecksum(frame)
+	SetCountsChecksum(from, to, frame)
 	return frame
 }
 
@@ -166,22 +163,22 @@ func TestEnvelopeErrors(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		{"empty", nil, "wire: frame of 0 bytes, want at least 37"},
-		{"short", frame[:36], "wire: frame of 36 bytes, want at least 37"},
-		{"version", change(0, 2), "wire: frame of version 2, want 1, the only one known here"},
-		{"short, of another version", []byte{9}, "wire: frame of version 9, want 1, the only one known here"},
-		{"changed", change(40, 9), "wire: frame with checksum 0006d136, want 7dc0e93d: it was cut or changed on its way"},
-		{"cut", frame[:50], "wire: frame with checksum f59474b6, want 7dc0e93d: it was cut or changed on its way"},
+		{"empty", nil, "wire: frame of 0 bytes, want at least 5"},
+		{"short", frame[:4], "wire: frame of 4 bytes, want at least 5"},
+		{"version", change(0, 1), "wire: frame of version 1, want 2, the only one known here"},
+		{"short, of another version", []byte{9}, "wire: frame of version 9, want 2, the only one known here"},
+		{"changed", change(8, 9), "wire: frame with checksum cc3533fc, want 59db0a03: it was cut, changed or misdirected"},
+		{"cut", frame[:18], "wire: frame with checksum bbc9082d, want 59db0a03: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
-		msgs, err := new(Decoder).Decode(test.frame)
+		msgs, err := decodeFrame(test.frame)
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
 		}
 	}
 	var version *VersionError
-	if _, err := new(Decoder).Decode(change(0, 2)); !errors.As(err, &version) || *version != (VersionError{Got: 2, Want: 1}) {
+	if _, err := decodeFrame(change(0, 1)); !errors.As(err, &version) || *version != (VersionError{Got: 1, Want: 2}) {
 		t.Errorf("error of a version is %v", err)
 	}
 }
@@ -223,7 +220,7 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: frame: 3 incarnations and 2 metas, of which 2 and 2 are used",
 		},
 		{
-			"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{WindowLength: 1}) },
+			"meta unused", func(f *frame) { f.Metas = append(f.Metas, &peerCellMeta{Millis: 1}) },
 			"wire: frame: 2 incarnations and 3 metas, of which 2 and 2 are used",
 		},
 		{
@@ -231,8 +228,8 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice",
 		},
 		{
-			"meta without width", func(f *frame) { f.Metas[0].WindowLength = 0 },
-			"wire: frame: meta of 0 ms with 60000 ms more, want 1 or more and 0 or more in 63 bits",
+			"meta without width", func(f *frame) { f.Metas[0].Minutes = 0 },
+			"wire: frame: window length of 0 min, 0 s and 0 ms, want one of them, in the longest unit and 63 bits",
 		},
 		{
 			"skipped", func(f *frame) { part(f).Skipped = 1 },
@@ -247,8 +244,51 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: duration of 18446744073709551615 ms, want at most 9223372036854",
 		},
 		{
-			"views of nothing", func(f *frame) { part(f).Views = &peerViews{} },
-			"wire: part 0 of the frame: views as in the part before, want them left out",
+			"no views and some", func(f *frame) { part(f).NoViews = true },
+			"wire: part 0 of the frame: no_views, and it has views or the part before has none",
+		},
+		{
+			"no views after none", func(f *frame) { part(f).Views, part(f).NoViews = nil, true },
+			"wire: part 0 of the frame: no_views, and it has views or the part before has none",
+		},
+		{
+			"views as before", func(f *frame) {
+				f.LastShard, f.Parts = 1, []*peerPart{{Views: part(f).Views}, {Views: part(f).Views}}
+				f.Metas = nil
+			},
+			"wire: part 1 of the frame: views as in the part before, want them left out",
+		},
+		{
+			"two units", func(f *frame) { f.Metas[0].Seconds = 1 },
+			"wire: frame: window length of 1 min, 1 s and 0 ms, want one of them, in the longest unit and 63 bits",
+		},
+		{
+			"seconds", func(f *frame) { f.Metas[0].Minutes, f.Metas[0].Seconds = 0, 60 },
+			"wire: frame: window length of 0 min, 60 s and 0 ms, want one of them, in the longest unit and 63 bits",
+		},
+		{
+			"milliseconds", func(f *frame) { f.Metas[0].Minutes, f.Metas[0].Millis = 0, 60_000 },
+			"wire: frame: window length of 0 min, 0 s and 60000 ms, want one of them, in the longest unit and 63 bits",
+		},
+		{
+			"length beyond 63 bits", func(f *frame) { f.Metas[0].Minutes = 1 << 50 },
+			"wire: frame: window length of 1125899906842624 min, 0 s and 0 ms, want one of them, in the longest unit and 63 bits",
+		},
+		{
+			"carry twice", func(f *frame) { f.Metas[0].CarryMillis = 1 },
+			"wire: frame: 1 windows and 1 ms, want one of them, windows where possible, in 63 bits",
+		},
+		{
+			"carry in milliseconds", func(f *frame) { f.Metas[0].CarryWindows, f.Metas[0].CarryMillis = 0, 60_000 },
+			"wire: frame: 0 windows and 60000 ms, want one of them, windows where possible, in 63 bits",
+		},
+		{
+			"carry below 0", func(f *frame) { f.Metas[0].CarryWindows, f.Metas[0].CarryMillis = 0, 1<<63+1 },
+			"wire: frame: 0 windows and -9223372036854775807 ms, want one of them, windows where possible, in 63 bits",
+		},
+		{
+			"window beyond 63 bits", func(f *frame) { f.Metas[0].Window, f.Metas[0].WindowMillis = -1<<50, 0 },
+			"wire: frame: -1125899906842624 windows and 0 ms, want one of them, windows where possible, in 63 bits",
 		},
 		{
 			"regions", func(f *frame) { slices.Reverse(f.Incarnations) },
@@ -333,11 +373,11 @@ func TestDecodeErrors(t *testing.T) {
 		},
 	} {
 		var f frame
-		if err := readPB(mustEncode(t, example())[envelopeSize:], &f); err != nil {
+		if err := readPB(mustEncode(t, example())[sealSize:], &f); err != nil {
 			t.Fatal(err)
 		}
 		test.change(&f)
-		msgs, err := new(Decoder).Decode(sealFrame(1, 2, appendPB(nil, &f)))
+		msgs, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, appendPB(nil, &f)))
 		wantError(t, test.name, err, test.want)
 		if msgs != nil {
 			t.Errorf("%s: beside the error there are messages: %v", test.name, msgs)
@@ -373,7 +413,7 @@ func TestDecodeBounds(t *testing.T) {
 			"wire: frame of 65537 buckets, want at most 65536",
 		},
 	} {
-		_, err := new(Decoder).Decode(sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
+		_, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, appendPB(nil, &peerFrame{Parts: []*peerPart{test.part}})))
 		wantError(t, "bound", err, test.want)
 	}
 }
@@ -382,7 +422,7 @@ func TestDecodeBounds(t *testing.T) {
 // same are refused.
 func TestOtherForms(t *testing.T) {
 	const emptyPart = "\x32\x00"
-	if _, err := new(Decoder).Decode(sealFrame(1, 2, []byte(emptyPart))); err != nil {
+	if _, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, []byte(emptyPart))); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ name, payload, want string }{
@@ -401,19 +441,19 @@ func TestOtherForms(t *testing.T) {
 		{"length beyond", "\x32\x05", "field 6 of 5 bytes, want at most the 0 that follow"},
 		{"no incarnations", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
 		{
-			"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x10\x01",
+			"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x20\x01",
 			"rule of a meta is 0 or cut, want it left out",
 		},
 	} {
-		_, err := new(Decoder).Decode(sealFrame(1, 2, []byte(test.payload)))
+		_, err := new(Decoder).Decode(1, 2, sealFrame(1, 2, []byte(test.payload)))
 		wantError(t, test.name, err, "wire: frame: "+test.want)
 	}
 	m := example()
 	m.Cells[3].Rate = math.MaxUint32
 	rate := binary.AppendUvarint(nil, math.MaxUint32)
 	larger := bytes.Replace(mustEncode(t, m), rate, binary.AppendUvarint(nil, 1<<32), 1)
-	_, err := new(Decoder).Decode(reseal(larger))
+	_, err := decodeFrame(reseal(m.From, m.To, larger))
 	wantError(t, "rate", err, "wire: part 0 of the frame: rate of 4294967296, want at most 4294967295")
-	_, err = new(Decoder).Decode(sealFrame(3, 3, []byte(emptyPart)))
+	_, err = new(Decoder).Decode(3, 3, sealFrame(3, 3, []byte(emptyPart)))
 	wantError(t, "itself", err, "wire: frame: it is from 0000000000000003 to itself")
 }

@@ -30,7 +30,7 @@ func example() gossip.Message {
 	}
 	m := idle()
 	m.Lo, m.Complete, m.Unsent = 12_300, false, 70*time.Millisecond
-	m.Own = 120 * time.Millisecond
+	m.HasViews, m.Own = true, 120*time.Millisecond
 	m.Staleness = []gossip.Staleness{{Region: 0xaaaa, Age: 300 * time.Millisecond}, {Region: 0xbbbb}}
 	m.Cells = []gossip.Cell{
 		{CellID: id(m.From, gossip.Daemon, 1, window), CellMeta: minute, Value: crdt.PN{P: 300, N: 2}},
@@ -45,6 +45,11 @@ func example() gossip.Message {
 	m.Digests = []gossip.BucketDigest{{Bucket: 0, Digest: 1}, {Bucket: 9, Digest: 2}}
 	m.Repair = []uint16{3, 4}
 	return m
+}
+
+// decodeFrame decodes a frame of the incarnations of idle.
+func decodeFrame(frame []byte) ([]gossip.Message, error) {
+	return new(Decoder).Decode(idle().From, idle().To, frame)
 }
 
 func mustEncode(t testing.TB, msgs ...gossip.Message) []byte {

@@ -1,15 +1,12 @@
 package wire
 
 import (
-	"encoding/binary"
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/hlc"
 )
 
 // Version is the version of the encoding, the first byte of every frame.
-const Version = 1
+const Version = 2
 
 // Bounds of a frame.
 const (
@@ -22,16 +19,6 @@ const (
 	MaxShards = 64
 	// MaxViews bounds the regions whose staleness a part reports.
 	MaxViews = gossip.MaxPeers
-)
-
-// The offsets of the fields behind the checksum, and the size of the envelope
-// with them.
-const (
-	atFrom       = sealSize
-	atTo         = 13
-	atStamp      = 21
-	atRules      = 29
-	envelopeSize = 37
 )
 
 // Encode appends the frame of msgs to dst and returns the extended slice. There
@@ -54,17 +41,17 @@ func Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 
 // Encode is the function Encode with the memory of the encoder.
 func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
-	e.reset(append(dst, make([]byte, envelopeSize)...))
+	e.reset(append(dst, make([]byte, sealSize)...))
 	if err := e.frame(msgs); err != nil {
 		return dst, err
 	}
 	frame, head := e.b[len(dst):], &msgs[0]
 	frame[0] = Version
-	binary.LittleEndian.PutUint64(frame[atFrom:], uint64(head.From))
-	binary.LittleEndian.PutUint64(frame[atTo:], uint64(head.To))
-	binary.LittleEndian.PutUint64(frame[atStamp:], uint64(head.Stamp))
-	binary.LittleEndian.PutUint64(frame[atRules:], head.Rules)
-	return checksummed(dst, e.b)
+	if len(frame) > MaxFrameBytes {
+		return dst, &SizeError{What: "bytes", Got: len(frame), Max: MaxFrameBytes}
+	}
+	e.ends.seal(head.From, head.To, frame)
+	return e.b, nil
 }
 
 // Fit returns how many of the first messages fit one frame whatever their
@@ -73,7 +60,7 @@ func (e *Encoder) Encode(dst []byte, msgs []gossip.Message) ([]byte, error) {
 // many shards do not. A message that an engine has bounded fits alone, unless
 // its cells have almost nothing in common.
 func Fit(msgs []gossip.Message) int {
-	bytes, cells, refused := envelopeSize+64, 0, 0
+	bytes, cells, refused := sealSize+64, 0, 0
 	for i := range msgs {
 		m := &msgs[i]
 		cells += len(m.Cells)
@@ -99,27 +86,23 @@ const (
 	maxRightsMessage = 112
 )
 
-// Decode returns the messages of a frame, at least one. They share no memory
-// with the frame; they and their cells are valid until the next call.
+// Decode returns the messages of a frame from one incarnation to another, at
+// least one. They share no memory with the frame; they and their cells are
+// valid until the next call.
 //
 // It accepts exactly the output of Encode. The error is a *VersionError for a
 // frame of another version, a *SizeError for one beyond the bounds, a
-// *ChecksumError for one that was cut or changed, and a *FormatError otherwise.
+// *ChecksumError for one that was cut or changed, or that is of or for another
+// incarnation, and a *FormatError otherwise.
 // The memory that it allocates is at most some 250 bytes for each byte of the
 // frame.
-func (d *Decoder) Decode(frame []byte) ([]gossip.Message, error) {
-	if err := checkEnvelope(frame, Version, envelopeSize); err != nil {
+func (d *Decoder) Decode(from, to crdt.Incarnation, frame []byte) ([]gossip.Message, error) {
+	d.ends.set(from, to)
+	if err := checkEnvelope(frame, Version, sealSize, d.ends[:]); err != nil {
 		return nil, err
 	}
-	d.reset(gossip.Message{
-		From: crdt.Incarnation(binary.LittleEndian.Uint64(frame[atFrom:])),
-		To:   crdt.Incarnation(binary.LittleEndian.Uint64(frame[atTo:])),
-		Header: gossip.Header{
-			Stamp: hlc.Timestamp(binary.LittleEndian.Uint64(frame[atStamp:])),
-			Rules: binary.LittleEndian.Uint64(frame[atRules:]),
-		},
-	})
-	msgs := d.frame(frame[envelopeSize:])
+	d.reset(gossip.Message{From: from, To: to})
+	msgs := d.frame(frame[sealSize:])
 	if d.err != nil {
 		return nil, d.err
 	}

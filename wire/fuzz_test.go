@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 )
 
@@ -30,9 +31,10 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		given := bytes.Clone(frame)
-		decodeAny(t, frame)
-		if len(frame) >= envelopeSize {
-			decodeAny(t, reseal(bytes.Clone(frame)))
+		from, to := idle().From, idle().To
+		decodeAny(t, from, to, frame)
+		if len(frame) >= sealSize {
+			decodeAny(t, from, to, reseal(from, to, bytes.Clone(frame)))
 		}
 		if !bytes.Equal(frame, given) {
 			t.Fatal("Decode changed the frame")
@@ -46,8 +48,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-func decodeAny(t fataler, frame []byte) {
-	msgs, err := new(Decoder).Decode(frame)
+func decodeAny(t fataler, from, to crdt.Incarnation, frame []byte) {
+	msgs, err := new(Decoder).Decode(from, to, frame)
 	if (msgs == nil) == (err == nil) || err == nil && len(msgs) == 0 {
 		t.Fatalf("%d messages beside the error %v", len(msgs), err)
 	}
@@ -64,7 +66,7 @@ func decodeAny(t fataler, frame []byte) {
 	if !bytes.Equal(frame, again) {
 		t.Fatalf("encoded again\n is %x\nwas %x", again, frame)
 	}
-	if fault := protoFault(frame[envelopeSize:]); fault != "" {
+	if fault := protoFault(frame[sealSize:]); fault != "" {
 		t.Fatal(fault)
 	}
 }
@@ -73,23 +75,24 @@ func decodeAny(t fataler, frame []byte) {
 // applies the same rules to the result. Most edits are rejected.
 func TestEdits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		frame, err := Encode(nil, genMessages().Draw(t, "messages"))
+		msgs := genMessages().Draw(t, "messages")
+		frame, err := Encode(nil, msgs)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "edits") {
-			at := rapid.IntRange(atFrom, len(frame)).Draw(t, "at")
+			at := rapid.IntRange(sealSize, len(frame)).Draw(t, "at")
 			b := rapid.OneOf(rapid.SampledFrom([]byte{0, 1, 2, 0x7f, 0x80, 0xff}), rapid.Byte()).Draw(t, "byte")
 			switch kind := rapid.IntRange(0, 2).Draw(t, "kind"); {
 			case kind == 0 || at == len(frame):
 				frame = slices.Insert(frame, at, b)
 			case kind == 1:
 				frame[at] = b
-			case len(frame) > envelopeSize:
+			case len(frame) > sealSize:
 				frame = slices.Delete(frame, at, at+1)
 			}
 		}
-		decodeAny(t, reseal(frame))
+		decodeAny(t, msgs[0].From, msgs[0].To, reseal(msgs[0].From, msgs[0].To, frame))
 	})
 }
 
@@ -119,7 +122,7 @@ func TestAllocationBounded(t *testing.T) {
 		incarnations = binary.LittleEndian.AppendUint64(incarnations, i+3)
 		metas = append(metas, byte(frameMetas), 11, byte(metaRule))
 		metas = binary.LittleEndian.AppendUint64(metas, i+1)
-		metas = append(metas, byte(metaWidth), 1)
+		metas = append(metas, byte(metaMillis), 1)
 	}
 	incarnations = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameIncarnations)}, uint64(len(incarnations))), incarnations...)
 	for _, test := range []struct {
@@ -130,13 +133,13 @@ func TestAllocationBounded(t *testing.T) {
 		{"cells of one key", mustEncode(t, logged(MaxFrameCells)), true},
 		{"cells of many metas", mustEncode(t, busy(1000, 1000)), true},
 		{"views that all shards repeat", mustEncode(t, shards(MaxShards, regions(MaxViews))...), true},
-		{"empty parts", sealFrame(1, 2, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
-		{"incarnations without use", sealFrame(1, 2, incarnations), false},
-		{"metas without use", sealFrame(1, 2, append(parts[:2:2], metas...)), false},
+		{"empty parts", sealFrame(idle().From, idle().To, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
+		{"incarnations without use", sealFrame(idle().From, idle().To, incarnations), false},
+		{"metas without use", sealFrame(idle().From, idle().To, append(parts[:2:2], metas...)), false},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := new(Decoder).Decode(test.frame)
+		_, err := decodeFrame(test.frame)
 		runtime.ReadMemStats(&after)
 		if test.taken != (err == nil) {
 			t.Errorf("%s: error %v", test.name, err)

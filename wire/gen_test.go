@@ -125,7 +125,7 @@ func genPart() *rapid.Generator[gossip.Part] {
 			Complete: rapid.Bool().Draw(t, "complete"),
 			Unsent:   genDuration().Draw(t, "unsent"),
 			Ack:      genWord().Draw(t, "ack"),
-			Own:      genDuration().Draw(t, "own"),
+			HasViews: rapid.Bool().Draw(t, "views"),
 		}
 		p.RightsMessages = rapid.SliceOfN(genRightsMessage(), 0, 4).Draw(t, "rightsMessages")
 		if len(p.RightsMessages) == 0 {
@@ -136,8 +136,11 @@ func genPart() *rapid.Generator[gossip.Part] {
 			func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) }).Draw(t, "cells")
 		p.Refused = genSorted(refusal, 5, func(r gossip.Refusal) gossip.CellID { return r.CellID },
 			func(a, b gossip.Refusal) int { return a.CellID.Compare(b.CellID) }).Draw(t, "refused")
-		p.Staleness = genSorted(behind, 3, func(b gossip.Staleness) crdt.Incarnation { return b.Region },
-			func(a, b gossip.Staleness) int { return compareInts(a.Region, b.Region) }).Draw(t, "behind")
+		if p.HasViews {
+			p.Own = genDuration().Draw(t, "own")
+			p.Staleness = genSorted(behind, 3, func(b gossip.Staleness) crdt.Incarnation { return b.Region },
+				func(a, b gossip.Staleness) int { return compareInts(a.Region, b.Region) }).Draw(t, "behind")
+		}
 		p.Digests = genSorted(digest, 5, func(d gossip.BucketDigest) uint16 { return d.Bucket },
 			func(a, b gossip.BucketDigest) int { return compareInts(a.Bucket, b.Bucket) }).Draw(t, "digests")
 		p.Repair = genSorted(genBucket(), 5, func(b uint16) uint16 { return b },
@@ -163,7 +166,7 @@ func genMessages() *rapid.Generator[[]gossip.Message] {
 			From: genIncarnation().Draw(t, "from"),
 			Header: gossip.Header{
 				Stamp: hlc.Timestamp(rapid.OneOf(
-					rapid.Just(uint64(now)), rapid.Uint64()).Draw(t, "stamp")),
+					rapid.SampledFrom([]uint64{0, uint64(now)}), rapid.Uint64()).Draw(t, "stamp")),
 				Rules: genWord().Draw(t, "rules"),
 				Ready: rapid.Bool().Draw(t, "ready"),
 				Nonce: genWord().Draw(t, "nonce"),
@@ -182,7 +185,7 @@ func genMessages() *rapid.Generator[[]gossip.Message] {
 			m.Shard = shard
 			m.Part = genPart().Draw(t, "part")
 			if i > 0 && rapid.Bool().Draw(t, "same views") {
-				m.Own, m.Staleness = msgs[i-1].Own, slices.Clone(msgs[i-1].Staleness)
+				m.HasViews, m.Own, m.Staleness = msgs[i-1].HasViews, msgs[i-1].Own, slices.Clone(msgs[i-1].Staleness)
 			}
 			msgs = append(msgs, m)
 		}

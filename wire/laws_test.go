@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 )
 
@@ -28,7 +30,7 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatalf("Encode changed what it appends to: %x", out)
 		}
 		frame := out[len(prefix):]
-		got, err := new(Decoder).Decode(frame)
+		got, err := new(Decoder).Decode(msgs[0].From, msgs[0].To, frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,12 +60,12 @@ func TestReusedCodec(t *testing.T) {
 				t.Fatalf("encoded %v\n got %x\nwant %x", err, got, frame)
 			}
 			if rapid.Bool().Draw(t, "broken") {
-				_, want := new(Decoder).Decode(frame[:len(frame)-1])
-				if msgs, err := d.Decode(frame[:len(frame)-1]); err == nil || err.Error() != want.Error() || msgs != nil {
+				_, want := new(Decoder).Decode(msgs[0].From, msgs[0].To, frame[:len(frame)-1])
+				if msgs, err := d.Decode(msgs[0].From, msgs[0].To, frame[:len(frame)-1]); err == nil || err.Error() != want.Error() || msgs != nil {
 					t.Fatalf("decoded %v, %v, want %v", msgs, err, want)
 				}
 			}
-			got, err := d.Decode(frame)
+			got, err := d.Decode(msgs[0].From, msgs[0].To, frame)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +84,7 @@ func TestPeerProtoAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fault := protoFault(frame[envelopeSize:]); fault != "" {
+		if fault := protoFault(frame[sealSize:]); fault != "" {
 			t.Fatal(fault)
 		}
 	})
@@ -162,9 +164,9 @@ func TestDurationsRoundUp(t *testing.T) {
 		{1<<63 - 1, most}, // there is no greater whole one
 	} {
 		m := idle()
-		m.Unsent, m.Own = test.sent, test.sent
+		m.HasViews, m.Unsent, m.Own = true, test.sent, test.sent
 		m.Staleness = []gossip.Staleness{{Region: 9, Age: test.sent}}
-		got, err := new(Decoder).Decode(mustEncode(t, m))
+		got, err := decodeFrame(mustEncode(t, m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,12 +185,24 @@ func TestDamage(t *testing.T) {
 		for bit := range 8 {
 			broken := bytes.Clone(frame)
 			broken[i] ^= 1 << bit
-			if msgs, err := new(Decoder).Decode(broken); err == nil || msgs != nil {
+			if msgs, err := decodeFrame(broken); err == nil || msgs != nil {
 				t.Fatalf("bit %d of byte %d flipped: %v, %v", bit, i, msgs, err)
 			}
 		}
-		if msgs, err := new(Decoder).Decode(frame[:i]); err == nil || msgs != nil {
+		if msgs, err := decodeFrame(frame[:i]); err == nil || msgs != nil {
 			t.Fatalf("cut to %d bytes: %v, %v", i, msgs, err)
+		}
+	}
+}
+
+// TestOtherStream: a frame of or for another incarnation is refused.
+func TestOtherStream(t *testing.T) {
+	m := example()
+	frame := mustEncode(t, m)
+	for _, of := range [][2]crdt.Incarnation{{m.To, m.From}, {m.From + 1, m.To}, {m.From, m.To + 1}, {m.From, 0}, {0, m.To}} {
+		var sum *ChecksumError
+		if msgs, err := new(Decoder).Decode(of[0], of[1], frame); !errors.As(err, &sum) || msgs != nil {
+			t.Errorf("from %v to %v: %v, %v", of[0], of[1], msgs, err)
 		}
 	}
 }
@@ -199,7 +213,7 @@ func TestNothingShared(t *testing.T) {
 	a, b := example(), example()
 	a.Shards, b.Shards, b.Shard = 2, 2, 1
 	frame := mustEncode(t, a, b)
-	got, err := new(Decoder).Decode(frame)
+	got, err := decodeFrame(frame)
 	if err != nil {
 		t.Fatal(err)
 	}

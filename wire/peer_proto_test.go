@@ -24,6 +24,8 @@ type (
 		Parts        []*peerPart     `pb:"repeated PeerPart parts = 6"`
 		Incarnations []uint64        `pb:"repeated fixed64 incarnations = 7"`
 		Metas        []*peerCellMeta `pb:"repeated PeerCellMeta metas = 8"`
+		Rules        uint64          `pb:"fixed64 rules = 9"`
+		Stamp        uint64          `pb:"fixed64 stamp = 10"`
 	}
 	peerPart struct {
 		Skipped        uint32               `pb:"uint32 skipped = 1"`
@@ -31,14 +33,15 @@ type (
 		Changed        uint64               `pb:"uint64 changed = 3"`
 		Ack            uint64               `pb:"uint64 ack = 4"`
 		Incomplete     bool                 `pb:"bool incomplete = 5"`
-		UnsentMs       uint64               `pb:"uint64 unsent_ms = 7"`
-		Views          *peerViews           `pb:"PeerViews views = 8"`
-		Cells          []*peerCells         `pb:"repeated PeerCells cells = 9"`
-		Refused        []*peerRefusals      `pb:"repeated PeerRefusals refused = 10"`
-		Buckets        []uint32             `pb:"repeated uint32 buckets = 11"`
-		Digests        []uint64             `pb:"repeated fixed64 digests = 12"`
-		Repair         []uint32             `pb:"repeated uint32 repair = 13"`
-		RightsMessages []*peerRightsMessage `pb:"repeated PeerRightsMessage rights_messages = 14"`
+		UnsentMs       uint64               `pb:"uint64 unsent_ms = 6"`
+		Views          *peerViews           `pb:"PeerViews views = 7"`
+		Cells          []*peerCells         `pb:"repeated PeerCells cells = 8"`
+		Refused        []*peerRefusals      `pb:"repeated PeerRefusals refused = 9"`
+		Buckets        []uint32             `pb:"repeated uint32 buckets = 10"`
+		Digests        []uint64             `pb:"repeated fixed64 digests = 11"`
+		Repair         []uint32             `pb:"repeated uint32 repair = 12"`
+		RightsMessages []*peerRightsMessage `pb:"repeated PeerRightsMessage rights_messages = 13"`
+		NoViews        bool                 `pb:"bool no_views = 14"`
 	}
 	peerRightsMessage struct {
 		Kind           uint32 `pb:"uint32 kind = 1"`
@@ -75,10 +78,14 @@ type (
 	}
 	peerCellMeta struct {
 		Rule         uint64 `pb:"fixed64 rule = 1"`
-		WindowLength uint64 `pb:"uint64 window_length = 2"`
-		Carry        uint64 `pb:"uint64 carry = 3"`
-		Regional     bool   `pb:"bool regional = 4"`
-		Window       int64  `pb:"sint64 window = 5"`
+		Minutes      uint64 `pb:"uint64 minutes = 2"`
+		Seconds      uint64 `pb:"uint64 seconds = 3"`
+		Millis       uint64 `pb:"uint64 millis = 4"`
+		CarryWindows uint64 `pb:"uint64 carry_windows = 5"`
+		CarryMillis  uint64 `pb:"uint64 carry_millis = 6"`
+		Regional     bool   `pb:"bool regional = 7"`
+		Window       int64  `pb:"sint64 window = 8"`
+		WindowMillis int64  `pb:"sint64 window_millis = 9"`
 	}
 )
 

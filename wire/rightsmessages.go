@@ -17,7 +17,7 @@ func (e *Encoder) rightsMessages(m *gossip.Message) error {
 		key := e.open(rightsMessageKey)
 		e.b = appendKey(e.b, n.Key)
 		e.close(key)
-		e.uint(rightsMessageWindow, zigzag(n.Window-e.base))
+		e.uint(rightsMessageWindow, zigzag(n.Window))
 		e.word(rightsMessageRule, n.Rule)
 		e.uint(rightsMessageRights, n.Rights)
 		e.uint(rightsMessageSecond, n.Second)
@@ -53,7 +53,7 @@ func (d *Decoder) readRightsMessage(r reader) gossip.RightsMessage {
 		return n
 	}
 	n.Key = readKey(key)
-	n.Window = d.base + unzigzag(r.uint(rightsMessageWindow))
+	n.Window = unzigzag(r.uint(rightsMessageWindow))
 	n.Rule = r.word(rightsMessageRule, "rule of a rights message")
 	n.Rights, n.Second, n.Need = r.uint(rightsMessageRights), r.uint(rightsMessageSecond), r.uint(rightsMessageNeed)
 	if incarnation := r.uint(rightsMessageFor); incarnation > 0 {

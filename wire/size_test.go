@@ -58,6 +58,7 @@ func scattered(cells int) gossip.Message {
 // regions is the message of a daemon with a view of so many regions.
 func regions(n int) gossip.Message {
 	m := idle()
+	m.HasViews = true
 	for region := range crdt.Incarnation(n) {
 		m.Staleness = append(m.Staleness, gossip.Staleness{Region: region})
 	}
@@ -66,7 +67,7 @@ func regions(n int) gossip.Message {
 
 // inRegion adds the messages between daemons of a region with two others.
 func inRegion(m gossip.Message) gossip.Message {
-	m.Own = 101 * time.Millisecond
+	m.HasViews, m.Own = true, 101*time.Millisecond
 	m.Staleness = []gossip.Staleness{
 		{Region: gossip.RegionIncarnation("ap"), Age: 310 * time.Millisecond},
 		{Region: gossip.RegionIncarnation("us"), Age: 290 * time.Millisecond},
@@ -89,18 +90,24 @@ func shards(n int, m gossip.Message) []gossip.Message {
 func TestSize(t *testing.T) {
 	month := idle() // a daemon that has run for a month
 	month.Nonce, month.Echo, month.Hi, month.Lo, month.Ack = 1<<41, 1<<41, 1<<30, 1<<30, 1<<30
+	small := idle() // most messages of a daemon with one shard
+	small.Stamp, small.Rules = 0, 0
+	one := busy(1, 1)
+	one.Stamp, one.Rules = 0, 0
 	for _, test := range []struct {
 		name string
 		msgs []gossip.Message
 		most int // bytes of the frame, or, in hundredths, of each cell
 	}{
-		{"idle", shards(1, idle()), 60},
-		{"idle after a month", shards(1, month), 70},
-		{"idle, in a region of three", shards(1, inRegion(idle())), 92},
-		{"idle, 8 shards", shards(8, idle()), 120},
-		{"idle, 64 shards, in a region of three", shards(MaxShards, inRegion(idle())), 680},
-		{"1 cell", shards(1, busy(1, 1)), 120_00},
-		{"10 cells of 3 rules", shards(1, busy(10, 3)), 32_00},
+		{"idle, without stamp and rules", shards(1, small), 28},
+		{"1 cell, without stamp and rules", shards(1, one), 74_00},
+		{"idle", shards(1, idle()), 46},
+		{"idle after a month", shards(1, month), 56},
+		{"idle, in a region of three", shards(1, inRegion(idle())), 78},
+		{"idle, 8 shards", shards(8, idle()), 106},
+		{"idle, 64 shards, in a region of three", shards(MaxShards, inRegion(idle())), 590},
+		{"1 cell", shards(1, busy(1, 1)), 92_00},
+		{"10 cells of 3 rules", shards(1, busy(10, 3)), 31_00},
 		{"100 cells of 5 rules", shards(1, busy(100, 5)), 21_00},
 		{"4096 cells of 1 rule", shards(1, busy(4096, 1)), 18_00},
 		{"4096 cells of 20 rules", shards(1, busy(4096, 20)), 20_00},

@@ -21,6 +21,8 @@ const (
 	frameParts        tag = 6<<3 | length
 	frameIncarnations tag = 7<<3 | length
 	frameMetas        tag = 8<<3 | length
+	frameRules        tag = 9<<3 | wide
+	frameStamp        tag = 10<<3 | wide
 )
 
 const (
@@ -29,14 +31,15 @@ const (
 	partChanged        tag = 3<<3 | varint
 	partAck            tag = 4<<3 | varint
 	partIncomplete     tag = 5<<3 | varint
-	partUnsent         tag = 7<<3 | varint
-	partViews          tag = 8<<3 | length
-	partCells          tag = 9<<3 | length
-	partRefused        tag = 10<<3 | length
-	partBuckets        tag = 11<<3 | length
-	partDigests        tag = 12<<3 | length
-	partRepair         tag = 13<<3 | length
-	partRightsMessages tag = 14<<3 | length
+	partUnsent         tag = 6<<3 | varint
+	partViews          tag = 7<<3 | length
+	partCells          tag = 8<<3 | length
+	partRefused        tag = 9<<3 | length
+	partBuckets        tag = 10<<3 | length
+	partDigests        tag = 11<<3 | length
+	partRepair         tag = 12<<3 | length
+	partRightsMessages tag = 13<<3 | length
+	partNoViews        tag = 14<<3 | varint
 )
 
 const (
@@ -77,9 +80,13 @@ const (
 )
 
 const (
-	metaRule     tag = 1<<3 | wide
-	metaWidth    tag = 2<<3 | varint
-	metaCarry    tag = 3<<3 | varint
-	metaRegional tag = 4<<3 | varint
-	metaWindow   tag = 5<<3 | varint
+	metaRule         tag = 1<<3 | wide
+	metaMinutes      tag = 2<<3 | varint
+	metaSeconds      tag = 3<<3 | varint
+	metaMillis       tag = 4<<3 | varint
+	metaCarryWindows tag = 5<<3 | varint
+	metaCarryMillis  tag = 6<<3 | varint
+	metaRegional     tag = 7<<3 | varint
+	metaWindow       tag = 8<<3 | varint
+	metaWindowMillis tag = 9<<3 | varint
 )

@@ -13,6 +13,12 @@ import (
 // maxMillis is the longest duration in whole milliseconds.
 const maxMillis = math.MaxInt64 / int64(time.Millisecond)
 
+// The units of windows, in milliseconds.
+const (
+	second = int64(time.Second / time.Millisecond)
+	minute = int64(time.Minute / time.Millisecond)
+)
+
 // millis rounds a duration of at least 0 up to milliseconds, at most maxMillis.
 func millis(d time.Duration) uint64 {
 	ms := int64(d / time.Millisecond)

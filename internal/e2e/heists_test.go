@@ -341,7 +341,7 @@ func invalid(m gossip.Message) []byte {
 	}
 	frame, err := wire.Encode(nil, []gossip.Message{m})
 	if err != nil || rand.IntN(2) == 0 {
-		return []byte("\x01what is this")
+		return append([]byte{wire.Version}, "what is this"...)
 	}
 	if m.From&1 == 0 {
 		frame = frame[:len(frame)-1]

@@ -226,7 +226,7 @@ func (x *Script) encode(args []string) {
 	replica.CountFrames(new(wire.Encoder), out, buffer, func(msgs []gossip.Message, frame []byte, err error) {
 		x.Must(err)
 		text := fmt.Sprintf("frame to %s, in its memory %v:", x.name(msgs[0].To), &frame[0] == &memory[:1][0])
-		all, err := new(wire.Decoder).Decode(frame)
+		all, err := new(wire.Decoder).Decode(msgs[0].From, msgs[0].To, frame)
 		x.Must(err)
 		for i := range all {
 			text += fmt.Sprintf(" %d cells of %d", len(all[i].Cells), msgs[i].Shard)

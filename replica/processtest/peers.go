@@ -37,7 +37,7 @@ func (x *Script) Sent(to crdt.Incarnation, frame []byte) {
 		x.Must(err)
 		x.sentStrict(name, m)
 	default:
-		all, err := new(wire.Decoder).Decode(frame)
+		all, err := new(wire.Decoder).Decode(x.driver.Self(), to, frame)
 		x.Must(err)
 		cells := 0
 		var shards []int
@@ -318,16 +318,16 @@ func (x *Script) bad(p gossip.Peer, kind string) {
 	case "most-cells":
 		frame = x.countsFrame(p, -1, gossip.DefaultFrameCells, 0)
 	case "cells-of-another":
-		all, err := new(wire.Decoder).Decode(x.countsFrame(p, -1, 1, 0))
+		all, err := new(wire.Decoder).Decode(p.ID, x.driver.Self(), x.countsFrame(p, -1, 1, 0))
 		x.Must(err)
-		more, err := new(wire.Decoder).Decode(x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 1))
+		more, err := new(wire.Decoder).Decode(p.ID, x.driver.Self(), x.countsFrame(p, -1, gossip.DefaultFrameCells+1, 1))
 		x.Must(err)
 		more[0].Header = all[0].Header
 		frame, err = wire.Encode(nil, append(all, more...))
 		x.Must(err)
 	case "shards":
 		frame = x.countsFrame(p, -1, 1, 0)
-		all, err := new(wire.Decoder).Decode(frame)
+		all, err := new(wire.Decoder).Decode(p.ID, x.driver.Self(), frame)
 		x.Must(err)
 		all[0].Shards, all[0].Shard = 64, 63
 		frame, err = wire.Encode(nil, all)

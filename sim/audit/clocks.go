@@ -124,7 +124,7 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		a.setBack(d, offset)
 	}
 	from, to, ok := a.accepted(d, m, err)
-	if !ok {
+	if !ok || m.Stamp == 0 {
 		return
 	}
 	leapt := a.leapt(d, m.Shard, offset)

@@ -8,7 +8,6 @@ import (
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
-	"github.com/georld/rld/wire"
 )
 
 // healRounds is within how many ticks a healed cluster must agree: lost
@@ -46,7 +45,7 @@ func (e *explorer) heal(m *moment) error {
 		}
 		if !lost {
 			for _, f := range m.net {
-				h.deliver(e.frames[f.frame].bytes)
+				h.deliver(&e.frames[f.frame])
 			}
 		}
 		for d, p := range h.procs {
@@ -79,23 +78,23 @@ func (h *recovery) settle(m *moment, restarted bool) (why string) {
 // round lets a tick pass and delivers all messages.
 func (h *recovery) round() {
 	h.now += gossip.DefaultInterval
-	var sent [][]byte
+	var sent []sentFrame
 	for _, p := range h.procs {
 		p.node.Tick(h.e.instant(p, h.now))
 		for _, m := range p.node.Ready().Messages {
 			if b, err := h.e.encode(&m); err == nil {
-				sent = append(sent, b)
+				sent = append(sent, sentFrame{stream: streamOf(&m), bytes: b})
 			}
 		}
 	}
-	for _, b := range sent {
-		h.deliver(b)
+	for i := range sent {
+		h.deliver(&sent[i])
 	}
 }
 
 // deliver hands a frame to the process that it is for, if that is there.
-func (h *recovery) deliver(frame []byte) {
-	msgs, err := new(wire.Decoder).Decode(frame)
+func (h *recovery) deliver(f *sentFrame) {
+	msgs, err := f.decode()
 	if err != nil {
 		return
 	}

@@ -113,7 +113,7 @@ type explorer struct {
 	kept      []int32 // histories whose process may be at hand, round and round
 	hand      int     // the place of the one kept longest
 	frames    []sentFrame
-	byBytes   map[string]int32
+	byContent map[sentContent]int32
 	seen      map[[maxScopeDaemons]int32]struct{}
 	path      []action
 	out       Explored
@@ -131,7 +131,24 @@ type transition struct {
 // sentFrame is a frame that was sent.
 type sentFrame struct {
 	from, to int // daemons
+	stream   stream
 	bytes    []byte
+}
+
+// sentContent tells frames apart.
+type sentContent struct {
+	stream stream
+	bytes  string
+}
+
+// stream is the incarnations of the sender and the receiver of a frame.
+type stream struct{ from, to crdt.Incarnation }
+
+func streamOf(m *gossip.Message) stream { return stream{m.From, m.To} }
+
+// decode returns the messages of the frame.
+func (f *sentFrame) decode() ([]gossip.Message, error) {
+	return new(wire.Decoder).Decode(f.stream.from, f.stream.to, f.bytes)
 }
 
 // errViolated ends an exploration that found something.
@@ -142,7 +159,7 @@ func newExplorer(s Scope) (*explorer, error) {
 		return nil, err
 	}
 	e := &explorer{
-		scope: s, tick: cmp.Or(s.Tick, gossip.DefaultInterval), steps: map[transition]int32{}, byBytes: map[string]int32{},
+		scope: s, tick: cmp.Or(s.Tick, gossip.DefaultInterval), steps: map[transition]int32{}, byContent: map[sentContent]int32{},
 		seen: map[[maxScopeDaemons]int32]struct{}{}, runs: map[crdt.Incarnation]run{},
 		kept: slices.Repeat([]int32{noHistory}, maxKept),
 		out:  Explored{Seen: map[string]uint64{}},
@@ -300,7 +317,7 @@ func (e *explorer) feed(p *process, daemon int, in input, h *history) (_ *proces
 		err = e.ask(p, at, h)
 	case inFrame:
 		var msgs []gossip.Message
-		if msgs, err = new(wire.Decoder).Decode(e.frames[in.arg].bytes); err == nil {
+		if msgs, err = e.frames[in.arg].decode(); err == nil {
 			refused = p.node.Step(at, &msgs[0]) != nil
 		}
 	}
@@ -402,11 +419,12 @@ func (e *explorer) send(from int, msgs []gossip.Message, h *history) error {
 		if !ok {
 			return e.violated("%s sent a message to nobody", e.names[from])
 		}
-		n, known := e.byBytes[string(bytes)]
+		content := sentContent{streamOf(&msgs[i]), string(bytes)}
+		n, known := e.byContent[content]
 		if !known {
 			n = int32(len(e.frames))
-			e.frames = append(e.frames, sentFrame{from, to.daemon, bytes})
-			e.byBytes[string(bytes)] = n
+			e.frames = append(e.frames, sentFrame{from, to.daemon, streamOf(&msgs[i]), bytes})
+			e.byContent[content] = n
 		}
 		h.sent = append(h.sent, n)
 	}

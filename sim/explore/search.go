@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/georld/rld/wire"
 )
 
 // wallBase is the wall time of virtual time 0, Unix ns: 2026-01-01.
@@ -219,7 +217,7 @@ func (e *explorer) describe(a action) string {
 	}
 	f := &e.frames[a.arg]
 	text := fmt.Sprintf("%s receives a frame of %s (%d)", e.names[f.to], e.names[f.from], a.arg)
-	if msgs, err := new(wire.Decoder).Decode(f.bytes); err == nil {
+	if msgs, err := f.decode(); err == nil {
 		m := &msgs[0]
 		text += fmt.Sprintf(": versions %d to %d, ack %d, echo %d", m.Lo, m.Hi, m.Ack, m.Echo)
 		for _, c := range m.Cells {

@@ -1,0 +1,75 @@
+package gossip
+
+import (
+	"testing"
+	"time"
+)
+
+// TestViewsGrowOld: without fresh views, the latest ones are older by the time
+// between the messages at their sender, however long these took.
+func TestViewsGrowOld(t *testing.T) {
+	const remote = 9
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	cfg := Config{}.WithDefaults()
+	l := newLink(0, &cfg, "eu", Peer{ID: 2, Region: "eu"}, 0, 0)
+	complete := func(received, sent int, p Part) {
+		m := Message{Header: Header{Nonce: micros(ms(sent))}, Part: p}
+		l.complete(ms(received), &m)
+	}
+	check := func(viewed bool, own, other int) {
+		t.Helper()
+		if l.viewed != viewed || viewed && (l.ownAge != ms(own) || l.staleness[0] != Staleness{remote, ms(other)}) {
+			t.Errorf("viewed %v, own %v, others %v, want %v, %v ms, %v ms", l.viewed, l.ownAge, l.staleness, viewed, own, other)
+		}
+	}
+	complete(100, 90, Part{})
+	check(false, 0, 0)
+	complete(200, 190, Part{HasViews: true, Own: ms(5), Staleness: []Staleness{{remote, ms(40)}}})
+	check(true, 5, 40)
+	complete(300, 240, Part{})
+	check(true, 55, 90)
+	complete(305, 300, Part{}) // faster than the one before
+	check(true, 115, 150)
+	complete(400, 390, Part{HasViews: true, Own: ms(7), Staleness: []Staleness{{remote, ms(20)}}})
+	check(true, 7, 20)
+	m := Message{Header: Header{Nonce: 1 << 63}}
+	l.complete(ms(500), &m)
+	if l.ownAge < longestClaim-time.Second || l.ownAge > longestClaim || l.staleness[0].Age > longestClaim {
+		t.Errorf("own %v, others %v, want at most %v", l.ownAge, l.staleness, longestClaim)
+	}
+}
+
+// TestStampsAndViews counts the messages with a stamp and with views: all until
+// the peer has echoed one, and then one of each stampEvery.
+func TestStampsAndViews(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(2 * time.Second)
+	all, stamps, views := 0, 0, 0
+	for _, m := range r.members {
+		for range 20 {
+			r.now += DefaultInterval
+			m.Tick(r.mono(m), r.wall(m))
+			for _, msg := range m.Messages(r.mono(m), 1<<40, 0) {
+				all++
+				if msg.Stamp != 0 {
+					stamps++
+				}
+				if msg.HasViews {
+					views++
+				}
+			}
+		}
+	}
+	if all != 40 || stamps < 16 || stamps > 18 || views != stamps {
+		t.Errorf("%d messages, %d with a stamp and %d with views, want 40, 16 to 18, and as many", all, stamps, views)
+	}
+	fresh := New(Config{}, Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
+	fresh.Peers(time.Second, []Peer{{ID: 2, Name: "a2", Region: "a"}})
+	for i := range 10 {
+		for _, msg := range fresh.Messages(time.Second+time.Duration(i+1)*DefaultInterval, 1<<40, 0) {
+			if msg.Stamp == 0 || !msg.HasViews {
+				t.Errorf("message %d without an echo: stamp %v, views %v", i, msg.Stamp, msg.HasViews)
+			}
+		}
+	}
+}
