@@ -79,8 +79,8 @@ func TestEncodeErrors(t *testing.T) {
 			"wire: shard 0: digests are not ascending at 1",
 		},
 		{
-			"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 4 }),
-			"wire: shard 0: cell of kind 4, want at most 3",
+			"kind", one(func(m *gossip.Message) { m.Cells[3].Kind = 5 }),
+			"wire: shard 0: cell of kind 5, want at most 4",
 		},
 		{
 			"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
@@ -117,7 +117,7 @@ func TestEncodeErrors(t *testing.T) {
 		},
 		{
 			"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
-			"wire: shard 0: refusal of kind 7, want at most 3",
+			"wire: shard 0: refusal of kind 7, want at most 4",
 		},
 		{"too many cells", two(func(a, b *gossip.Message) {
 			b.Cells = busy(MaxFrameCells, 1).Cells
@@ -307,8 +307,8 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: bucket beyond 65535",
 		},
 		{
-			"kind", func(f *frame) { own(f).Kind = 4 },
-			"wire: part 0 of the frame: cells of kind 4, want at most 3",
+			"kind", func(f *frame) { own(f).Kind = 5 },
+			"wire: part 0 of the frame: cells of kind 5, want at most 4",
 		},
 		{
 			"incarnation number", func(f *frame) { own(f).Incarnation = 4 },
