@@ -122,9 +122,12 @@ func (f Fold) Used(c *Cell, log *Log, now int64) uint64 {
 		return c.Count
 	case rules.TokenBucket, rules.LeakyBucket:
 		return tokensUp(f.meter(c, now))
-	default:
-		return f.roll(c, now).used(now)
+	case rules.FixedWindow:
+		if now < c.Window+f.Window() {
+			return sat.Add(c.Count, c.Carry)
+		}
 	}
+	return f.roll(c, now).used(now)
 }
 
 // retry returns the time until n hits fit, for n up to the capacity.
