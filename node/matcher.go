@@ -76,8 +76,7 @@ func (f *Matcher) Resolve(c *Call) error {
 	}
 	c.Statuses, c.hits = c.Statuses[:n], c.hits[:n]
 	for i := range n { // as literals, which is faster than clear for one or two
-		c.Statuses[i] = Status{}
-		c.hits[i] = Hit{}
+		c.Statuses[i], c.hits[i] = Status{}, Hit{}
 	}
 	// Statuses point into overrides, so it must not move while it fills.
 	c.overrides = c.overrides[:0]
@@ -212,6 +211,8 @@ func (c *Call) Hits() []Hit { return c.hits }
 
 // Decide combines the verdicts on a call once its hits are probed.
 func (f *Matcher) Decide(c *Call) {
-	c.link()
+	if len(c.twins) > 0 {
+		c.link()
+	}
 	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
 }

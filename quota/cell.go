@@ -72,6 +72,10 @@ func (f Fold) Describe(c *Cell, log *Log, now int64, more, n uint64) Report {
 		taken = tokensUp(inUse)
 		r.Reset = f.drainTime(inUse, now)
 	default:
+		if end := c.Window + f.Window(); now < end && f.Resets() && !f.CarryDebt {
+			taken, r.Reset = sat.Add(c.Count, c.Carry), end-now
+			break
+		}
 		w := f.roll(c, now)
 		taken = w.used(now)
 		r.Reset = w.reset(now)

@@ -50,7 +50,7 @@ const (
 )
 
 var (
-	unitNames  = []string{"", "second", "minute", "hour", "day", "week", "month", "year"}
+	unitNames = []string{"", "second", "minute", "hour", "day", "week", "month", "year"}
 	// unitMillis has a place for each value of a Unit, so that reading it needs
 	// no check.
 	unitMillis = [256]int64{0, 1_000, 60_000, 3_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000}
