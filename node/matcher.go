@@ -108,7 +108,7 @@ func (f *Matcher) Resolve(c *Call) error {
 			hit.Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
 		}
 		if f.special {
-			f.mark(c, i)
+			f.checkKey(c, i)
 		}
 	}
 	if f.opt.Next != nil {
@@ -117,9 +117,9 @@ func (f *Matcher) Resolve(c *Call) error {
 	return nil
 }
 
-// mark blocks the hit of descriptor i if its key is blocked, and notes whether
+// checkKey blocks the hit of descriptor i if its key is blocked, and notes whether
 // its key was reset.
-func (f *Matcher) mark(c *Call, i int) {
+func (f *Matcher) checkKey(c *Call, i int) {
 	if f.opt.Blocked[c.hits[i].Key] || f.opt.Next != nil && f.opt.Blocked[f.nextKey(c, i)] {
 		c.block(i)
 	} else if _, reset := f.opt.Resets[c.hits[i].Key]; reset {
