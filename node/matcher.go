@@ -117,8 +117,8 @@ func (f *Matcher) Resolve(c *Call) error {
 	return nil
 }
 
-// checkKey blocks the hit of descriptor i if its key is blocked, and notes whether
-// its key was reset.
+// checkKey blocks the hit of descriptor i if its key is blocked, and notes
+// whether its key was reset.
 func (f *Matcher) checkKey(c *Call, i int) {
 	if f.opt.Blocked[c.hits[i].Key] || f.opt.Next != nil && f.opt.Blocked[f.nextKey(c, i)] {
 		c.block(i)
