@@ -160,11 +160,12 @@ func (e *Engine) Now() node.Instant {
 // Check decides a call now. See server.Engine.
 func (e *Engine) Check(ctx context.Context, c *node.Call) error {
 	var t attempt
-	defer c.Join()
-	if err := e.open(c, &t); err != nil || e.try(e.Now(), &t) {
-		return err
+	err := e.open(c, &t)
+	if err == nil && !e.try(e.Now(), &t) {
+		err = e.strict.wait(ctx, t)
 	}
-	return e.strict.wait(ctx, t)
+	c.Join()
+	return err
 }
 
 // TryCheck is Check for a call that waits for no owner. It returns false, and
@@ -182,11 +183,11 @@ func (e *Engine) TryCheck(c *node.Call) (decided bool, err error) {
 // would have to ask an owner is decided as if the owner did not answer.
 func (e *Engine) CheckAt(at node.Instant, c *node.Call) error {
 	var t attempt
-	defer c.Join()
 	err := e.open(c, &t)
 	if err == nil && !e.try(at, &t) {
 		e.strict.giveUp(at, &t)
 	}
+	c.Join()
 	return err
 }
 
@@ -228,11 +229,10 @@ func (e *Engine) resolve(f *node.Matcher, c *node.Call) error {
 // has charged nothing. It requests the leases of a call that has a waiter.
 func (e *Engine) try(at node.Instant, t *attempt) (decided bool) {
 	var after afterUnlock
-	defer e.perform(&after)
 	e.lock(t.touched)
 	// Deferred, so that a panic, which an edge turns into an error, leaves no
 	// shard locked.
-	defer e.unlock(t.touched)
+	defer e.finish(t.touched, &after)
 	for {
 		for m := t.touched; m != 0; m &= m - 1 {
 			e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
@@ -361,7 +361,9 @@ func (e *Engine) countUnmatched(c *node.Call, f *node.Matcher, n uint64) {
 
 func (e *Engine) lock(set uint64) {
 	for ; set != 0; set &= set - 1 {
-		e.shards[bits.TrailingZeros64(set)].lock()
+		if s := e.shards[bits.TrailingZeros64(set)]; !s.mu.TryLock() {
+			s.lock()
+		}
 	}
 }
 
@@ -383,6 +385,14 @@ func (s *shard) lock() {
 func (e *Engine) unlock(set uint64) {
 	for ; set != 0; set &= set - 1 {
 		e.shards[bits.TrailingZeros64(set)].mu.Unlock()
+	}
+}
+
+// finish unlocks the shards of a call and does the work that is left.
+func (e *Engine) finish(set uint64, after *afterUnlock) {
+	e.unlock(set)
+	if after.expedite != 0 || len(after.messages) > 0 || after.call != nil {
+		e.perform(after)
 	}
 }
 

@@ -108,8 +108,7 @@ func (s *strict) abandon(t *attempt) {
 		t.waiter.cancel(at, n, t.hits)
 		after.collect(at, s, i, n)
 	})
-	s.engine.unlock(t.touched)
-	s.engine.perform(&after)
+	s.engine.finish(t.touched, &after)
 }
 
 // cancel frees the rights that a shard, which is locked, set aside for the call

@@ -31,7 +31,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		}
 	}
 	switch {
-	case !n.keys.roomFor(n.rules.counted(hit.Rule, hit.Limit), now):
+	case !n.keys.roomFor(n.rules.counted(n.rules.index(hit.Rule), hit.Limit), now):
 		st.probed.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
 	case n.replica != nil && replicated(hit.Limit) && n.replica.engine.Has(hit.Key):
 		st.probed.ref = n.learn(hit, now)

@@ -15,6 +15,7 @@ type Matcher struct {
 	opt    MatcherOptions
 	// originals are the keys of opt.Resets by those that count in their place.
 	originals map[crdt.Key]crdt.Key
+	special   bool // some keys are blocked or reset, or count under two secrets
 }
 
 // MatcherOptions are the operator's settings for all calls.
@@ -39,7 +40,7 @@ type MatcherOptions struct {
 // NewMatcher returns a matcher for a set of rules. The secret of the hasher
 // must stay the same for counters to be found again.
 func NewMatcher(set *rules.Set, h rules.Hasher, o MatcherOptions) *Matcher {
-	f := &Matcher{set: set, hasher: h, opt: o}
+	f := &Matcher{set: set, hasher: h, opt: o, special: len(o.Blocked) > 0 || len(o.Resets) > 0 || o.Next != nil}
 	if len(o.Resets) > 0 {
 		f.originals = make(map[crdt.Key]crdt.Key, len(o.Resets))
 		for k, r := range o.Resets {
@@ -75,8 +76,7 @@ func (f *Matcher) Resolve(c *Call) error {
 	}
 	c.Statuses, c.hits = c.Statuses[:n], c.hits[:n]
 	for i := range n { // as literals, which is faster than clear for one or two
-		c.Statuses[i] = Status{}
-		c.hits[i] = Hit{}
+		c.Statuses[i], c.hits[i] = Status{}, Hit{}
 	}
 	// Statuses point into overrides, so it must not move while it fills.
 	c.overrides = c.overrides[:0]
@@ -96,21 +96,35 @@ func (f *Matcher) Resolve(c *Call) error {
 		c.dropReplaced()
 	}
 	for i := range c.Statuses {
-		if st := &c.Statuses[i]; st.Limit != nil {
-			d := &c.Descriptors[i]
-			c.hits[i] = Hit{Limit: st.Limit, Rule: st.Rule, N: d.Hits, Peek: c.Peek}
-			c.hits[i].Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
-			if f.opt.Blocked[c.hits[i].Key] || f.opt.Next != nil && f.opt.Blocked[f.nextKey(c, i)] {
-				c.block(i)
-			} else if _, reset := f.opt.Resets[c.hits[i].Key]; reset {
-				c.resets = true
-			}
+		st := &c.Statuses[i]
+		if st.Limit == nil {
+			continue
+		}
+		d, hit := &c.Descriptors[i], &c.hits[i]
+		hit.Limit, hit.Rule, hit.N, hit.Peek = st.Limit, st.Rule, d.Hits, c.Peek
+		if st.Rule != nil && st.Limit == st.Rule.Limit {
+			hit.Key, c.key = f.hasher.RuleKey(c.key[:0], st.Rule, d.Entries)
+		} else {
+			hit.Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
+		}
+		if f.special {
+			f.checkKey(c, i)
 		}
 	}
 	if f.opt.Next != nil {
 		f.addTwins(c)
 	}
 	return nil
+}
+
+// checkKey blocks the hit of descriptor i if its key is blocked, and notes
+// whether its key was reset.
+func (f *Matcher) checkKey(c *Call, i int) {
+	if f.opt.Blocked[c.hits[i].Key] || f.opt.Next != nil && f.opt.Blocked[f.nextKey(c, i)] {
+		c.block(i)
+	} else if _, reset := f.opt.Resets[c.hits[i].Key]; reset {
+		c.resets = true
+	}
 }
 
 // match sets the status of descriptor i and returns the rule whose replaces
@@ -197,6 +211,8 @@ func (c *Call) Hits() []Hit { return c.hits }
 
 // Decide combines the verdicts on a call once its hits are probed.
 func (f *Matcher) Decide(c *Call) {
-	c.link()
+	if len(c.twins) > 0 {
+		c.link()
+	}
 	c.Decision = Decide(c.Statuses, Policy{AllQuotas: f.opt.AllQuotas, Peek: c.Peek})
 }

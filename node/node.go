@@ -116,7 +116,11 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		}
 		n.locate(h, out, i, now)
 		st := &out[i]
-		st.probed.ahead = n.keys.ahead(h[:i], out, h[i].Key, st.probed.ref)
+		if i > 0 {
+			st.probed.ahead = n.keys.ahead(h[:i], out, h[i].Key, st.probed.ref)
+		} else {
+			st.probed.ahead = 0
+		}
 		cell, log := n.keys.cell(st.probed.ref)
 		if n.replica != nil {
 			st.probed.elsewhere = n.elsewhere(&h[i], cell, st.probed.ref)
@@ -147,8 +151,12 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	if taken > f.Capacity() && !(st.probed.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
-	allowed := !st.probed.bounded || n.allow(h, st, used, now)
-	if st.probed.bounded && allowed && st.Gate == EstimateGate && covered(n, h, st, now) {
+	if !st.probed.bounded {
+		st.Over = st.Gate != NoGate
+		return
+	}
+	allowed := n.allow(h, st, used, now)
+	if allowed && st.Gate == EstimateGate && covered(n, h, st, now) {
 		st.Gate = NoGate
 	}
 	if !allowed {
@@ -171,17 +179,17 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		if h[i].Limit == nil || !n.keys.owns(h[i].Key) {
 			continue
 		}
-		st := &out[i]
+		st, rule := &out[i], n.rules.index(h[i].Rule)
 		charged := st.decided.charge && h[i].N > 0
 		if charged {
-			n.charge(&h[i], now, st)
+			n.charge(&h[i], now, st, rule)
 		}
 		n.report(&h[i], now, st)
 		if n.top.unsampled--; n.top.unsampled <= 0 && !st.decided.peek &&
 			n.top.watch(&h[i], st, n.at.Mono, n.cfg.HotThreshold) && !st.probed.homed {
 			st.probed.room = 0 // peers that lack counts of a hot key get them at once
 		}
-		if charged {
+		if charged && n.replica != nil {
 			n.share(&h[i], now, st)
 		}
 		if st.decided.peek {
@@ -192,7 +200,6 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			used := quota.Of(h[i].Limit).Used(cell, log, now)
 			n.offer(&h[i], st.probed.account, now, sat.Add(used, st.probed.elsewhere))
 		}
-		rule := n.rules.index(h[i].Rule)
 		if h[i].Twin {
 			continue
 		}
@@ -203,9 +210,12 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 	}
 }
 
-// charge adds a hit to its cell, which is made for a new key.
-func (n *Node) charge(h *Hit, now int64, st *Status) {
-	st.probed.ref = n.keys.make(h, st.probed.ref, n.at.Mono.Milliseconds())
+// charge adds a hit to its cell, which is made for a new key. rule is the index
+// of its rule, -1 for none.
+func (n *Node) charge(h *Hit, now int64, st *Status, rule int32) {
+	if !st.probed.ref.exists() {
+		st.probed.ref = n.keys.make(h, st.probed.ref, n.at.Mono.Milliseconds())
+	}
 	e, f := n.keys.entry(st.probed.ref), quota.Of(h.Limit)
 	if st.probed.ref.where == inOverflow {
 		n.keys.filter.Add(h.Key)
@@ -220,19 +230,19 @@ func (n *Node) charge(h *Hit, now int64, st *Status) {
 	if st.probed.homed {
 		x := leaseHit(h, st)
 		n.leases.Spend(&x, &st.probed.lease)
-	} else {
+	} else if e.Extra >= 0 || st.probed.account != nil {
 		n.spend(h, now, st)
 	}
 	if st.probed.bounded {
 		e.KeepUntil(now + f.RefillTime())
 	}
-	if rule := n.rules.counted(h.Rule, h.Limit); st.probed.ref.where == inLive {
+	if rule = n.rules.counted(rule, h.Limit); st.probed.ref.where == inLive {
 		n.keys.assign(e, rule)
+		if n.replica != nil {
+			n.busiest.charged(n.rules.set, e, h.Limit, now, now)
+		}
 	} else {
 		e.Rule = rule
-	}
-	if st.probed.ref.where == inLive && n.replica != nil {
-		n.busiest.charged(n.rules.set, e, h.Limit, now, now)
 	}
 }
 

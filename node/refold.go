@@ -69,7 +69,7 @@ func (n *Node) learn(h *Hit, now int64) ref {
 	if from := n.keys.locateNew(h, 0, now); from.where == heir {
 		n.keys.inherit(e, n.keys.overflow.At(from.from), n.at.Mono.Milliseconds())
 	}
-	n.keys.assign(e, n.rules.counted(h.Rule, h.Limit))
+	n.keys.assign(e, n.rules.counted(n.rules.index(h.Rule), h.Limit))
 	known := n.replica.known(h.Key)
 	f.Learn(&e.Cell, n.keys.logOf(e, f), now, known)
 	until := max(now+1, f.Expires(&e.Cell))

@@ -184,7 +184,7 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
 
 // share replicates a charged hit.
 func (n *Node) share(h *Hit, now int64, st *Status) {
-	if n.replica == nil || !replicated(h.Limit) || st.probed.ref.where != inLive {
+	if !replicated(h.Limit) || st.probed.ref.where != inLive {
 		return
 	}
 	e := n.keys.live.At(st.probed.ref.index)

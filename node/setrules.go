@@ -58,11 +58,14 @@ func (s *ruleset) index(r *rules.Rule) int32 {
 	return -1
 }
 
-// counted returns the index of the rule whose grid a limit counts on, -1 for
+// counted returns the index of a rule if a limit counts on its grid, -1 for
 // none: an override may count on another grid than the rule it replaces.
-func (s *ruleset) counted(r *rules.Rule, l *rules.Limit) int32 {
-	if i := s.index(r); i >= 0 && sameGrid(s.set.Rules()[i].Limit, l) {
-		return i
+func (s *ruleset) counted(rule int32, l *rules.Limit) int32 {
+	if rule < 0 {
+		return -1
+	}
+	if own := s.set.Rules()[rule].Limit; own == l || sameGrid(own, l) {
+		return rule
 	}
 	return -1
 }

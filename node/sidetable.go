@@ -12,18 +12,24 @@ type side struct {
 	account *account // nil for none
 }
 
-// sideTable holds the sides of entries, by number.
+// sideTable holds the sides of entries, by number. They lie in chunks that
+// never move.
 type sideTable struct {
-	all  []side
-	idle []int32
+	chunks []*[sidesPerChunk]side
+	used   int32 // sides ever in use
+	idle   []int32
 }
 
-// log returns the log of a side, nil for -1. It is valid until the next take.
+const sidesPerChunk = 128
+
+func (t *sideTable) at(i int32) *side { return &t.chunks[i/sidesPerChunk][i%sidesPerChunk] }
+
+// log returns the log of a side, nil for -1.
 func (t *sideTable) log(i int32) *quota.Log {
 	if i < 0 {
 		return nil
 	}
-	return &t.all[i].log
+	return &t.at(i).log
 }
 
 // account returns the rights account of a side, nil for none and for -1.
@@ -31,16 +37,15 @@ func (t *sideTable) account(i int32) *account {
 	if i < 0 {
 		return nil
 	}
-	return t.all[i].account
+	return t.at(i).account
 }
 
-// of returns the side of an entry and makes it if there is none. It is valid
-// until the next take.
+// of returns the side of an entry and makes it if there is none.
 func (t *sideTable) of(e *keytable.Entry) *side {
 	if e.Extra < 0 {
 		e.Extra = t.take()
 	}
-	return &t.all[e.Extra]
+	return t.at(e.Extra)
 }
 
 // take returns the number of an empty side.
@@ -50,8 +55,11 @@ func (t *sideTable) take() int32 {
 		t.idle = t.idle[:n-1]
 		return i
 	}
-	t.all = append(t.all, side{})
-	return int32(len(t.all) - 1)
+	if int(t.used)/sidesPerChunk == len(t.chunks) {
+		t.chunks = append(t.chunks, new([sidesPerChunk]side))
+	}
+	t.used++
+	return t.used - 1
 }
 
 // put returns a side; -1 is ignored.
@@ -59,7 +67,8 @@ func (t *sideTable) put(i int32) {
 	if i < 0 {
 		return
 	}
-	t.all[i].log.Release()
-	t.all[i].account = nil
+	s := t.at(i)
+	s.log.Release()
+	s.account = nil
 	t.idle = append(t.idle, i)
 }

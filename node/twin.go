@@ -87,9 +87,12 @@ func (c *Call) Origin(i int) *rules.Descriptor {
 // Join merges the statuses of a decided call whose hits count under two keys:
 // each descriptor has the tighter one. It does nothing to other calls.
 func (c *Call) Join() {
-	if len(c.twins) == 0 {
-		return
+	if len(c.twins) > 0 {
+		c.join()
 	}
+}
+
+func (c *Call) join() {
 	n := len(c.Descriptors)
 	for t, i := range c.twins {
 		st, twin := &c.Statuses[i], &c.Statuses[n+t]

@@ -72,6 +72,10 @@ func (f Fold) Describe(c *Cell, log *Log, now int64, more, n uint64) Report {
 		taken = tokensUp(inUse)
 		r.Reset = f.drainTime(inUse, now)
 	default:
+		if end := c.Window + f.Window(); now < end && f.Resets() && !f.CarryDebt {
+			taken, r.Reset = sat.Add(c.Count, c.Carry), end-now
+			break
+		}
 		w := f.roll(c, now)
 		taken = w.used(now)
 		r.Reset = w.reset(now)
@@ -122,9 +126,12 @@ func (f Fold) Used(c *Cell, log *Log, now int64) uint64 {
 		return c.Count
 	case rules.TokenBucket, rules.LeakyBucket:
 		return tokensUp(f.meter(c, now))
-	default:
-		return f.roll(c, now).used(now)
+	case rules.FixedWindow:
+		if now < c.Window+f.Window() {
+			return sat.Add(c.Count, c.Carry)
+		}
 	}
+	return f.roll(c, now).used(now)
 }
 
 // retry returns the time until n hits fit, for n up to the capacity.

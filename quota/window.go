@@ -21,10 +21,15 @@ func (f Fold) owes() bool { return f.CarryDebt && f.Requests > 0 }
 // roll reads c at now without changing it. Windows that were skipped hold
 // nothing; each of them pays back a whole limit of the debt.
 func (f Fold) roll(c *Cell, now int64) window {
-	width := f.Window()
-	if now < c.Window+width {
+	if now < c.Window+f.Window() {
 		return window{f, c.Window, c.Count, c.Prev, c.Carry}
 	}
+	return f.rollOn(c, now)
+}
+
+// rollOn is roll for a cell whose window is over.
+func (f Fold) rollOn(c *Cell, now int64) window {
+	width := f.Window()
 	start := now - now%width
 	steps := uint64((start - c.Window) / width)
 	w := window{f: f, start: start}
@@ -43,18 +48,19 @@ func (f Fold) roll(c *Cell, now int64) window {
 	return w
 }
 
-// weighted returns the part of the previous window that counts at now, rounded
-// up.
+// weighted returns the part of a sliding window's previous window that counts
+// at now, rounded up.
 func (w window) weighted(now int64) uint64 {
-	if w.f.Algorithm != rules.SlidingWindow || w.prev == 0 {
-		return 0
-	}
 	width := w.f.Window()
 	return sat.MulDivUp(w.prev, uint64(w.start+width-now), uint64(width))
 }
 
 func (w window) used(now int64) uint64 {
-	return sat.Add(sat.Add(w.count, w.debt), w.weighted(now))
+	used := sat.Add(w.count, w.debt)
+	if w.f.Algorithm == rules.SlidingWindow && w.prev > 0 {
+		used = sat.Add(used, w.weighted(now))
+	}
+	return used
 }
 
 func (f Fold) chargeWindow(c *Cell, now int64, n uint64) {
@@ -76,6 +82,14 @@ func (w window) reset(now int64) int64 {
 // after returns the time for which a window's hits matter beyond its end: while
 // a sliding window weighs them, and until the debt is paid back.
 func (f Fold) after(count, owed uint64) int64 {
+	if f.Algorithm == rules.FixedWindow && !f.CarryDebt {
+		return 0
+	}
+	return f.afterLong(count, owed)
+}
+
+// afterLong is after for hits that may matter beyond the end.
+func (f Fold) afterLong(count, owed uint64) int64 {
 	ms := int64(0)
 	if f.Algorithm == rules.SlidingWindow && count > 0 {
 		ms = f.Window()

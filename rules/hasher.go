@@ -31,6 +31,14 @@ func (h Hasher) Key(
 	return crdt.Key{Hi: hi, Lo: lo}, buf
 }
 
+// RuleKey is Key for entries that a rule of a Set with a limit matched, on the
+// grid of its limit. What all these keys have in common is encoded once.
+func (h Hasher) RuleKey(buf []byte, r *Rule, entries []Entry) (crdt.Key, []byte) {
+	buf = appendKeyValues(append(buf, r.keyPrefix...), entries, r.Patterns)
+	hi, lo := siphash.Hash128(h.k0, h.k1, buf)
+	return crdt.Key{Hi: hi, Lo: lo}, buf
+}
+
 // Derived returns another key for a key and a text. Keys that differ in either
 // have different ones.
 func (h Hasher) Derived(k crdt.Key, text string) crdt.Key {
@@ -44,11 +52,26 @@ func (h Hasher) Derived(k crdt.Key, text string) crdt.Key {
 // patterns. No two counters have the same encoding, and none is the prefix of
 // another.
 func appendKey(b []byte, domain string, entries []Entry, patterns []string, grid uint64) []byte {
+	return appendKeyValues(appendKeyPrefix(b, domain, entries, grid), entries, patterns)
+}
+
+// appendKeyPrefix appends the encoding of a counter up to its first value.
+func appendKeyPrefix(b []byte, domain string, entries []Entry, grid uint64) []byte {
 	b = binary.LittleEndian.AppendUint64(b, grid)
 	b = binary.AppendUvarint(b, uint64(len(entries)))
 	b = appendKeyText(b, domain, 0)
+	if len(entries) > 0 {
+		b = appendKeyText(b, entries[0].Key, 0)
+	}
+	return b
+}
+
+// appendKeyValues appends the encoding of a counter from its first value on.
+func appendKeyValues(b []byte, entries []Entry, patterns []string) []byte {
 	for i := range entries {
-		b = appendKeyText(b, entries[i].Key, 0)
+		if i > 0 {
+			b = appendKeyText(b, entries[i].Key, 0)
+		}
 		if i < len(patterns) && patterns[i] != "" {
 			b = appendKeyText(b, patterns[i], 1)
 		} else {
@@ -58,11 +81,12 @@ func appendKey(b []byte, domain string, entries []Entry, patterns []string, grid
 	return b
 }
 
-// appendKeyText appends a text after its length and a flag. It is not inlined:
-// three copies would take more of the instruction cache than the rest of Key.
-//
-//go:noinline
+// appendKeyText appends a text after its length and a flag.
 func appendKeyText(b []byte, s string, flag uint64) []byte {
-	b = binary.AppendUvarint(b, uint64(len(s))<<1|flag)
+	if n := uint64(len(s)) << 1; n < 0x80 {
+		b = append(b, byte(n|flag))
+	} else {
+		b = binary.AppendUvarint(b, n|flag)
+	}
 	return append(b, s...)
 }

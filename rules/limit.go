@@ -50,8 +50,10 @@ const (
 )
 
 var (
-	unitNames  = []string{"", "second", "minute", "hour", "day", "week", "month", "year"}
-	unitMillis = [...]int64{0, 1_000, 60_000, 3_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000}
+	unitNames = []string{"", "second", "minute", "hour", "day", "week", "month", "year"}
+	// unitMillis has a place for each value of a Unit, so that reading it needs
+	// no check.
+	unitMillis = [256]int64{0, 1_000, 60_000, 3_600_000, 86_400_000, 604_800_000, 2_592_000_000, 31_536_000_000}
 )
 
 // String returns the name in lower case, "" for NoUnit.
@@ -59,12 +61,7 @@ func (u Unit) String() string { return enum.Name(u, unitNames...) }
 
 // Millis returns the length of the unit in milliseconds, 0 for NoUnit and for
 // a value that is no unit.
-func (u Unit) Millis() int64 {
-	if int(u) >= len(unitMillis) {
-		return 0
-	}
-	return unitMillis[u]
-}
+func (u Unit) Millis() int64 { return unitMillis[u] }
 
 // Units returns the names of the limits language, shortest first.
 func Units() []string { return unitNames[1:] }

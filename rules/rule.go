@@ -64,6 +64,8 @@ type Rule struct {
 	// []any, string, bool, int64, uint64, float64, nil), or nil. Read only.
 	Metadata map[string]any
 	Pos      Position
+
+	keyPrefix []byte // see Hasher.RuleKey; nil for a rule that counts nothing
 }
 
 // Shared returns the name of a rule between daemons: it is the same wherever

@@ -239,6 +239,9 @@ func (c *compiler) rule(n *Node) *Rule {
 	if slices.ContainsFunc(c.shared, func(p string) bool { return p != "" }) {
 		r.Patterns = slices.Clone(c.shared)
 	}
+	if n.Limit != nil && !n.Limit.Unlimited {
+		r.keyPrefix = appendKeyPrefix(nil, c.domain, c.path, n.Limit.Grid())
+	}
 	return r
 }
 

@@ -20,6 +20,7 @@ type bench struct {
 
 	// Each starts or measures its result for the first line that needs it and
 	// returns it, or ends the measurement with the same error, from then on.
+	growth   func() *grownSides
 	network  func() *peers
 	region   func() *region // see strict
 	openLoop func() *elsewhere
@@ -57,6 +58,10 @@ func lines() []line {
 			bound{ratio, atMost, 1.3, times}, measureRights),
 		promise("memory", "heap a live fixed_window key, worst of 0.8, 1.0 and 1.2 million",
 			bound{measured, atMost, 128, memory}, measureMemory),
+		promise("memory-10m", "memory a key in process, grown to 10,000,000 live keys",
+			bound{measured, atMost, 80, memory}, measureGrownMemory),
+		promise("hold", "longest call with a new key meanwhile, CPU time",
+			bound{measured, atMost, float64(5 * time.Millisecond), nanoseconds}, measureLongestHold),
 		promise("unary-64", "RLS unary, 64 calls in flight",
 			bound{ratio, atLeast, 0.93, times}, measureUnary),
 		promise("unary-tls", "RLS unary over TLS on connections that stay open, 64 calls in flight",
@@ -112,6 +117,7 @@ func newBench(ctx context.Context, o options, progress io.Writer) (*bench, error
 	}
 	b := &bench{options: o, progress: progress, dir: dir, rldPath: o.binary}
 	b.cleanup.add(func() error { return os.RemoveAll(dir) })
+	b.growth = sync.OnceValue(func() *grownSides { return b.measureGrowth(ctx) })
 	b.network = sync.OnceValue(func() *peers { return b.startPeers(ctx) })
 	b.region = sync.OnceValue(func() *region { return b.startRegion(ctx) })
 	b.openLoop = sync.OnceValue(func() *elsewhere { return b.measureOpenStrict(ctx) })

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // dieWithParent has the kernel kill a child when the thread that started it
@@ -32,6 +33,17 @@ func sleepUntil(t time.Time) {
 		// An interrupted sleep continues with the time that is left.
 		_ = syscall.Nanosleep(&ts, nil)
 	}
+}
+
+// clockThreadCPU is the clock of the CPU time of the calling thread.
+const clockThreadCPU = 3
+
+// threadTime returns the CPU time of the calling thread.
+func threadTime() time.Duration {
+	var ts syscall.Timespec
+	// It cannot fail with these arguments.
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockThreadCPU, uintptr(unsafe.Pointer(&ts)), 0)
+	return time.Duration(ts.Nano())
 }
 
 // tmpfsMagic is the type of a file system that keeps files in memory.

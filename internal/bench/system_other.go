@@ -14,5 +14,12 @@ func dieWithParent() *syscall.SysProcAttr { return nil }
 // sleepUntil returns at t, as exactly as the runtime can.
 func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
 
+// started is when the process started.
+var started = time.Now()
+
+// threadTime returns the time since the process started: that of one thread is
+// unknown here.
+func threadTime() time.Duration { return time.Since(started) }
+
 // inMemory returns false: the file system is unknown here.
 func inMemory(string) bool { return false }

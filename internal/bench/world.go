@@ -46,6 +46,21 @@ const worldLimit = 4_000_000_000
 // has been charged `first` hits. limit holds the fields of the rule other than
 // its amount and unit.
 func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) *world {
+	w := emptyWorld(keys, cfg, limit)
+	a := w.asker(0)
+	a.call.Descriptors[0].Hits = first
+	for i := range keys {
+		a.ask(i)
+	}
+	w.leave(a)
+	if live := w.engine.Stats().LiveKeys; live != keys {
+		check(fmt.Errorf("%d keys are live, want %d", live, keys))
+	}
+	return w
+}
+
+// emptyWorld is buildWorld before any user has been charged.
+func emptyWorld(keys int, cfg node.Config, limit rules.Limit) *world {
 	limit.Unit, limit.Multiplier, limit.Requests = rules.Hour, 1, worldLimit
 	set := must(rules.NewSet([]rules.DomainNode{{Name: worldDomain, Children: []rules.Node{{
 		Key: worldKey, Limit: &limit,
@@ -53,17 +68,7 @@ func buildWorld(keys int, first uint64, cfg node.Config, limit rules.Limit) *wor
 	cfg.KeyReserve = 50 * rules.Percent // as the setting
 	e := must(daemon.NewEngine(daemon.EngineConfig{Node: cfg, MaxKeys: max(1_000_000, 2*keys)}))
 	e.SetRules(set, node.MatcherOptions{})
-	w := &world{engine: e, keys: keys}
-	a := w.asker(0)
-	a.call.Descriptors[0].Hits = first
-	for i := range keys {
-		a.ask(i)
-	}
-	w.leave(a)
-	if live := e.Stats().LiveKeys; live != keys {
-		check(fmt.Errorf("%d keys are live, want %d", live, keys))
-	}
-	return w
+	return &world{engine: e, keys: keys}
 }
 
 // asker asks a world for one user at a time, from memory of its own and at

@@ -11,8 +11,13 @@ import "github.com/georld/rld/crdt"
 //
 // Keys are keyed hashes already, so their bits are used as they are: without
 // the secret they cannot be made to collide.
+//
+// The slots double without a pause: each later addition moves a few of the old
+// ones. Until all have moved, a key that is not in slots may be in old.
 type index struct {
 	slots []slot // length is a power of two
+	old   []slot // those before the latest doubling, nil when all have moved
+	hand  int    // the next one of old to move
 	count int
 }
 
@@ -20,9 +25,16 @@ type index struct {
 // bits. 0 is an empty slot.
 type slot uint32
 
+// moved marks a slot of old whose entry has moved or was removed.
+const moved slot = 1 << entryBits
+
 const (
 	minSlots  = 16
 	entryBits = 24
+	// movesPerAdd old slots are moved with each added key: some microseconds of
+	// work. All have moved when the new slots are half full, and they double at
+	// four fifths.
+	movesPerAdd = 16
 	// MaxEntries is the maximum number of entries of a Table.
 	MaxEntries = 1<<entryBits - 1
 )
@@ -32,8 +44,8 @@ func (s slot) entry() int32 { return int32(s&(1<<entryBits-1)) - 1 }
 // tagOf returns eight bits of a key that start does not use.
 func tagOf(k crdt.Key) slot { return slot(k.Lo>>56) << entryBits }
 
-// start returns the slot at which the search for a key starts.
-func (x *index) start(k crdt.Key) uint32 { return uint32(k.Lo) & uint32(len(x.slots)-1) }
+// start returns the slot of many at which the search for a key starts.
+func start(slots []slot, k crdt.Key) uint32 { return uint32(k.Lo) & uint32(len(slots)-1) }
 
 // find returns the entry of a key in a table, or -1.
 func (x *index) find(k crdt.Key, s *Table) int32 {
@@ -41,9 +53,12 @@ func (x *index) find(k crdt.Key, s *Table) int32 {
 		return -1
 	}
 	tag, mask := tagOf(k), uint32(len(x.slots)-1)
-	for i := x.start(k); ; i = (i + 1) & mask {
+	for i := start(x.slots, k); ; i = (i + 1) & mask {
 		sl := x.slots[i]
 		if sl == 0 {
+			if at := x.findOld(k, s); at >= 0 {
+				return x.old[at].entry()
+			}
 			return -1
 		}
 		if sl&^(1<<entryBits-1) == tag && s.At(sl.entry()).Key == k {
@@ -52,57 +67,72 @@ func (x *index) find(k crdt.Key, s *Table) int32 {
 	}
 }
 
+// findOld returns the old slot of a key that has not moved, or -1.
+func (x *index) findOld(k crdt.Key, s *Table) int {
+	if x.old == nil {
+		return -1
+	}
+	tag, mask := tagOf(k), uint32(len(x.old)-1)
+	for i := start(x.old, k); x.old[i] != 0; i = (i + 1) & mask {
+		if sl := x.old[i]; sl != moved && sl&^(1<<entryBits-1) == tag && s.At(sl.entry()).Key == k {
+			return int(i)
+		}
+	}
+	return -1
+}
+
 // add adds a key that is not in the index.
 func (x *index) add(k crdt.Key, entry int32, s *Table) {
 	if 5*(x.count+1) > 4*len(x.slots) { // at most four fifths full
-		x.grow(s)
+		x.move(len(x.old), s) // none are left, see movesPerAdd
+		x.old, x.hand, x.slots = x.slots, 0, make([]slot, max(minSlots, 2*len(x.slots)))
 	}
+	x.move(movesPerAdd, s)
 	x.put(k, entry)
 	x.count++
 }
 
 func (x *index) put(k crdt.Key, entry int32) {
 	mask := uint32(len(x.slots) - 1)
-	i := x.start(k)
+	i := start(x.slots, k)
 	for x.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
 	x.slots[i] = tagOf(k) | slot(entry+1)
 }
 
-// grow doubles the slots. It reads the keys in the order of the entries, which
-// is sequential in memory, and not in that of the slots.
-func (x *index) grow(s *Table) {
-	old := x.slots
-	x.slots = make([]slot, max(minSlots, 2*len(old)))
-	used := make([]bool, s.used)
-	for _, sl := range old {
-		if sl != 0 {
-			used[sl.entry()] = true
+// move moves the next n old slots.
+func (x *index) move(n int, s *Table) {
+	for ; n > 0 && x.hand < len(x.old); n, x.hand = n-1, x.hand+1 {
+		if sl := x.old[x.hand]; sl != 0 && sl != moved {
+			x.put(s.At(sl.entry()).Key, sl.entry())
+			x.old[x.hand] = moved
 		}
 	}
-	for i, ok := range used {
-		if ok {
-			x.put(s.At(int32(i)).Key, int32(i))
-		}
+	if x.hand == len(x.old) {
+		x.old, x.hand = nil, 0
 	}
 }
 
-// remove removes an entry that is in the index, and moves later ones up so that
-// no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
+// remove removes an entry that is in the index, and moves later ones of slots
+// up so that no chain is broken (Knuth, TAOCP 3, 6.4, algorithm R).
 func (x *index) remove(k crdt.Key, entry int32, s *Table) {
+	x.count--
+	if at := x.findOld(k, s); at >= 0 {
+		x.old[at] = moved
+		return
+	}
 	mask := uint32(len(x.slots) - 1)
-	i := x.start(k)
+	i := start(x.slots, k)
 	for x.slots[i].entry() != entry {
 		i = (i + 1) & mask
 	}
 	for j := (i + 1) & mask; x.slots[j] != 0; j = (j + 1) & mask {
 		// The hole may take j unless j's search starts after the hole.
-		if (j-x.start(s.At(x.slots[j].entry()).Key))&mask >= (j-i)&mask {
+		if (j-start(x.slots, s.At(x.slots[j].entry()).Key))&mask >= (j-i)&mask {
 			x.slots[i] = x.slots[j]
 			i = j
 		}
 	}
 	x.slots[i] = 0
-	x.count--
 }

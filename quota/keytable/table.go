@@ -48,8 +48,8 @@ const (
 // Table is a map of keys to entries. Entries lie in chunks that never move,
 // so that growing copies nothing and a ref stays good.
 type Table struct {
-	index  index
 	chunks []*[ChunkSize]Entry
+	index  index
 	used   int32 // entries ever in use
 	head   int32 // first of the free list, -1 when it is empty
 }

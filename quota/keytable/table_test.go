@@ -1,6 +1,8 @@
 package keytable
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -60,5 +62,62 @@ func TestInherit(t *testing.T) {
 	}
 	if e.Restart(3_000); e.Inherited() || e.Expires() != 3_000 {
 		t.Errorf("restarted: inherited %v, expires %d", e.Inherited(), e.Expires())
+	}
+}
+
+// A table that grows by thousands of keys, and loses some on the way, equals a
+// map at every step, and each added key moves few old slots.
+func TestGrowingStoreEqualsAMap(t *testing.T) {
+	growing, removedOld := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		spread := rapid.SampledFrom([]uint64{1<<6 - 1, 1<<12 - 1, 1<<64 - 1}).Draw(t, "spread")
+		removals := rapid.IntRange(0, 4).Draw(t, "removals in ten")
+		s, model, keys := New(0), map[crdt.Key]int32{}, []crdt.Key(nil)
+		for range rapid.IntRange(1, 4_000).Draw(t, "steps") {
+			if len(keys) > 0 && rng.IntN(10) < removals {
+				i := rng.IntN(len(keys))
+				k := keys[i]
+				keys = slices.Delete(keys, i, i+1)
+				if s.index.findOld(k, &s) >= 0 {
+					removedOld++
+				}
+				s.Remove(model[k])
+				delete(model, k)
+				if got := s.Find(k); got >= 0 {
+					t.Fatalf("found %v, which was removed, at %d", k, got)
+				}
+			} else {
+				k := crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64() & spread}
+				hand, old := s.index.hand, s.index.old
+				model[k] = s.Insert(k)
+				keys = append(keys, k)
+				if moves := s.index.hand - hand; old != nil && s.index.old != nil && &old[0] == &s.index.old[0] && moves > movesPerAdd {
+					t.Fatalf("%d slots moved for one key, at most %d", moves, movesPerAdd)
+				}
+				if old != nil && s.index.old != nil && &old[0] != &s.index.old[0] {
+					t.Fatalf("the slots doubled before all of the old ones had moved")
+				}
+			}
+			if s.index.old != nil {
+				growing++
+			}
+			if s.Len() != len(model) {
+				t.Fatalf("%d keys, want %d", s.Len(), len(model))
+			}
+			if len(keys) > 0 {
+				if k := keys[rng.IntN(len(keys))]; s.Find(k) != model[k] {
+					t.Fatalf("find %v: %d, want %d", k, s.Find(k), model[k])
+				}
+			}
+		}
+		for k, i := range model {
+			if s.Find(k) != i || s.At(i).Key != k {
+				t.Fatalf("find %v: %d, want %d", k, s.Find(k), i)
+			}
+		}
+	})
+	if growing == 0 || removedOld == 0 {
+		t.Errorf("no table was used while it grew (%d steps, %d removals): the test is empty", growing, removedOld)
 	}
 }
