@@ -2,13 +2,27 @@
 //
 // # Cells
 //
-// A cell is the count of one incarnation for one key and window. Inside a
-// region each daemon sends the changed cells of its own incarnation to every
-// other daemon. Across regions only one daemon per key and region sends: the
-// key's aggregator sends the sum of its region to the key's aggregator in each
-// other region, which forwards the sum inside its own region as a cell of the
-// sending region. Cells are merged by maximum, sums lexicographically
-// (crdt.Sum), so messages may be lost, duplicated and reordered.
+// A cell is the count of one incarnation for one key and window. Cells are
+// merged by maximum, sums lexicographically (crdt.Sum), so messages may be lost,
+// duplicated and reordered.
+//
+// In a region of three or more ready daemons counts take two hops. Each daemon
+// sends the changed cells of its own incarnation to the two keepers of their
+// key: its aggregator, and the successor, which is the aggregator after it. The
+// aggregator informs the other daemons, with a cell of kind Others, when that
+// may change their decisions: the key gets near its limit, four times less is
+// left, or it is exhausted. A daemon that is not a keeper may know nothing of a
+// key that is far from its limit but its own count. In a region of one or two
+// daemons each one sends its cells to the other.
+//
+// Across regions the key's aggregator sends the sum of its region to the key's
+// aggregator in each other region. In a region of two, that one forwards the sum
+// as a cell of the sending region; in a larger one the sum is a part of what it
+// informs the others of.
+//
+// Changes wait for the next interval. Those of keys that are near their limit,
+// or were in the window before, may be expedited, and all else that waits for
+// the same peer is sent with them. docs/adr 0039 has the reasons and the price.
 //
 // # Acknowledgements
 //
@@ -18,7 +32,9 @@
 // acknowledges Hi once it has everything up to Lo. Cells without an
 // acknowledgement in time are sent again with their current values: there is no
 // buffer of deltas. A refused cell is listed in the reply and gets a new
-// version later. A peer that is new, or that lost its state, receives a resync.
+// version later. A peer that is new, or that lost its state, receives a resync,
+// as do all when the keepers change. Cells of kind Others have no versions and
+// are not acknowledged: a peer that lacks one is informed on the next occasion.
 // docs/adr 0007, 0008 and 0009 describe cells, versions and the counts that a
 // region lost.
 //
@@ -31,9 +47,9 @@
 // # Parts
 //
 // Engine combines the parts: state holds the cells, their changes, digests and
-// slopes; link is the connection to one peer; roles assigns keys to
-// aggregators; scope selects the cells that a peer receives; restoration finds
-// the counts that a region lost.
+// slopes; link is the connection to one peer; roles assigns keys to aggregators
+// and their successors; scope selects the cells that a peer receives;
+// restoration finds the counts that a region lost.
 //
 // # Invariants
 //

@@ -72,7 +72,7 @@ func (e *Engine) Leave(now time.Duration) {
 	for _, l := range e.links {
 		l.due = min(l.due, now)
 	}
-	if e.roles.two { // its keys move, and their new keepers lack its counts
+	if e.roles.two { // its keys move, and their new pairs lack its counts
 		e.reassign(now)
 	} else {
 		e.assign()

@@ -7,7 +7,7 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
-// In a region that counts in two hops, increments go to the keepers of a key,
+// In a region that counts in two hops, increments go to the pair of a key,
 // and the aggregator informs the other daemons with cells of kind Others.
 
 // windowHits are the hits of a key in one window, as known to a daemon.

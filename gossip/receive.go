@@ -278,7 +278,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 // from this daemon. Otherwise the cell stays where it is among the changes, for
 // a resync: that is what follows when others send or sum its key.
 func (e *Engine) passesOn(c *cell) bool {
-	k := e.roles.keepers(e.state.keys.at(c.key))
+	k := e.roles.pair(e.state.keys.at(c.key))
 	winner := k.aggregator
 	switch {
 	case e.roles.two && c.Kind == Daemon && c.Incarnation != e.restoration.lost && e.links.find(c.Incarnation) != nil:

@@ -246,12 +246,12 @@ func (r *rig) keyOf(name string) int {
 	panic("no key of " + name)
 }
 
-// kept returns the first key with these keepers.
+// kept returns the first key of a pair.
 func (r *rig) kept(aggregator, successor string) int {
 	m := r.of(aggregator)
-	want := keepers{m.self.ID, r.of(successor).self.ID}
+	want := pair{m.self.ID, r.of(successor).self.ID}
 	for i := range 1_000 {
-		if m.roles.regions[0].keepers(testKey(i)) == want {
+		if m.roles.regions[0].pair(testKey(i)) == want {
 			return i
 		}
 	}

@@ -44,20 +44,19 @@ func (m *members) add(id crdt.Incarnation, name string) {
 	m.names = slices.Insert(m.names, i, rendezvous.Hash(name))
 }
 
-// keepers are the daemons of a region that keep the counts of a key: its
-// aggregator, and the successor, which becomes the aggregator after it. 0 stands
-// for none.
-type keepers struct{ aggregator, successor crdt.Incarnation }
+// pair is the daemons of a region that keep the counts of a key: the aggregator
+// and the successor, which becomes the aggregator after it. 0 stands for none.
+type pair struct{ aggregator, successor crdt.Incarnation }
 
 // has reports whether a daemon is one of them.
-func (k keepers) has(id crdt.Incarnation) bool { return id == k.aggregator || id == k.successor }
+func (p pair) has(id crdt.Incarnation) bool { return id == p.aggregator || id == p.successor }
 
-// keepers returns the daemons with the greatest hashes of name and key
+// pair returns the daemons with the greatest hashes of name and key
 // (rendezvous hashing, Thaler and Ravishankar, 1998): the loss of one moves
 // only its keys.
-func (m *members) keepers(k crdt.Key) keepers {
+func (m *members) pair(k crdt.Key) pair {
 	var best, second uint64
-	var out keepers
+	var out pair
 	key := k.Hi ^ rendezvous.Mix(k.Lo)
 	for i, name := range m.names {
 		switch h := rendezvous.Mix(name ^ key); {
@@ -73,7 +72,7 @@ func (m *members) keepers(k crdt.Key) keepers {
 
 // aggregator returns the daemon that sums a key for the region, 0 without
 // members.
-func (m *members) aggregator(k crdt.Key) crdt.Incarnation { return m.keepers(k).aggregator }
+func (m *members) aggregator(k crdt.Key) crdt.Incarnation { return m.pair(k).aggregator }
 
 // leastOfTwoHops is the least number of daemons of a region that counts in two
 // hops: of two, each keeps all counts anyway.
@@ -123,16 +122,16 @@ func (r *roles) place(region string) int {
 // own returns the aggregator of a key in the own region, 0 for none.
 func (r *roles) own(k crdt.Key) crdt.Incarnation { return r.regions[0].aggregator(k) }
 
-// keepers returns the keepers in the own region of a key with cells.
-func (r *roles) keepers(k *keyEntry) keepers {
+// pair returns the pair in the own region of a key with cells.
+func (r *roles) pair(k *keyEntry) pair {
 	if k.roles != r.version {
-		k.keepers, k.roles = r.regions[0].keepers(k.key), r.version
+		k.pair, k.roles = r.regions[0].pair(k.key), r.version
 	}
-	return k.keepers
+	return k.pair
 }
 
 // cached is own for a key with cells.
-func (r *roles) cached(k *keyEntry) crdt.Incarnation { return r.keepers(k).aggregator }
+func (r *roles) cached(k *keyEntry) crdt.Incarnation { return r.pair(k).aggregator }
 
 // receives reports whether the peer is the aggregator of a key in its region.
 func (r *roles) receives(l *link, k crdt.Key) bool {

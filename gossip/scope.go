@@ -90,7 +90,7 @@ func (s *scope) includesRegional(c *cell) bool {
 // has no live writer in the region, or was received by mistake, goes through
 // the key's aggregator.
 func (s *scope) includesKept(c *cell) bool {
-	k := s.roles.keepers(s.state.keys.at(c.key))
+	k := s.roles.pair(s.state.keys.at(c.key))
 	peer := s.to.peer.ID
 	if c.Kind == RegionSum {
 		return c.Incarnation != s.ownRegion && peer == k.aggregator && c.source != peer

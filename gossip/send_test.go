@@ -373,8 +373,8 @@ func TestCountsBeforeAResyncComeFromTheAggregator(t *testing.T) {
 	}
 }
 
-// A daemon dies after one keeper of a key received its latest hits: the keepers
-// after it receive them from that one.
+// A daemon dies after one of the pair of a key received its latest hits: the
+// pair after it receives them from that one.
 func TestLastWordsSpread(t *testing.T) {
 	for _, heard := range []string{"a2", "a3"} {
 		r := newRig(Config{}, "a", "a", "a", "a", "b")

@@ -54,10 +54,10 @@ type keyEntry struct {
 	chain cellList // of its cells
 	cells int32
 	rated int32 // cells of it that are extrapolated
-	// keepers are those of the key in the own region, as of a version of roles.
-	keepers keepers
-	roles   uint64
-	near    int64 // the latest window in which it was near its limit
+	// pair is that of the key in the own region, as of a version of roles.
+	pair  pair
+	roles uint64
+	near  int64 // the latest window in which it was near its limit
 	// summed is the sum of the region in the window sumOf when it was sent to
 	// other regions last.
 	sumOf  int64
@@ -150,7 +150,7 @@ func (s *state) locate(found []located, in []Cell, self, from crdt.Incarnation) 
 		}
 		// Most cells stay where they are among the changes (passesOn). Those
 		// that move write to their neighbors.
-		if winner := s.keys.at(c.key).keepers.aggregator; winner != self && (c.Kind == Daemon || winner == from) {
+		if winner := s.keys.at(c.key).pair.aggregator; winner != self && (c.Kind == Daemon || winner == from) {
 			continue
 		}
 		s.ahead += uint64(s.unsents.at(found[i].at).since)

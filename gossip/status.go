@@ -108,20 +108,21 @@ func FullKeys(e *Engine) iter.Seq[crdt.Key] {
 // counts of the keys whose aggregator or successor it is, and the sums of other
 // regions of keys that it aggregates; in others it keeps all.
 func Keeps(e *Engine, k crdt.Key, kind Kind) bool {
-	switch keepers := e.roles.regions[0].keepers(k); {
+	switch p := e.roles.regions[0].pair(k); {
 	case !e.roles.two:
 		return kind != Others
 	case kind == Daemon:
-		return keepers.has(e.self.ID)
+		return p.has(e.self.ID)
 	case kind == RegionSum:
-		return keepers.aggregator == e.self.ID
+		return p.aggregator == e.self.ID
 	}
 	return kind != Others
 }
 
-// KeptBy reports whether a daemon considers a peer a keeper of a key's counts.
+// KeptBy reports whether a peer keeps the counts of a key, in the view of a
+// daemon.
 func KeptBy(e *Engine, k crdt.Key, peer crdt.Incarnation) bool {
-	return e.links.find(peer) != nil && (!e.roles.two || e.roles.regions[0].keepers(k).has(peer))
+	return e.links.find(peer) != nil && (!e.roles.two || e.roles.regions[0].pair(k).has(peer))
 }
 
 // RTT returns the round trip to a peer, -1 for unknown.

@@ -123,7 +123,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			if !f.Windowed() || !f.Rolled(&e.Cell, c.Window) {
 				used = f.Used(&e.Cell, n.keys.logOf(e, f), now)
 			}
-			n.forward(c, l, used)
+			n.replica.forward(c, l, used)
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
 				review(n, e, n.rules.set.FindShared(c.Span.Rule), now)
@@ -133,9 +133,9 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		} else if quota.Of(l).Drains() && n.keys.roomFor(n.rules.indexShared(c.Span.Rule), now) {
 			// The times of the hits are known only now.
 			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
-			n.forward(c, l, 0)
+			n.replica.forward(c, l, 0)
 		} else {
-			n.forward(c, l, 0)
+			n.replica.forward(c, l, 0)
 			n.busiest.changed(&n.rules, n.replica.engine, c)
 		}
 	}
@@ -147,11 +147,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 // forward makes a received change of a key known to others at once if that
 // matters. used is how much of the limit is known to be used; a key that is not
 // decided on here, or was not in the change's window, has 0.
-func (n *Node) forward(c *gossip.Change, l *rules.Limit, used uint64) {
-	if eng := n.replica.engine; c.Gain > 0 && eng.Aggregates(c.Key) {
-		used = max(used, eng.TotalAfter(c))
+func (r *replica) forward(c *gossip.Change, l *rules.Limit, used uint64) {
+	if c.Gain > 0 && r.engine.Aggregates(c.Key) {
+		used = max(used, r.engine.TotalAfter(c))
 		capacity := quota.Of(l).Capacity()
-		eng.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
+		r.engine.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
 	}
 }
 
@@ -366,8 +366,8 @@ func Keeps(n *Node, k crdt.Key, kind gossip.Kind) bool {
 	return n.replica != nil && gossip.Keeps(n.replica.engine, k, kind)
 }
 
-// KeptBy reports whether a node considers a peer a keeper of a key's counts: see
-// gossip.KeptBy.
+// KeptBy reports whether a peer keeps the counts of a key, in the view of a
+// node: see gossip.KeptBy.
 func KeptBy(n *Node, k crdt.Key, peer crdt.Incarnation) bool {
 	return n.replica != nil && gossip.KeptBy(n.replica.engine, k, peer)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/disk/simdisk"
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
@@ -416,4 +417,19 @@ func (c *wallClock) drift(now time.Duration, ppm int64) {
 // right sets the clock to the true time and lets it run at the true rate.
 func (c *wallClock) right(now time.Duration, base int64) {
 	*c = wallClock{from: now, shown: base + int64(now)}
+}
+
+// union returns the cells that daemons of a region have in a shard, in their
+// order: those that each one keeps, and those that it counted.
+func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
+	var out []gossip.Cell
+	for i, d := range local {
+		for _, c := range all[i] {
+			if own := c.Kind == gossip.Daemon && c.Incarnation == d.incarnations[shard]; own || node.Keeps(d.Nodes[shard], c.Key, c.Kind) {
+				out = append(out, c)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b gossip.Cell) int { return a.Compare(b.CellID) })
+	return slices.CompactFunc(out, func(a, b gossip.Cell) bool { return a.CellID == b.CellID })
 }

@@ -295,21 +295,6 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	return ""
 }
 
-// union returns the cells that daemons of a region have in a shard, in their
-// order: those that each one keeps, and those that it counted.
-func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
-	var out []gossip.Cell
-	for i, d := range local {
-		for _, c := range all[i] {
-			if own := c.Kind == gossip.Daemon && c.Incarnation == d.incarnations[shard]; own || node.Keeps(d.Nodes[shard], c.Key, c.Kind) {
-				out = append(out, c)
-			}
-		}
-	}
-	slices.SortStableFunc(out, func(a, b gossip.Cell) int { return a.Compare(b.CellID) })
-	return slices.CompactFunc(out, func(a, b gossip.Cell) bool { return a.CellID == b.CellID })
-}
-
 // Clocks returns the least and the greatest of the core's hybrid clocks, in
 // Unix milliseconds, as their messages showed them. Daemons without a message
 // do not count.

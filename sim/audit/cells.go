@@ -325,7 +325,8 @@ func keeps(d *sim.Daemon, k crdt.Key) bool {
 	return node.Keeps(d.Nodes[node.ShardOf(k, len(d.Nodes))], k, gossip.Daemon)
 }
 
-// keptBy reports whether a daemon considers a process a keeper of a key.
+// keptBy reports whether a process keeps the counts of a key, in the view of a
+// daemon.
 func keptBy(d *sim.Daemon, k crdt.Key, p *process) bool {
 	return len(d.Nodes) == 0 || node.KeptBy(d.Nodes[node.ShardOf(k, len(d.Nodes))], k, p.incarnation)
 }

@@ -311,7 +311,7 @@ func lacking(w *window, by *process, region string, scope rules.Scope, cells []g
 }
 
 // heldOfOthers returns the hits of others in a window that a process holds: in
-// cells of theirs, or, if that is more, in the estimate of the key's aggregator.
+// cells of theirs or, if that is more, in the estimate of the key's aggregator.
 func heldOfOthers(w *window, by *process, region string, cells []gossip.Cell) crdt.PN {
 	var held, estimate crdt.Sum
 	own := gossip.RegionIncarnation(region)

@@ -162,9 +162,9 @@ func (e *explorer) aggregates(p *process) bool {
 }
 
 // compare compares the counts of a window that one daemon holds with the ground
-// truth. The aggregator must hold all counts of live processes and all counts that
-// any of the daemons that keep them held before, and no more. Counts that no live
-// one of them received are gone.
+// truth. The aggregator must hold all counts of live processes and all counts
+// that any of the daemons that keep them held before, and no more. Counts that
+// no live one of them received are gone.
 func (h *recovery) compare(m *moment, d int, window int64, restarted bool) string {
 	e := h.e
 	if !e.aggregates(h.procs[d]) {
