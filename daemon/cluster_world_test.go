@@ -326,9 +326,23 @@ func (r *resident) remaining(key, who string) uint64 {
 	return c.Statuses[0].Remaining
 }
 
-// agree reports whether all running daemons have the same remaining hits.
+// agree reports whether in each region a daemon, the aggregator of a key, has so
+// many remaining hits, and no other daemon has less.
 func (w *world) agree(key, who string, want uint64) bool {
-	return !slices.ContainsFunc(w.alive(), func(r *resident) bool { return r.remaining(key, who) != want })
+	known := map[string]bool{}
+	for _, r := range w.alive() {
+		got := r.remaining(key, who)
+		if got < want {
+			return false
+		}
+		known[r.region] = known[r.region] || got == want
+	}
+	for _, ok := range known {
+		if !ok {
+			return false
+		}
+	}
+	return true
 }
 
 // audited is the audited user.
