@@ -326,8 +326,8 @@ func (r *resident) remaining(key, who string) uint64 {
 	return c.Statuses[0].Remaining
 }
 
-// agree reports whether in each region a daemon, the aggregator of a key, has so
-// many remaining hits, and no other daemon has less.
+// agree reports whether in each region a daemon, the aggregator of a key, has
+// so many remaining hits, and no other daemon has less.
 func (w *world) agree(key, who string, want uint64) bool {
 	known := map[string]bool{}
 	for _, r := range w.alive() {

@@ -133,11 +133,6 @@ func (r *roles) pair(k *keyEntry) pair {
 // cached is own for a key with cells.
 func (r *roles) cached(k *keyEntry) crdt.Incarnation { return r.pair(k).aggregator }
 
-// receives reports whether the peer is the aggregator of a key in its region.
-func (r *roles) receives(l *link, k crdt.Key) bool {
-	return r.winner(l, k) == l.peer.ID
-}
-
 // winner returns the aggregator of a key in the region of a peer, 0 for none.
 func (r *roles) winner(l *link, k crdt.Key) crdt.Incarnation {
 	return r.regions[l.region].aggregator(k)
