@@ -53,6 +53,9 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 	}
 	v.N += n
 	e.state.set(c, v)
+	if e.roles.cached(e.state.keys.at(c.key)) == e.self.ID {
+		revoke(e, i)
+	}
 	if e.cfg.delays(e.state.meta(c).WindowLength) {
 		e.state.delay(i, now)
 	} else {

@@ -3,22 +3,22 @@
 // # Cells
 //
 // A cell is the count of one incarnation for one key and window. Cells are
-// merged by maximum, sums lexicographically (crdt.Sum), so messages may be lost,
-// duplicated and reordered.
+// merged by maximum, sums lexicographically (crdt.Sum), so messages may be
+// lost, duplicated and reordered.
 //
 // In a region of three or more ready daemons counts take two hops. Each daemon
-// sends the changed cells of its own incarnation to the two keepers of their
-// key: its aggregator, and the successor, which is the aggregator after it. The
-// aggregator informs the other daemons, with a cell of kind Others, when that
-// may change their decisions: the key gets near its limit, four times less is
-// left, or it is exhausted. A daemon that is not a keeper may know nothing of a
-// key that is far from its limit but its own count. In a region of one or two
-// daemons each one sends its cells to the other.
+// sends the changed cells of its own incarnation to the aggregator of their key
+// and to its successor, which is the aggregator after it. The aggregator
+// informs the other daemons, with a cell of kind Others, when that may change
+// their decisions: the key gets near its limit, four times less is left, or it
+// is exhausted. Of a key far from its limit, these may know their own count
+// alone. In a region of one or two daemons each one sends its cells to the
+// other.
 //
 // Across regions the key's aggregator sends the sum of its region to the key's
-// aggregator in each other region. In a region of two, that one forwards the sum
-// as a cell of the sending region; in a larger one the sum is a part of what it
-// informs the others of.
+// aggregator in each other region. In a region of two, that one forwards the
+// sum as a cell of the sending region; in a larger one the sum is a part of
+// what it informs the others of.
 //
 // Changes wait for the next interval. Those of keys that are near their limit,
 // or were in the window before, may be expedited, and all else that waits for
@@ -33,8 +33,9 @@
 // acknowledgement in time are sent again with their current values: there is no
 // buffer of deltas. A refused cell is listed in the reply and gets a new
 // version later. A peer that is new, or that lost its state, receives a resync,
-// as do all when the keepers change. Cells of kind Others have no versions and
-// are not acknowledged: a peer that lacks one is informed on the next occasion.
+// as do all when the ready daemons of the region change. Cells of kind Others
+// have no versions and are not acknowledged: a peer that lacks one is informed
+// on the next occasion.
 // docs/adr 0007, 0008 and 0009 describe cells, versions and the counts that a
 // region lost.
 //

@@ -107,6 +107,22 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 	}
 }
 
+// revoke informs the region again of the window of a cell with refunds, if it
+// was informed of it before: other daemons may admit hits again.
+func revoke(e *Engine, i int32) {
+	c := e.state.cells.at(i)
+	k := e.state.keys.at(c.key)
+	if !e.roles.two || k.informedOf != c.Window {
+		return
+	}
+	k.informedOf = 0 // the next hits count as those that get near the limit
+	for _, l := range e.links {
+		if l.local {
+			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
+		}
+	}
+}
+
 // countsAt reports whether a daemon of the region is known to have counted a
 // key, in any window.
 func (s *state) countsAt(key int32, id crdt.Incarnation) bool {

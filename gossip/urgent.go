@@ -63,11 +63,13 @@ func (e *Engine) urgent(i int32, room Room) bool {
 // other regions, and the sum of another region to the own one. It may be called
 // as long as the change is valid.
 func (e *Engine) Forward(change *Change, room Room) {
-	if change.Gain == 0 {
-		return
-	}
 	c := e.state.cells.at(change.cell)
-	switch k := e.state.keys.at(c.key); {
+	k := e.state.keys.at(c.key)
+	if change.Less > 0 && e.roles.cached(k) == e.self.ID {
+		revoke(e, change.cell)
+	}
+	switch {
+	case change.Gain == 0:
 	case e.roles.cached(k) != e.self.ID || !k.hot(c.Window, change.Span.WindowLength, room):
 	case c.Kind == Daemon:
 		e.across(change.cell, room)
