@@ -37,6 +37,8 @@ type link struct {
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
+	greeting                     bool            // a new peer is informed of what others were informed of before
+	greeted                      int32           // keys visited for that
 	told                         toldRules
 	stampedAt, viewsAt           time.Duration // when a stamp and views were sent last
 	express                      bool          // the latest message held only such cells
@@ -90,7 +92,7 @@ func (ls links) find(id crdt.Incarnation) *link {
 func newLink(now time.Duration, cfg *Config, self string, p Peer, base, version uint64) *link {
 	l := &link{
 		cfg: cfg, peer: p, local: p.Region == self, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
-		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now,
+		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now, greeting: true,
 		lastSent: -time.Hour, digestAt: now,
 	}
 	l.lag = 2 * l.interval()

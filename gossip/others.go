@@ -153,6 +153,24 @@ func (l *link) inform(s *state, key int32, region crdt.Incarnation) bool {
 	return len(l.informs) > 0
 }
 
+// greetKeys bounds the keys that greet visits for one message.
+const greetKeys = 4_096
+
+// greet informs a new peer of keys that the region was informed of before. It
+// goes on with each message until it has visited all keys.
+func (l *link) greet(s *state, r *roles, region crdt.Incarnation) {
+	for range greetKeys {
+		l.greeting = int(l.greeted) < s.keys.used
+		if !l.greeting || len(l.informs) > maxInforms/2 {
+			return
+		}
+		if k := s.keys.at(l.greeted); k.cells > 0 && k.informedOf != 0 && r.cached(k) == r.self.ID {
+			l.inform(s, l.greeted, region)
+		}
+		l.greeted++
+	}
+}
+
 // pickInforms picks the estimates that a peer is informed of.
 func (s *scope) pickInforms(picked []pick) []pick {
 	informs := s.to.informs

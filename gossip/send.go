@@ -88,6 +88,9 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
 	m.RightsMessages, l.rights = l.rights, nil
+	if l.greeting && l.local && e.roles.two {
+		l.greet(&e.state, &e.roles, e.region)
+	}
 	if len(l.expedited) > 0 && !l.fits(e.state.version) && !(l.due <= now && l.express) {
 		e.express(now, l, &m)
 	} else {

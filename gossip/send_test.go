@@ -393,6 +393,27 @@ func TestLastWordsSpread(t *testing.T) {
 	}
 }
 
+// TestNewDaemonIsInformed: a daemon that joins learns of exhausted limits of keys
+// that it does not keep.
+func TestNewDaemonIsInformed(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a")
+	r.run(3 * time.Second)
+	r.room = Room{Left: 0, Limit: 10}
+	const keys = 50
+	for k := range keys {
+		r.of("a1").Add(r.mono(r.of("a1")), testKey(k), epoch, minute, 10, r.room)
+	}
+	r.run(time.Second)
+	r.join("a")
+	r.meet()
+	r.run(3 * time.Second)
+	for k := range keys {
+		if got := r.total("a4", k); got != 10 {
+			t.Errorf("a4 knows %d of 10 hits of key %d", got, k)
+		}
+	}
+}
+
 // Cells of scope region do not leave their region, in a resync either.
 func TestRegionalCellsStay(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b")
