@@ -223,6 +223,7 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 	for _, l := range e.links {
 		if l.receivedAt >= 0 && !l.silent && now-l.receivedAt > 3*l.lag {
 			l.silent = true
+			e.roles.heard(l)
 			e.event(now, PeerSilent, l.peer.ID, 0, 0)
 		}
 	}

@@ -160,6 +160,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	l.complete(now, m)
 	if l.silent {
 		l.silent = false
+		e.roles.heard(l)
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}
 	if !l.whole {

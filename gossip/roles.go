@@ -35,6 +35,7 @@ type members struct {
 	incarnation crdt.Incarnation
 	ids         []crdt.Incarnation // ascending
 	names       []uint64           // hashes, parallel to ids
+	silent      []crdt.Incarnation // those of ids that are silent
 }
 
 // add adds a daemon.
@@ -46,6 +47,7 @@ func (m *members) add(id crdt.Incarnation, name string) {
 
 // pair is the daemons of a region that keep the counts of a key: the aggregator
 // and the successor, which becomes the aggregator after it. 0 stands for none.
+// While the aggregator is silent and the successor is not, they change places.
 type pair struct{ aggregator, successor crdt.Incarnation }
 
 // has reports whether a daemon is one of them.
@@ -66,6 +68,10 @@ func (m *members) pair(k crdt.Key) pair {
 		case h > second || out.successor == 0:
 			second, out.successor = h, m.ids[i]
 		}
+	}
+	if len(m.silent) > 0 && out.successor != 0 &&
+		slices.Contains(m.silent, out.aggregator) && !slices.Contains(m.silent, out.successor) {
+		out = pair{out.successor, out.aggregator}
 	}
 	return out
 }
@@ -99,7 +105,11 @@ func (r *roles) assign(ls links, ready, last bool) {
 	for _, l := range ls {
 		l.region = r.place(l.peer.Region)
 		if l.ready {
-			r.regions[l.region].add(l.peer.ID, l.peer.Name)
+			m := &r.regions[l.region]
+			m.add(l.peer.ID, l.peer.Name)
+			if l.silent {
+				m.silent = append(m.silent, l.peer.ID)
+			}
 			r.active++
 		}
 	}
@@ -107,6 +117,17 @@ func (r *roles) assign(ls links, ready, last bool) {
 		r.regions[0].add(r.self.ID, r.self.Name)
 	}
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
+}
+
+// heard notes whether a peer is silent. Others take its part meanwhile, and keep
+// what they have: there is no resync.
+func (r *roles) heard(l *link) {
+	m := &r.regions[l.region]
+	m.silent = slices.DeleteFunc(m.silent, func(id crdt.Incarnation) bool { return id == l.peer.ID })
+	if l.silent && slices.Contains(m.ids, l.peer.ID) {
+		m.silent = append(m.silent, l.peer.ID)
+	}
+	r.version++
 }
 
 // place returns the index of a region and adds the region if it is new.
