@@ -90,12 +90,13 @@ type roles struct {
 	regions []members // the own region first
 	version uint64    // changes with every assignment
 	active  int       // daemons that share the work, of all regions
+	hops    bool      // Config.TwoHops
 	two     bool      // the own region counts in two hops
 }
 
 // assign assigns the work anew. ready reports whether this daemon takes part.
 // With last it takes part if no other daemon of the region does.
-func (r *roles) assign(ls links, ready, last bool) {
+func (r *roles) assign(ls links, ready, last, hops bool) {
 	r.version++
 	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
 	if ready {
@@ -116,7 +117,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 	if last && len(r.regions[0].ids) == 0 {
 		r.regions[0].add(r.self.ID, r.self.Name)
 	}
-	r.two = len(r.regions[0].ids) >= leastOfTwoHops
+	r.hops, r.two = hops, hops && len(r.regions[0].ids) >= leastOfTwoHops
 }
 
 // heard notes whether a peer is silent. Others take its part meanwhile, and keep

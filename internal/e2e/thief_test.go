@@ -240,7 +240,7 @@ func (g *guise) message(to *daemon, cells ...gossip.Cell) gossip.Message {
 	m := gossip.Message{
 		From: g.hello.Member.ID, To: g.to(to), Shards: thiefShards,
 		Header: gossip.Header{Stamp: hlc.New(time.Now().UnixMilli(), 0), Rules: g.hello.Rules, Ready: true, Nonce: nonce},
-		Part:   gossip.Part{Hi: nonce, Complete: true, Cells: cells},
+		Part:   gossip.Part{Hi: nonce, Complete: true, HasViews: true, Cells: cells},
 	}
 	if len(cells) > 0 {
 		slices.SortFunc(cells, func(a, b gossip.Cell) int { return a.Compare(b.CellID) })
