@@ -97,7 +97,7 @@ func TestHostilePeer(t *testing.T) {
 				case "budgeted": // lies deny the budget's part at each daemon
 					n, most = n-2*(rightsBound-rightsLimit), rightsBound
 				case "plain": // the first half waits for the interval
-					most = n + plainLimit/2
+					n, most = plainLimit, plainLimit*3/2
 				}
 				for _, may := range h.mayDeny {
 					if may == rule {
