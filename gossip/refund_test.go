@@ -80,27 +80,6 @@ func TestRefundsReachAll(t *testing.T) {
 	}
 }
 
-// TestRefundsRevokeAnExhaustedLimit: daemons that know of an exhausted limit
-// from the aggregator alone learn of refunds too, whichever daemon makes them.
-func TestRefundsRevokeAnExhaustedLimit(t *testing.T) {
-	for _, by := range []string{"a1", "a2"} {
-		r := newRig(Config{}, "a", "a", "a", "a")
-		r.run(3 * time.Second)
-		k := r.kept("a1", "a3")
-		r.room = Room{Left: 0, Limit: 10}
-		r.of(by).Add(r.mono(r.of(by)), testKey(k), epoch, minute, 10, r.room)
-		r.run(time.Second)
-		if got := r.total("a4", k); got != 10 {
-			t.Fatalf("a4 knows %d of 10 hits of %s", got, by)
-		}
-		r.refund(by, k, 4)
-		r.run(time.Second)
-		if got := r.total("a4", k); got != 6 {
-			t.Errorf("a4 knows %d hits after refunds of %s, want 6", got, by)
-		}
-	}
-}
-
 // refunds is a world in which hits are given back.
 type refunds struct {
 	*world

@@ -120,7 +120,7 @@ func (r *roles) assign(ls links, ready, last, hops bool) {
 	r.hops, r.two = hops, hops && len(r.regions[0].ids) >= leastOfTwoHops
 }
 
-// heard notes whether a peer is silent. Others take its part meanwhile, and keep
+// heard notes whether a peer is silent. Others take its part meanwhile and keep
 // what they have: there is no resync.
 func (r *roles) heard(l *link) {
 	m := &r.regions[l.region]

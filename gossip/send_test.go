@@ -393,57 +393,6 @@ func TestLastWordsSpread(t *testing.T) {
 	}
 }
 
-// TestSilentAggregator: the successor sums and informs while the aggregator of a
-// key receives and sends nothing, and membership does not know that yet.
-func TestSilentAggregator(t *testing.T) {
-	r := newRig(Config{}, "a", "a", "a", "a", "b", "b", "b")
-	r.run(3 * time.Second)
-	k := r.kept("a1", "a2")
-	other := r.of("b1")
-	for !other.Aggregates(testKey(k)) {
-		other = r.members[1+slices.Index(r.members, other)]
-	}
-	r.lost = func(from, to *member) bool { return from.name == "a1" || to.name == "a1" }
-	r.run(2 * time.Second)
-	r.room = Room{Left: 5, Limit: 10}
-	r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 4, r.room)
-	r.run(time.Second)
-	r.room = Room{Left: 0, Limit: 10}
-	other.Add(r.mono(other), testKey(k), epoch, minute, 6, r.room)
-	r.run(time.Second)
-	for _, m := range r.members {
-		if got := r.total(m.name, k); m.name != "a1" && got != 10 {
-			t.Errorf("%s knows %d of 10 hits", m.name, got)
-		}
-	}
-	r.lost = nil
-	r.run(3 * time.Second)
-	if got := r.total("a1", k); got != 10 || !r.of("a1").Aggregates(testKey(k)) || !r.of("a3").roles.regions[0].pair(testKey(k)).has(r.of("a1").self.ID) {
-		t.Errorf("the aggregator knows %d of 10 hits when it is back", got)
-	}
-}
-
-// TestNewDaemonIsInformed: a daemon that joins learns of exhausted limits of keys
-// that it does not keep.
-func TestNewDaemonIsInformed(t *testing.T) {
-	r := newRig(Config{}, "a", "a", "a")
-	r.run(3 * time.Second)
-	r.room = Room{Left: 0, Limit: 10}
-	const keys = 50
-	for k := range keys {
-		r.of("a1").Add(r.mono(r.of("a1")), testKey(k), epoch, minute, 10, r.room)
-	}
-	r.run(time.Second)
-	r.join("a")
-	r.meet()
-	r.run(3 * time.Second)
-	for k := range keys {
-		if got := r.total("a4", k); got != 10 {
-			t.Errorf("a4 knows %d of 10 hits of key %d", got, k)
-		}
-	}
-}
-
 // Cells of scope region do not leave their region, in a resync either.
 func TestRegionalCellsStay(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "b")
