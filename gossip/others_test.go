@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"slices"
 	"testing"
 	"time"
 )
@@ -9,20 +8,13 @@ import (
 // TestSilentAggregator: the successor sums and informs while the aggregator of
 // a key receives and sends nothing, and membership does not know that yet.
 func TestSilentAggregator(t *testing.T) {
-	r := newRig(Config{}, "a", "a", "a", "a", "b", "b", "b")
+	r := newRig(Config{}, "a", "a", "a", "a", "b")
 	r.run(3 * time.Second)
 	k := r.kept("a1", "a2")
-	other := r.of("b1")
-	for !other.Aggregates(testKey(k)) {
-		other = r.members[1+slices.Index(r.members, other)]
-	}
 	r.lost = func(from, to *member) bool { return from.name == "a1" || to.name == "a1" }
 	r.run(2 * time.Second)
-	r.room = Room{Left: 5, Limit: 10}
-	r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 4, r.room)
-	r.run(time.Second)
 	r.room = Room{Left: 0, Limit: 10}
-	other.Add(r.mono(other), testKey(k), epoch, minute, 6, r.room)
+	r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
 	r.run(time.Second)
 	for _, m := range r.members {
 		if got := r.total(m.name, k); m.name != "a1" && got != 10 {

@@ -108,7 +108,7 @@ func (r *roles) assign(ls links, ready, last, hops bool) {
 		if l.ready {
 			m := &r.regions[l.region]
 			m.add(l.peer.ID, l.peer.Name)
-			if l.silent {
+			if l.silent && l.local && hops {
 				m.silent = append(m.silent, l.peer.ID)
 			}
 			r.active++
@@ -120,9 +120,12 @@ func (r *roles) assign(ls links, ready, last, hops bool) {
 	r.hops, r.two = hops, hops && len(r.regions[0].ids) >= leastOfTwoHops
 }
 
-// heard notes whether a peer is silent. Others take its part meanwhile and keep
-// what they have: there is no resync.
+// heard notes whether a regional peer is silent, with Config.TwoHops. Others
+// take its part meanwhile and keep what they have: there is no resync.
 func (r *roles) heard(l *link) {
+	if !l.local || !r.hops {
+		return
+	}
 	m := &r.regions[l.region]
 	m.silent = slices.DeleteFunc(m.silent, func(id crdt.Incarnation) bool { return id == l.peer.ID })
 	if l.silent && slices.Contains(m.ids, l.peer.ID) {
