@@ -247,7 +247,6 @@ func (d *draw) gossip() {
 	maybe(d, 0.3, &g.ReadyWithin, d.wild, 10*time.Millisecond, 5*time.Second)
 	maybe(d, 0.3, &g.Grace, d.time, 100*time.Millisecond, 20*time.Second)
 	maybe(d, 0.3, &g.DigestEvery, d.time, time.Second, 5*time.Second)
-	g.TwoHops = d.chance(0.5)
 }
 
 func (d *draw) clocks() {
