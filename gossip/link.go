@@ -40,7 +40,7 @@ type link struct {
 	greeting                     bool            // a new peer is informed of what others were informed of before
 	greeted                      int32           // keys visited for that
 	told                         toldRules
-	stampedAt, viewsAt           time.Duration // when a stamp and views were sent last
+	stampedAt                    time.Duration // when a stamp was sent last
 	express                      bool          // the latest message held only such cells
 	resyncing                    bool
 

@@ -81,7 +81,6 @@ type Part struct {
 	Refused []Refusal
 	// Own is the staleness of the sender's view of its own region. Staleness is
 	// that of each other region, by incarnation ascending, inside a region.
-	// Most messages have neither: see stampEvery.
 	HasViews  bool
 	Own       time.Duration
 	Staleness []Staleness

@@ -141,8 +141,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	if settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
-	if m.Complete && (l.echoed == 0 || now/stampEvery != l.viewsAt/stampEvery) {
-		l.viewsAt = now
+	if m.Complete {
 		addViews(e, now, l, m)
 	}
 	if compare && m.Complete {
@@ -157,9 +156,10 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	}
 }
 
-// stampEvery is how often messages to a peer have a stamp and views. The peer
-// derives both from the latest ones meanwhile. They are in all messages until
-// the peer has echoed one. Shards, which share the clock, send them together.
+// stampEvery is how often messages to a peer have a stamp. The peer derives one
+// from the latest meanwhile. It is in all messages until the peer has echoed
+// one. Shards, which share the clock, send it together. Views are in all
+// complete messages: an estimate follows a slope for as long as a view is old.
 const stampEvery = 250 * time.Millisecond
 
 // addViews adds the ages of the own views to a message.

@@ -94,6 +94,7 @@ func (l *link) measure(s *state, ls links, m *Message, f located, was crdt.PN) {
 	}
 	c.via = l.peer.ID
 	if l.wallNonce == 0 { // the start of the window is not known by its clock
+		c.growth = growth{refP: c.Value.P, ref: max(at, 1)}
 		return
 	}
 	wall := l.wall + (int64(m.Nonce)-int64(l.wallNonce))/1000
