@@ -14,9 +14,10 @@ func (e *Engine) ownID(k crdt.Key, window int64) CellID {
 }
 
 // Add counts n hits of a key and window under the daemon's own incarnation.
-// Increments that could affect other daemons are expedited: those of a key that
-// is near its limit, or was in the window before. It returns false if there is
-// no room for the cell; then no other daemon learns of the hits.
+// room is that of the key with these hits. Increments that could affect other
+// daemons are expedited: those of a key that is near its limit, or was in the
+// window before. It returns false if there is no room for the cell; then no
+// other daemon learns of the hits.
 func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta, n uint64, room Room) bool {
 	i := e.state.ensure(e.ownID(k, window), meta)
 	if i == none {

@@ -26,7 +26,8 @@ type Header struct {
 	// Stamp is the sender's hybrid logical clock, 0 in most messages: see
 	// stampEvery.
 	Stamp hlc.Timestamp
-	// Rules is the hash of the sender's rule set, 0 when the receiver has it.
+	// Rules is the hash of the sender's rule set, 0 when the receiver has it:
+	// see toldRules.
 	Rules uint64
 	// Ready reports whether the sender takes its share of the work.
 	Ready bool
@@ -79,8 +80,10 @@ type Part struct {
 	// Refused lists cells of To that Ack covers and the sender did not accept:
 	// To must send them again later.
 	Refused []Refusal
-	// Own is the staleness of the sender's view of its own region. Staleness is
-	// that of each other region, by incarnation ascending, inside a region.
+	// HasViews reports whether Own and Staleness are known, as in all Complete
+	// messages of an engine; otherwise they are 0. Own is the staleness of the
+	// sender's view of its own region, Staleness that of each other region, by
+	// incarnation ascending, inside a region.
 	HasViews  bool
 	Own       time.Duration
 	Staleness []Staleness

@@ -44,8 +44,8 @@ func (e *FrameError) Error() string { return e.Err.Error() }
 
 // Decode decodes a frame of a peer and checks that it is the peer's own; counts
 // of or for another incarnation have the reason checksum. All messages of a
-// frame have one sender and one receiver. Counts are valid until
-// the decoder is used again. An error is a *FrameError.
+// frame have one sender and one receiver. Counts are valid until the decoder is
+// used again. An error is a *FrameError.
 func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
 	var in Inbound
 	var sender crdt.Incarnation

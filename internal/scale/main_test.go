@@ -9,11 +9,11 @@ import (
 
 func TestTable(t *testing.T) {
 	var out strings.Builder
-	if err := table(&out, 2, numbers{1, 2}, numbers{60}, 2*time.Second, 3*time.Second, true); err != nil {
+	if err := table(&out, 2, numbers{1, 3}, numbers{60}, 2*time.Second, 3*time.Second, true); err != nil {
 		t.Fatal(err)
 	}
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
-	want := regexp.MustCompile(`^ +60 +[12] +\d+\.\d +\d+\.\d\d +\d+ ms +\d+ ms +\d+\.\d\d % +\d+\.\d % +\d+\.\d\d %$`)
+	want := regexp.MustCompile(`^ +60 +[13] +\d+\.\d +\d+\.\d\d +\d+ ms +\d+ ms +\d+\.\d\d % +\d+\.\d % +\d+\.\d\d %$`)
 	if len(rows) != 2 {
 		t.Fatalf("%d rows:\n%s", len(rows), out.String())
 	}
