@@ -106,7 +106,7 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 		}
 		e.event(now, kind, l.peer.ID, 0, 0)
 	}
-	if l.ready != m.Ready && (m.Ready || !l.starting(now)) {
+	if l.ready != m.Ready && (m.Ready || e.leaving || !l.starting(now)) {
 		l.ready = m.Ready
 		e.reassign(now)
 	}
