@@ -75,6 +75,7 @@ func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain u
 	gain = max(v.P-known.P, refunded)
 	is := crdt.PN{P: sat.Add(was.P, gain), N: sat.Add(was.N, refunded)}
 	s.set(c, is)
+	c.source = 0 // the peer that sent what was restored before lacks this
 	s.touch(i, now)
 	r.changes = append(r.changes, Change{Key: c.Key, Window: c.Window, Span: *s.meta(c), at: c.key, cell: i, Gain: gain, Less: is.N - was.N})
 	return gain
