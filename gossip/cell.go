@@ -121,6 +121,11 @@ type Cell struct {
 	Rate  uint32
 	Value crdt.PN
 	CellID
+	// Level is, of Others of a bucket, one more than the hits that are in use
+	// of it at the sender, 0 for unknown: hits that are late do not tell when
+	// they came. Seen are the receiver's own hits of the window that the sender
+	// has, net. No part of the lattice either.
+	Level, Seen uint64
 }
 
 // join returns the value that covers two of one cell: the lexicographically

@@ -25,10 +25,6 @@ type Config struct {
 	// near a limit are sent without delay, and more cells than fit into a
 	// message at the interval.
 	Quiet time.Duration
-	// TwoHops sends increments to two daemons of a region in place of all: see
-	// the package comment. All daemons of a region must have the same. Regions
-	// of fewer than three ready daemons exchange everything anyway.
-	TwoHops bool
 	// MaxCells bounds the cells in memory, default DefaultMaxCells. Cells
 	// beyond it are refused; for own cells the decision is degraded.
 	MaxCells int

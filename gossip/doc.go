@@ -6,19 +6,19 @@
 // merged by maximum, sums lexicographically (crdt.Sum), so messages may be
 // lost, duplicated and reordered.
 //
-// Inside a region each daemon sends the changed cells of its own incarnation to
-// every other daemon. Across regions only one daemon per key and region sends:
-// the key's aggregator sends the sum of its region to the key's aggregator in
-// each other region, which forwards the sum inside its own region as a cell of
-// the sending region.
+// In a region of three or more ready daemons counts take two hops. Each daemon
+// sends the changed cells of its own incarnation to the aggregator of their key
+// and to its successor, which is the aggregator after it. The aggregator
+// informs the other daemons, with a cell of kind Others, when that may change
+// their decisions: the key gets near its limit, four times less is left, or it
+// is exhausted. Of a key far from its limit, these may know their own count
+// alone. In a region of one or two daemons each one sends its cells to the
+// other.
 //
-// With Config.TwoHops, in a region of three or more ready daemons, cells go to
-// the aggregator of their key and to its successor alone, which is the
-// aggregator after it. The aggregator informs the other daemons, with a cell of
-// kind Others, when that may change their decisions: the key gets near its
-// limit, four times less is left, or it is exhausted. Of a key far from its
-// limit, these may know their own count alone. While the aggregator is silent,
-// its successor takes its part.
+// Across regions the key's aggregator sends the sum of its region to the key's
+// aggregator in each other region. In a region of two, that one forwards the
+// sum as a cell of the sending region; in a larger one the sum is a part of
+// what it informs the others of.
 //
 // Changes wait for the next interval. Those of keys that are near their limit,
 // or were in the window before, may be expedited, and all else that waits for

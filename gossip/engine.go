@@ -157,7 +157,7 @@ func (e *Engine) leave(now time.Duration, l *link) {
 func (e *Engine) Live(id crdt.Incarnation) bool { return e.links.find(id) != nil }
 
 // assign assigns the work of each region.
-func (e *Engine) assign() { e.roles.assign(e.links, e.ready(), e.leaving, e.cfg.TwoHops) }
+func (e *Engine) assign() { e.roles.assign(e.links, e.ready(), e.leaving) }
 
 // reassign assigns the work of each region anew. Where it changes, the affected
 // links start a resync: this daemon may now send cells that others summed.

@@ -127,18 +127,21 @@ func (w *world) flap(t *rapid.T) {
 	w.speak(m)
 }
 
-// known is the most that a region's sum may be.
-func (w *world) known(region string, k crdt.Key, window int64) uint64 {
+// known is the most that a sum of some incarnations may be.
+func (w *world) known(k crdt.Key, window int64, of func(crdt.Incarnation) bool) uint64 {
 	sum := uint64(0)
 	for id, n := range w.truth {
-		if id.Key == k && id.Window == window && w.regionOf(id.Incarnation) == region {
+		if id.Key == k && id.Window == window && of(id.Incarnation) {
 			sum += n
 		}
 	}
 	return sum
 }
 
-func (w *world) regionOf(incarnation crdt.Incarnation) string { return w.places[incarnation] }
+// in selects the incarnations of a region.
+func (w *world) in(region string) func(crdt.Incarnation) bool {
+	return func(id crdt.Incarnation) bool { return w.places[id] == region }
+}
 
 // check checks the properties that hold at every time.
 func (w *world) check(t *rapid.T) {
@@ -158,11 +161,14 @@ func (w *world) checkCell(t *rapid.T, m *member, c Cell) {
 	case c.Kind == RegionSum:
 		for _, region := range []string{"a", "b"} {
 			if RegionIncarnation(region) == c.Incarnation {
-				most = w.known(region, c.Key, c.Window)
+				most = w.known(c.Key, c.Window, w.in(region))
 			}
 		}
+	case c.Kind == Others:
+		own = false
+		most = w.known(c.Key, c.Window, func(id crdt.Incarnation) bool { return id != m.self.ID })
 	case c.Incarnation == m.restoration.lost:
-		most = w.known(m.region, c.Key, c.Window)
+		most = w.known(c.Key, c.Window, w.in(m.region))
 	}
 	if c.Value.P > most || own && c.Value.P != most {
 		t.Fatalf("%s holds %v, of truly %d", m.name, c, most)

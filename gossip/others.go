@@ -89,10 +89,19 @@ const informAgain = 4
 func (e *Engine) inform(i int32, room Room, first bool) {
 	c := e.state.cells.at(i)
 	k := e.state.keys.at(c.key)
-	if !room.near() || c.Window < k.informedOf {
+	if c.Window < k.informedOf {
 		return
 	}
 	again := k.informedOf == c.Window
+	if !room.near() {
+		if again {
+			k.informedOf = 0 // a bucket has filled again
+		}
+		return
+	}
+	if again && room.Left > k.informed {
+		k.informed = room.Left
+	}
 	if again && (room.Left > k.informed/informAgain || room.Left == k.informed) {
 		if l := e.links.find(c.Incarnation); l != nil && (first || room.Left == 0) {
 			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
@@ -153,18 +162,49 @@ func (l *link) inform(s *state, key int32, region crdt.Incarnation) bool {
 	return len(l.informs) > 0
 }
 
+// boundBucket bounds the hits in use of a bucket by what its aggregator has in
+// use, and the own hits that the aggregator lacks. cells are those of a message
+// up to one with a level. It does not if this daemon knows of more hits than
+// the aggregator in any window.
+func boundBucket(e *Engine, l *link, cells []Cell) {
+	last := &cells[len(cells)-1]
+	key := e.state.keyOf(last.Key)
+	if last.Kind != Others || last.Incarnation != e.self.ID || key == none ||
+		e.roles.cached(e.state.keys.at(key)) != l.peer.ID {
+		return
+	}
+	most, whole, at := last.Level-1, true, none
+	e.state.windows(key, e.self.ID, e.region, func(w *windowHits) {
+		whole = whole && w.estimate.Compare(w.sum) >= 0
+		seen := uint64(0)
+		for i := len(cells) - 1; i >= 0 && cells[i].Kind == Others && cells[i].Key == last.Key; i-- {
+			if cells[i].Window == w.window {
+				seen = cells[i].Seen
+			}
+		}
+		most = sat.Add(most, sat.Sub(w.own, seen))
+	})
+	if at = e.state.find(last.CellID); whole && at != none {
+		c := e.state.cells.at(at)
+		e.changes = append(e.changes, Change{
+			Key: c.Key, Window: c.Window, Span: *e.state.meta(c), Bounded: true, Most: most, at: key, cell: at,
+		})
+	}
+}
+
 // greetKeys bounds the keys that greet visits for one message.
 const greetKeys = 4_096
 
-// greet informs a new peer of keys that the region was informed of before. It
-// goes on with each message until it has visited all keys.
+// greet informs a new peer of keys that the region was informed of before, by
+// this daemon or by the aggregator before it. It goes on with each message
+// until it has visited all keys.
 func (l *link) greet(s *state, r *roles, region crdt.Incarnation) {
 	for range greetKeys {
 		l.greeting = int(l.greeted) < s.keys.used
 		if !l.greeting || len(l.informs) > maxInforms/2 {
 			return
 		}
-		if k := s.keys.at(l.greeted); k.cells > 0 && k.informedOf != 0 && r.cached(k) == r.self.ID {
+		if k := s.keys.at(l.greeted); k.cells > 0 && (k.informedOf != 0 || k.estimates > 0) && r.cached(k) == r.self.ID {
 			l.inform(s, l.greeted, region)
 		}
 		l.greeted++
@@ -191,7 +231,10 @@ func (s *scope) others(of *cell) Cell {
 	var sum crdt.Sum
 	rate := uint64(0)
 	for c := s.state.first(of); c != nil; c = s.state.next(c) {
-		if c.Kind == Daemon && c.Incarnation != s.to.peer.ID || c.Kind == RegionSum && c.Incarnation != s.ownRegion {
+		switch {
+		case c.Kind == Daemon && c.Incarnation == s.to.peer.ID:
+			out.Seen = c.Value.Net()
+		case c.Kind == Daemon || c.Kind == RegionSum && c.Incarnation != s.ownRegion:
 			sum.P, sum.N = sat.Add(sum.P, c.Value.P), sat.Add(sum.N, c.Value.N)
 			rate += uint64(c.Rate)
 			out.CellMeta = out.join(s.state.meta(c))

@@ -17,6 +17,10 @@ type Change struct {
 	Gain   uint64 // newly known hits
 	// Less is the number of newly known refunds.
 	Less uint64
+	// Bounded reports that at most Most hits of a bucket are in use, with all
+	// changes of its key before this one.
+	Bounded bool
+	Most    uint64
 	// Transfer is the number of rights that From newly transferred to this
 	// daemon.
 	Transfer uint64
@@ -73,6 +77,9 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	e.found = e.state.locate(e.found[:0], m.Cells, e.self.ID, l.peer.ID)
 	for i := range m.Cells {
 		all = e.merge(now, l, m, i, floor, wall+ahead) && all
+		if m.Cells[i].Level > 0 {
+			boundBucket(e, l, m.Cells[:i+1])
+		}
 	}
 	if all && m.Lo <= l.contiguous && m.Hi > l.contiguous {
 		l.contiguous = m.Hi
@@ -237,7 +244,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 		e.state.describe(c, &in.CellMeta)
 		meta = e.state.meta(c)
 	}
-	if c.Kind == RegionSum && l.local && is == in.Value && (c.via != l.peer.ID || c.Rate != in.Rate) &&
+	if c.Kind == RegionSum && l.local && !e.roles.two && is == in.Value && (c.via != l.peer.ID || c.Rate != in.Rate) &&
 		e.roles.cached(e.state.keys.at(c.key)) == l.peer.ID {
 		c.via = l.peer.ID
 		e.state.setRate(c, in.Rate)

@@ -60,7 +60,6 @@ type member struct {
 // newRig starts a daemon for each region named, a1, a2, b1 and so on, and sets
 // all as peers of all.
 func newRig(cfg Config, regions ...string) *rig {
-	cfg.TwoHops = true
 	r := &rig{cfg: cfg, now: time.Second, room: roomy}
 	for _, region := range regions {
 		r.join(region)

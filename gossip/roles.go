@@ -90,13 +90,12 @@ type roles struct {
 	regions []members // the own region first
 	version uint64    // changes with every assignment
 	active  int       // daemons that share the work, of all regions
-	hops    bool      // Config.TwoHops
 	two     bool      // the own region counts in two hops
 }
 
 // assign assigns the work anew. ready reports whether this daemon takes part.
 // With last it takes part if no other daemon of the region does.
-func (r *roles) assign(ls links, ready, last, hops bool) {
+func (r *roles) assign(ls links, ready, last bool) {
 	r.version++
 	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
 	if ready {
@@ -108,7 +107,7 @@ func (r *roles) assign(ls links, ready, last, hops bool) {
 		if l.ready {
 			m := &r.regions[l.region]
 			m.add(l.peer.ID, l.peer.Name)
-			if l.silent && l.local && hops {
+			if l.silent && l.local {
 				m.silent = append(m.silent, l.peer.ID)
 			}
 			r.active++
@@ -117,13 +116,13 @@ func (r *roles) assign(ls links, ready, last, hops bool) {
 	if last && len(r.regions[0].ids) == 0 {
 		r.regions[0].add(r.self.ID, r.self.Name)
 	}
-	r.hops, r.two = hops, hops && len(r.regions[0].ids) >= leastOfTwoHops
+	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 }
 
-// heard notes whether a regional peer is silent, with Config.TwoHops. Others
-// take its part meanwhile and keep what they have: there is no resync.
+// heard notes whether a regional peer is silent. Others take its part meanwhile
+// and keep what they have: there is no resync.
 func (r *roles) heard(l *link) {
-	if !l.local || !r.hops {
+	if !l.local {
 		return
 	}
 	m := &r.regions[l.region]

@@ -62,7 +62,7 @@ func (s *scope) leaves(c *cell, winner crdt.Incarnation) bool {
 	case Daemon:
 		return c.Incarnation != s.to.peer.ID && winner == s.to.peer.ID
 	}
-	return c.Incarnation == s.to.incarnation && (!s.roles.hops || winner == s.to.peer.ID)
+	return c.Incarnation == s.to.incarnation && winner == s.to.peer.ID
 }
 
 // includesRegional reports whether a regional peer receives a cell: in a resync

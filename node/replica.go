@@ -87,7 +87,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		if c.Transfer > 0 && n.cfg.Allotments != nil {
 			n.received(c, now)
 		}
-		if c.Transfer > 0 || c.Gain == 0 && c.Less == 0 {
+		if c.Transfer > 0 || c.Gain == 0 && c.Less == 0 && !c.Bounded {
 			continue
 		}
 		l, inForce := n.rules.limitOf(c)
@@ -108,6 +108,8 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			e, f := n.keys.live.At(at), quota.Of(l)
 			f.Merge(&e.Cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
 			switch {
+			case c.Bounded && f.Drains():
+				f.Bound(&e.Cell, now, c.Most)
 			case c.Less == 0:
 			case f.Windowed():
 				refunds = true
@@ -132,8 +134,8 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			continue // a new entry counts all of them when the rule is back
 		} else if quota.Of(l).Drains() && n.keys.roomFor(n.rules.indexShared(c.Span.Rule), now) {
 			// The times of the hits are known only now.
-			n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
-			n.replica.forward(c, l, 0)
+			r := n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
+			n.replica.forward(c, l, quota.Of(l).Used(&n.keys.live.At(r.index).Cell, nil, now))
 		} else {
 			n.replica.forward(c, l, 0)
 			n.busiest.changed(&n.rules, n.replica.engine, c)
@@ -141,6 +143,28 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 	}
 	if refunds {
 		withdrawAll(n, changes, now)
+	}
+}
+
+// addLevels adds what is in use of buckets to what other daemons are informed
+// of them: these may have learned of the hits late.
+func addLevels(n *Node, messages []gossip.Message) {
+	for i := range messages {
+		for j := range messages[i].Cells {
+			c := &messages[i].Cells[j]
+			if c.Kind != gossip.Others {
+				continue
+			}
+			c.Level = 0
+			if r := n.rules.shares(c.Rule); r != nil && replicated(r.Limit) && quota.Of(r.Limit).Drains() {
+				if at := n.keys.live.Find(c.Key); at >= 0 {
+					c.Level = quota.Of(r.Limit).Used(&n.keys.live.At(at).Cell, nil, n.now) + 1
+				}
+			}
+			if c.Level == 0 {
+				c.Seen = 0
+			}
+		}
 	}
 }
 
@@ -257,6 +281,7 @@ func (n *Node) Ready() Ready {
 	due := eng.Due()
 	if due <= at.Mono {
 		out.Messages = eng.Messages(at.Mono, n.clock.Now(at), n.rules.set.Hash())
+		addLevels(n, out.Messages)
 		due = eng.Due()
 	}
 	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono, due)

@@ -53,6 +53,17 @@ func (f Fold) mergeLog(c *Cell, log *Log, now, at int64, n uint64) {
 	log.insert(at, f.countStamp(c, log, now, at, n))
 }
 
+// Bound lowers the hits in use of a bucket to at most n: a daemon that knows of
+// the same hits, but in time, has no more in use.
+func (f Fold) Bound(c *Cell, now int64, n uint64) {
+	f.advanceBucket(c, now)
+	if over := sat.Sub(f.meter(c, now), micro(n)); over > 0 {
+		was := c.Carry
+		c.Carry = sat.Sub(was, over)
+		c.Count = sat.Sub(c.Count, tokensUp(sat.Sub(over, was)))
+	}
+}
+
 // Roll moves a window's cell to the window that contains now.
 func (f Fold) Roll(c *Cell, now int64) {
 	w := f.roll(c, now)

@@ -273,3 +273,21 @@ func offer(all []bucketReplica, millis, perSecond, delay, sync int64) int64 {
 	}
 	return admitted
 }
+
+// TestBound: a bucket has the lesser of what it had in use and of the bound.
+func TestBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLimit(t, rules.TokenBucket)
+		hits, end := drawLate(t, l)
+		var k key
+		for _, h := range hits {
+			k.merge(l, h)
+		}
+		most := rapid.Uint64Range(0, 40).Draw(t, "most")
+		is := Of(l).Used(&k.cell, &k.log, end)
+		Of(l).Bound(&k.cell, end, most)
+		if got := Of(l).Used(&k.cell, &k.log, end); got != min(is, most) {
+			t.Fatalf("%d in use, want the lesser of %d and %d", got, is, most)
+		}
+	})
+}

@@ -38,6 +38,7 @@ func (d *Decoder) readCells(r reader, m *gossip.Message) {
 	in := columns{
 		id: id, more: r.column(cellsMore), metas: r.column(cellsMetas), windows: r.column(cellsWindows),
 		admitted: r.column(cellsAdmitted), refunded: r.column(cellsRefunded), rates: r.column(cellsRates),
+		levels: r.column(cellsLevels), seen: r.column(cellsSeen),
 	}
 	r.end()
 	count := in.admitted.count()
@@ -76,7 +77,7 @@ func (d *Decoder) readCells(r reader, m *gossip.Message) {
 		r.fail("fewer cells of the keys of incarnation %v than its %d", id.Incarnation, count)
 	}
 	in.admitted.any = 1 // the column is needed for its length
-	for _, c := range [...]*column{&in.more, &in.metas, &in.windows, &in.admitted, &in.refunded, &in.rates} {
+	for _, c := range [...]*column{&in.more, &in.metas, &in.windows, &in.admitted, &in.refunded, &in.rates, &in.levels, &in.seen} {
 		r.ends(c)
 	}
 }
@@ -84,8 +85,8 @@ func (d *Decoder) readCells(r reader, m *gossip.Message) {
 // columns holds the columns of an incarnation's cells beside their keys, and
 // the name of the cell that is read.
 type columns struct {
-	id                                              gossip.CellID
-	more, metas, windows, admitted, refunded, rates column
+	id                                                            gossip.CellID
+	more, metas, windows, admitted, refunded, rates, levels, seen column
 }
 
 // keyCells decodes the next cells, all of one key.
@@ -107,6 +108,7 @@ func (d *Decoder) keyCells(r *reader, in *columns, cells []gossip.Cell) {
 		c := &cells[i]
 		c.CellID, c.CellMeta, c.Rate = in.id, d.metas.values[n], uint32(rate)
 		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
+		c.Level, c.Seen = in.levels.next(), in.seen.next()
 		switch {
 		case rate > math.MaxUint32:
 			r.fail("rate of %d, want at most %d", rate, uint32(math.MaxUint32))

@@ -66,11 +66,11 @@ func (e *Encoder) incarnationCells(cells []gossip.Cell) {
 	e.uint(cellsIncarnation, e.incarnation(cells[0].Incarnation))
 	e.cellKeys(cells)
 	e.cellWindows(cells)
-	column, refunded, rates := e.numbers[:0], false, false
+	column, refunded, rates, levels := e.numbers[:0], false, false, false
 	for i := range cells {
 		c := &cells[i]
 		column = append(column, c.Value.P)
-		refunded, rates = refunded || c.Value.N != 0, rates || c.Rate != 0
+		refunded, rates, levels = refunded || c.Value.N != 0, rates || c.Rate != 0, levels || c.Level != 0
 	}
 	e.required(cellsAdmitted, column)
 	if refunded {
@@ -84,6 +84,16 @@ func (e *Encoder) incarnationCells(cells []gossip.Cell) {
 			column[i] = uint64(cells[i].Rate)
 		}
 		e.required(cellsRates, column)
+	}
+	if levels {
+		for i := range cells {
+			column[i] = cells[i].Level
+		}
+		e.required(cellsLevels, column)
+		for i := range cells {
+			column[i] = cells[i].Seen
+		}
+		e.column(cellsSeen, column)
 	}
 	e.close(at)
 }

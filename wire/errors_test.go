@@ -112,6 +112,11 @@ func TestEncodeErrors(t *testing.T) {
 				"rights with more than what was given",
 		},
 		{
+			"level of a daemon", one(func(m *gossip.Message) { m.Cells[0].Level = 1 }),
+			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
+				"level of a bucket that it does not describe",
+		},
+		{
 			"note", one(func(m *gossip.Message) { m.RightsMessages = []gossip.RightsMessage{{Kind: 9}} }),
 			"wire: shard 0: rights message of kind 9, want 1 to 5",
 		},
@@ -126,7 +131,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 6913848 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 8486712 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)

@@ -65,6 +65,9 @@ func genCell() *rapid.Generator[gossip.Cell] {
 		default:
 			c.Rate = rapid.SampledFrom([]uint32{0, 7, math.MaxUint32}).Draw(t, "rate")
 		}
+		if c.Kind == gossip.Others && rapid.Bool().Draw(t, "of a bucket") {
+			c.Level, c.Seen = max(genWord().Draw(t, "level"), 1), genWord().Draw(t, "seen")
+		}
 		return c
 	})
 }

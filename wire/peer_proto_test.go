@@ -68,6 +68,8 @@ type (
 		Admitted    []uint64 `pb:"repeated uint64 admitted = 7"`
 		Refunded    []uint64 `pb:"repeated uint64 refunded = 8"`
 		Rates       []uint32 `pb:"repeated uint32 rates = 9"`
+		Levels      []uint64 `pb:"repeated uint64 levels = 10"`
+		Seen        []uint64 `pb:"repeated uint64 seen = 11"`
 	}
 	peerRefusals struct {
 		Kind        uint32   `pb:"uint32 kind = 1"`

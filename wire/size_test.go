@@ -49,8 +49,9 @@ func scattered(cells int) gossip.Message {
 	for i := range m.Cells {
 		c := &m.Cells[i]
 		c.Rule, c.WindowLength, c.Carry, c.Regional = 1<<63+uint64(i), math.MaxInt64, math.MaxInt64, true
-		c.Kind, c.Incarnation, c.Window = gossip.RegionSum, 1<<63+crdt.Incarnation(i), math.MinInt64
+		c.Kind, c.Incarnation, c.Window = gossip.Others, 1<<63+crdt.Incarnation(i), math.MinInt64
 		c.Value, c.Rate = crdt.PN{P: math.MaxUint64, N: math.MaxUint64}, math.MaxUint32
+		c.Level, c.Seen = math.MaxUint64, math.MaxUint64
 	}
 	return m
 }

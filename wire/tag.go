@@ -69,6 +69,8 @@ const (
 	cellsAdmitted    tag = 7<<3 | length
 	cellsRefunded    tag = 8<<3 | length
 	cellsRates       tag = 9<<3 | length
+	cellsLevels      tag = 10<<3 | length
+	cellsSeen        tag = 11<<3 | length
 )
 
 const (

@@ -39,6 +39,8 @@ func cellFault(c *gossip.Cell) string {
 		return "a daemon refunded more than it admitted"
 	case c.Kind == gossip.Transferred && c.Value.N > c.Value.P:
 		return "a daemon gave more than it moved"
+	case c.Kind != gossip.Others && c.Level != 0, c.Level == 0 && c.Seen != 0:
+		return "level of a bucket that it does not describe"
 	case !c.Kind.Counts() && c.Rate != 0, c.Kind == gossip.Given && c.Value.N != 0:
 		return "rights with more than what was given"
 	}

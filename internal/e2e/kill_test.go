@@ -16,28 +16,28 @@ func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
 	tr := c.traffic(60, aim{day, "early", 3}, aim{day, "late", 12}, aim{window, "spread", 2})
 
 	// What only the victim admits, others must still count when it is gone.
-	victim.spend(t, kept, "used", 400)
-	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	victim.spend(t, kept, "used", 600)
+	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-600)
 	c.beginCluster(c.daemon("us-1"), c.daemon("ap-2"))
 	founder := victim.clusterOf(t).Daemon.ID
 	ends := c.nextWindow(brief)
-	victim.spend(t, brief, "used", 400)
-	c.agree(3*time.Second, c.daemons, brief, "used", ampleLimit-400)
+	victim.spend(t, brief, "used", 600)
+	c.agree(3*time.Second, c.daemons, brief, "used", ampleLimit-600)
 
 	first := victim.incarnation()
 	gap := victim.die(t)
 	out := c.list(5*time.Second, others, others)
 	c.together(gap, 5*time.Second)
-	c.stay(others, brief, "used", ampleLimit-400, ends.Add(-300*time.Millisecond))
+	c.stay(others, brief, "used", ampleLimit-600, ends.Add(-300*time.Millisecond))
 	c.agree(3*time.Second, others, brief, "used", ampleLimit)
-	c.agree(time.Second, others, kept, "used", ampleLimit-400)
+	c.agree(time.Second, others, kept, "used", ampleLimit-600)
 
 	victim.start(t)
 	back := c.whole(patience)
 	if victim.incarnation() == first {
 		t.Errorf("%s came back as the same incarnation %s", victim.name, first)
 	}
-	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-600)
 	took := c.within(patience, "the control log, with "+victim.name, c.oneCluster)
 	t.Logf("one record at all daemons %s after that", seconds(took))
 	if s := victim.clusterOf(t); s.Daemon.ID != founder {

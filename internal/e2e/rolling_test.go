@@ -10,8 +10,8 @@ import (
 func TestRollingRestartOfAllLosesNothing(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, loopback{}, 3, "us", "eu", "ap")
-	c.daemon("ap-0").spend(t, kept, "used", 400)
-	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	c.daemon("ap-0").spend(t, kept, "used", 600)
+	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-600)
 	tr := c.traffic(60, aim{day, "early", 3}, aim{day, "late", 6}, aim{window, "spread", 2},
 		aim{strict, "rolled", 6})
 
@@ -28,7 +28,7 @@ func TestRollingRestartOfAllLosesNothing(t *testing.T) {
 		}
 	}
 	// None of the daemons that admitted them runs any more.
-	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	c.agree(3*time.Second, c.daemons, kept, "used", ampleLimit-600)
 	tr.stop()
 	t.Logf("restarted %d daemons in turn, each in at most %s", len(c.daemons), seconds(longest))
 	tr.served(c.daemons...)

@@ -25,13 +25,12 @@ func main() {
 	flag.Var(&limits, "limits", "`limits` of a key a minute")
 	counted := flag.Duration("bytes", 30*time.Second, "virtual `time` in which bytes and frames are counted")
 	judged := flag.Duration("overage", 130*time.Second, "virtual `time` in which windows are judged")
-	hops := flag.Bool("two-hops", false, "count in two hops in regions of three or more")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "scale: unknown argument %q, want flags alone (-h lists them)\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if err := table(os.Stdout, *regions, sizes, limits, *counted, *judged, *hops); err != nil {
+	if err := table(os.Stdout, *regions, sizes, limits, *counted, *judged); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
@@ -59,17 +58,17 @@ func (n *numbers) Set(text string) error {
 }
 
 // table prints a row for each limit and number of daemons.
-func table(out io.Writer, regions int, sizes, limits []int, counted, judged time.Duration, hops bool) error {
+func table(out io.Writer, regions int, sizes, limits []int, counted, judged time.Duration) error {
 	fmt.Fprintf(out, "%d regions of N daemons, 100 calls/s a daemon, Zipf 1 over 3,000 N keys; frames before TLS\n", regions)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "limit/min\tN\tbytes/decision\tframes/decision\tin region p99\tacross p99\toverage mean\tworst\tfalse denials\t")
 	for _, limit := range limits {
 		for _, n := range sizes {
-			cost, err := play(regions, n, limit, counted, hops)
+			cost, err := play(regions, n, limit, counted)
 			if err != nil {
 				return err
 			}
-			exact, err := play(regions, n, limit, judged, hops, "overage", "denials")
+			exact, err := play(regions, n, limit, judged, "overage", "denials")
 			if err != nil {
 				return err
 			}
@@ -84,12 +83,11 @@ func table(out io.Writer, regions int, sizes, limits []int, counted, judged time
 }
 
 // play runs one cluster for a time, with some auditors.
-func play(regions, daemons, limit int, length time.Duration, hops bool, auditors ...string) (*sim.Result, error) {
+func play(regions, daemons, limit int, length time.Duration, auditors ...string) (*sim.Result, error) {
 	cfg, err := scenario.Parse("scale.yaml", []byte(source(regions, daemons, limit, length)))
 	if err != nil {
 		return nil, err
 	}
-	cfg.Node.Gossip.TwoHops = hops
 	return sim.Run(cfg, sim.Options{Auditors: audit.Only(auditors...)})
 }
 

@@ -30,9 +30,7 @@ const (
 type Scope struct {
 	Name string
 	// Regions holds the number of daemons of each region.
-	Regions []int
-	// TwoHops is gossip.Config's.
-	TwoHops   bool
+	Regions   []int
 	Algorithm rules.Algorithm
 	// Limit is how many requests pass in Seconds.
 	Limit, Seconds uint32
@@ -162,7 +160,7 @@ func Scopes(deeper int) []Scope {
 		{Name: "pair-sliding", Regions: []int{2}, Algorithm: sliding, Limit: 3, Seconds: 10, Depth: 8, Heal: 5, Roll: 3},
 		{Name: "pair-bucket", Regions: []int{2}, Algorithm: bucket, Limit: 2, Seconds: 1, Depth: 8, Heal: 5},
 		{Name: "three", Regions: []int{3}, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 6, Heal: 4, Restarts: 1},
-		{Name: "three-hops", Regions: []int{3}, TwoHops: true, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 6, Heal: 4, Restarts: 1},
+		{Name: "three-hops", Regions: []int{3}, Algorithm: fixed, Limit: 2, Seconds: 60, Depth: 6, Heal: 4, Restarts: 1},
 		{Name: "three-sliding", Regions: []int{3}, Algorithm: sliding, Limit: 1, Seconds: 10, Depth: 6, Heal: 4, Roll: 2},
 		{Name: "regions", Regions: []int{1, 1}, Algorithm: fixed, Limit: 3, Seconds: 60, Depth: 7, Heal: 5, Restarts: 1},
 		{Name: "regions-bucket", Regions: []int{1, 1}, Algorithm: bucket, Limit: 4, Seconds: 1, Depth: 7, Heal: 5},

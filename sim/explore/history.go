@@ -341,7 +341,7 @@ func (e *explorer) feed(p *process, daemon int, in input, h *history) (_ *proces
 func (e *explorer) start(daemon int, in input) (*process, error) {
 	cfg := node.Default()
 	cfg.Region, cfg.Name, cfg.MaxKeys = e.regions[daemon], e.names[daemon], 16
-	cfg.Gossip = gossip.Config{WANInterval: gossip.DefaultInterval, ReadyWithin: 5 * gossip.DefaultInterval, MaxCells: 1_024, TwoHops: e.scope.TwoHops}
+	cfg.Gossip = gossip.Config{WANInterval: gossip.DefaultInterval, ReadyWithin: 5 * gossip.DefaultInterval, MaxCells: 1_024}
 	if e.scope.Rights {
 		cfg.Allotments = e.sharesOf(daemon, in.cast[daemon], e.now(in.tick))
 	}

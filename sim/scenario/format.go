@@ -169,7 +169,6 @@ func gossipNode(c *sim.Config) (f fieldsOf) {
 	f.time("wan_interval", g.WANInterval, def.WANInterval)
 	f.time("min_gap", g.MinGap, def.MinGap)
 	f.time("quiet", g.Quiet, def.Quiet)
-	f.flag("two_hops", g.TwoHops)
 	f.number("max_cells", g.MaxCells, def.MaxCells)
 	f.number("frame_cells", g.FrameCells, def.FrameCells)
 	f.number("frame_bytes", g.FrameBytes, def.FrameBytes)

@@ -187,7 +187,6 @@ func (s *scenario) gossipFields(n *yamlpos.Node, name string) bool {
 		field{"wan_interval", s.Duration(&g.WANInterval, 0, most)},
 		field{"min_gap", s.Duration(&g.MinGap, 0, most)},
 		field{"quiet", s.Duration(&g.Quiet, 0, most)},
-		field{"two_hops", s.Bool(&g.TwoHops)},
 		field{"max_cells", whole(s, &g.MaxCells, 1, 1<<30)},
 		field{"frame_cells", whole(s, &g.FrameCells, 1, 1<<16)},
 		field{"frame_bytes", whole(s, &g.FrameBytes, 1, 1<<30)},
