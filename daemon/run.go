@@ -227,6 +227,9 @@ func newMonitor(d *daemon) *overage.Monitor {
 		// A region that is not in the record decides what needs no rights.
 		return slices.Compact(slices.Sorted(slices.Values(slices.Concat(d.control.regions(), mc.Regions))))
 	}
+	mc.Short = func(names []string, more int, text string) {
+		d.Log.Warn("limits have short windows: "+text, "event", "short_windows", "limits", names, "more", more)
+	}
 	return overage.New(mc)
 }
 

@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +13,8 @@ import (
 	"github.com/georld/rld/daemon"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
+	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 )
 
@@ -24,24 +28,39 @@ func newLimits(p process) *cobra.Command {
 func newLimitsCheck(p process) *cobra.Command {
 	var merge bool
 	var form formFlag
+	var staleness time.Duration
+	regions := 2
 	cmd := &cobra.Command{
 		Use:   "check PATH",
 		Short: "Check whether a daemon accepts a file or a folder of limits",
-		Long: "Read limits as a daemon does and list every fault with its place. The exit code is 0\n" +
-			"when a daemon accepts them, 1 when it refuses them, 2 for wrong usage.",
+		Long: "Read limits as a daemon does and list every fault with its place. With --staleness, warn\n" +
+			"of limits whose windows are short for the age of the views of other regions, as rld status\n" +
+			"shows it. The exit code is 0 when a daemon accepts them, 1 when it refuses them, 2 for\n" +
+			"wrong usage.",
 		Example: "  rld limits check limits/\n" +
-			"  rld limits check limits.yaml -o json",
+			"  rld limits check limits.yaml -o json\n" +
+			"  rld limits check limits.yaml --staleness 500ms --regions 3",
 		Args: one("paths", "one file or folder of limits", "the path is empty, use a file or folder of limits"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			switch {
+			case staleness < 0:
+				return fmt.Errorf("--staleness %s: want an age such as 500ms", staleness)
+			case regions < 1 || regions > overage.MaxRegions:
+				return fmt.Errorf("--regions %d: want 1 to %d", regions, overage.MaxRegions)
+			}
 			c, err := limitsConfig(p.environ, args[0], merge)
 			if err != nil {
 				return exitWith(exitNoneOf, err)
 			}
-			return newLimitsReport(c).print(p, form)
+			r := newLimitsReport(c)
+			r.warnShort(staleness, regions)
+			return r.print(p, form)
 		},
 	}
 	cmd.Flags().BoolVar(&merge, "merge-domains", false,
 		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
+	cmd.Flags().DurationVar(&staleness, "staleness", 0, "age of the views of other regions to judge windows by")
+	cmd.Flags().IntVar(&regions, "regions", regions, "number of regions, for --staleness")
 	addFormFlag(cmd.Flags(), &form, formTable, "report")
 	return cmd
 }
@@ -75,7 +94,7 @@ type limitsReport struct {
 	Domains  []string             `json:"domains"`
 	Rules    int                  `json:"rules"`
 	Faults   []yamlpos.Diagnostic `json:"faults"`   // with that of reading the files
-	Warnings []string             `json:"warnings"` // about the files, not about their content
+	Warnings []string             `json:"warnings"` // about the files, and short windows
 
 	unread error // the files cannot be read
 	found  yamlpos.Diagnostics
@@ -105,6 +124,40 @@ func checkLimits(c *config.Limits, o limits.Options) *limitsReport {
 		r.OK, r.Domains, r.Rules = true, r.set.Domains(), len(r.set.Rules())
 	}
 	return r
+}
+
+// warnShort warns of limits without rights whose windows are short for the age
+// of the views of other regions, once for each length.
+func (r *limitsReport) warnShort(age time.Duration, regions int) {
+	if r.set == nil {
+		return
+	}
+	type group struct {
+		lag   overage.Lag
+		first *rules.Rule
+		more  int
+	}
+	var short []group
+	for _, rule := range r.set.Rules() {
+		l := rule.Limit
+		if l == nil || l.Unlimited || l.Scope != rules.Global || l.Consistency != rules.Eventual || l.HasRights() ||
+			quota.Of(l).Drains() {
+			continue
+		}
+		lag := overage.Lag{WindowMs: quota.Of(l).ReportLength(), AgeMs: age.Milliseconds(), Regions: regions}
+		if i := slices.IndexFunc(short, func(g group) bool { return g.lag == lag }); i >= 0 {
+			short[i].more++
+		} else if lag.Short() {
+			short = append(short, group{lag: lag, first: rule})
+		}
+	}
+	for _, g := range short {
+		name := ruleText(g.first.Domain, g.first.Path, g.first.Limit.Name)
+		if g.more > 0 {
+			name += fmt.Sprintf(" and %s", plural(g.more, "other limit"))
+		}
+		r.Warnings = append(r.Warnings, fmt.Sprintf("%v: %s: %v", g.first.Pos, name, g.lag))
+	}
 }
 
 // print writes the report; faults go to standard error, like those of a

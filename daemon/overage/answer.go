@@ -237,6 +237,9 @@ func (m *Monitor) report(f *ruleLog, out *api.RuleBudget, subject overage.Rule, 
 	out.Explanation = e[:]
 	out.Recommended = sentence(p.Recommended.String() + ". " + p.Reason)
 	out.Alarms, out.Windows, out.Gated = p.Alarms, p.Windows, p.Gated
+	if lag, short := m.short(f); short {
+		out.Alarms = append(out.Alarms, lag.String())
+	}
 	if p.Windows > 0 {
 		out.Headroom = new(p.Headroom)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/quota/epoch"
+	"github.com/georld/rld/quota/overage"
 	"github.com/georld/rld/rules"
 )
 
@@ -62,6 +63,11 @@ type Config struct {
 	Cluster      func() []string
 	// Shadow reports that the daemon denies nothing.
 	Shadow bool
+	// Short is called for rules whose windows are short for the age of the
+	// views of other regions, once each until their limits change, soon after
+	// these came into force. It may be nil. names are of the first ones, and
+	// text describes what that means for the shortest window.
+	Short func(names []string, more int, text string)
 }
 
 // Monitor observes rules. It is safe for concurrent use.
@@ -70,6 +76,7 @@ type Monitor struct {
 
 	mu      sync.Mutex
 	set     *rules.Set
+	judged  *rules.Set // whose windows were compared with the age of the views
 	rules   []*ruleLog // in the order of the rules
 	byIndex []*ruleLog // by Rule.Index, nil for a rule that is not observed
 	omitted int
@@ -122,6 +129,7 @@ func (m *Monitor) sample(at node.Instant) int {
 		m.setRules(set, now)
 	}
 	m.views.sample(at.Mono, func() []view { return m.currentViews(at) })
+	m.warnShort()
 	m.busy.reset(len(m.set.Rules()))
 	m.Engine.BusyKeys(at, m.set, &m.busy)
 	for i := range m.busy.keys {
@@ -134,6 +142,58 @@ func (m *Monitor) sample(at node.Instant) int {
 		r.settle(m, now)
 	}
 	return len(m.rules)
+}
+
+const (
+	// settledViews is the number of samples of each view, one a second, after
+	// which its median is that of the network.
+	settledViews = 10
+	// maxNames bounds the names of one warning.
+	maxNames = 8
+)
+
+// warnShort warns of rules whose windows are short for the age of the views.
+func (m *Monitor) warnShort() {
+	if m.judged == m.set || m.Short == nil {
+		return
+	}
+	if _, known := m.views.median(slices.Index(m.Regions, m.Region)); !known {
+		return
+	}
+	m.judged = m.set
+	var names []string
+	more, shortest := 0, overage.Lag{}
+	for _, r := range m.rules {
+		lag, short := m.short(r)
+		if r.warned || !short {
+			continue
+		}
+		r.warned = true
+		if shortest.WindowMs == 0 || lag.WindowMs < shortest.WindowMs {
+			shortest = lag
+		}
+		if len(names) < maxNames {
+			names = append(names, RuleName(r.rule))
+		} else {
+			more++
+		}
+	}
+	if len(names) > 0 {
+		m.Short(names, more, shortest.String())
+	}
+}
+
+// short reports whether the windows of a rule are short for the age of the
+// views of other regions. Buckets have no windows, and rights do not depend on
+// views.
+func (m *Monitor) short(r *ruleLog) (overage.Lag, bool) {
+	age, known := m.views.median(slices.Index(m.Regions, m.Region))
+	l := r.rule.Limit
+	if !known || r.regional || l.HasRights() || r.strict() || quota.Of(l).Drains() {
+		return overage.Lag{}, false
+	}
+	lag := overage.Lag{WindowMs: quota.Of(l).ReportLength(), AgeMs: age, Regions: len(m.Regions)}
+	return lag, lag.Short()
 }
 
 // followRegions observes the regions that the cluster has now. The history of

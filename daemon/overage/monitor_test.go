@@ -446,3 +446,49 @@ func BenchmarkAnswer(b *testing.B) {
 		}
 	}
 }
+
+// TestShortWindows warns once of each rule without rights whose windows are
+// short for the age of the views, and again when its limit changes.
+func TestShortWindows(t *testing.T) {
+	limit := func(requests int) *rules.Set {
+		return parse(t, fmt.Sprintf(`
+domain: d
+descriptors:
+  - key: second
+    rate_limit: {unit: second, requests_per_unit: %d}
+  - key: minute
+    rate_limit: {unit: minute, requests_per_unit: 10}
+  - key: budget
+    rate_limit: {unit: second, requests_per_unit: 10, overage_budget: 10%%}
+  - key: own
+    rate_limit: {unit: second, requests_per_unit: 10, scope: region}
+`, requests))
+	}
+	m, e := newFixture(t, limit(10))
+	var got []string
+	m.Short = func(names []string, more int, text string) { got = append(got, fmt.Sprint(names, more, text)) }
+	seconds := func(n int, age time.Duration) {
+		for range n {
+			m.views.sample(m.views.next, func() []view { return []view{{age: age}, {}} })
+		}
+		m.sample(e.Now())
+	}
+	check := func(want int) {
+		t.Helper()
+		if len(got) != want || want > 0 && !strings.HasPrefix(got[want-1], "[d: second] 0windows of 1 s with views 500 ms old") {
+			t.Errorf("got %q, want %d warnings", got, want)
+		}
+	}
+	seconds(settledViews-1, 500*time.Millisecond)
+	check(0) // the age is not known well
+	seconds(2, 500*time.Millisecond)
+	check(1)
+	seconds(10, time.Second)
+	check(1)
+	e.set = limit(10)
+	seconds(1, 500*time.Millisecond)
+	check(1)
+	e.set = limit(20)
+	seconds(20, 500*time.Millisecond)
+	check(2)
+}

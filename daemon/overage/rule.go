@@ -18,6 +18,7 @@ type ruleLog struct {
 	regional bool
 	gated    bool     // has rights
 	shadow   bool     // denies nothing
+	warned   bool     // of windows that are short for the age of the views
 	regions  []string // whose counts make up the limit
 	own      int      // index of the own region, or -1
 	history  *overage.History
@@ -83,6 +84,7 @@ func (f *ruleLog) setRule(r *rules.Rule, rights, shadow bool, now int64) {
 	if was == nil || sameBound(was.Limit, r.Limit) {
 		return
 	}
+	f.warned = false
 	// Current windows keep the greatest limit, but do not count for the
 	// overage.
 	f.minutes, f.since = [60]minute{}, now+reloadMs

@@ -53,6 +53,23 @@ func (a *viewLog) since(ms int64) bool {
 	return true
 }
 
+// median returns the greatest median age of the views of other regions in
+// milliseconds, false before it is known. own is the index of the own region.
+func (a *viewLog) median(own int) (ms int64, ok bool) {
+	for i := range a.regions {
+		if i == own {
+			continue
+		}
+		r := &a.regions[i]
+		if r.n < settledViews {
+			return 0, false
+		}
+		p50, _, _ := r.quantiles()
+		ms = max(ms, p50)
+	}
+	return ms, len(a.regions) > 1
+}
+
 // quantiles returns the median age, the 99th percentile and the greatest age.
 func (r *viewRing) quantiles() (p50, p99, most int64) {
 	n := min(r.n, viewSeconds)
