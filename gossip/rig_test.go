@@ -61,6 +61,11 @@ type member struct {
 // all as peers of all.
 func newRig(cfg Config, regions ...string) *rig {
 	cfg.TwoHops = true
+	return plainRig(cfg, regions...)
+}
+
+// plainRig is newRig with the configuration as it is.
+func plainRig(cfg Config, regions ...string) *rig {
 	r := &rig{cfg: cfg, now: time.Second, room: roomy}
 	for _, region := range regions {
 		r.join(region)

@@ -42,7 +42,7 @@ func TestViewsGrowOld(t *testing.T) {
 // TestStampsAndViews counts the messages with a stamp: all until the peer has
 // echoed one, and then one of each stampEvery. All have views.
 func TestStampsAndViews(t *testing.T) {
-	r := newRig(Config{}, "a", "a")
+	r := plainRig(Config{}, "a", "a")
 	r.run(2 * time.Second)
 	all, stamps, views := 0, 0, 0
 	for _, m := range r.members {
