@@ -61,8 +61,8 @@ func (l *link) note(now time.Duration, i int32, version uint64) {
 		l.walked, l.news = version-1, l.news[:0]
 	}
 	if !l.marked {
-		l.marked = true
-		l.due = min(l.due, (now+l.interval()-1)/l.interval()*l.interval())
+		l.marked, l.markedFor = true, (now+l.interval()-1)/l.interval()*l.interval()
+		l.due = min(l.due, l.markedFor)
 		l.queue.fix(l)
 	}
 	if !l.behind && !slices.Contains(l.news, i) {
@@ -74,8 +74,8 @@ func (l *link) note(now time.Duration, i int32, version uint64) {
 	}
 }
 
-// receivers visits the links whose peers may receive a change. It is not called
-// for a resync, which has all cells.
+// receivers visits the links whose peers may receive a change. A resync does
+// not need that: it has all cells.
 func receivers(e *Engine, c *cell, visit func(*link)) {
 	find := func(id crdt.Incarnation) {
 		if l := e.links.find(id); l != nil {
@@ -123,13 +123,13 @@ func sends(e *Engine, now time.Duration, l *link) bool {
 		return true
 	case l.behind:
 		return l.room() > 0
-	case !l.marked:
+	case !l.marked || l.markedFor > now:
 		return l.trailing > 0
 	}
 	s := e.scope(l)
 	l.news = slices.DeleteFunc(l.news, func(i int32) bool { return !s.isNews(i) })
 	if l.marked = len(l.news) > 0; !l.marked {
-		l.walked = 0
+		l.walked, l.markedFor = 0, 0
 	}
 	return l.marked || l.trailing > 0
 }

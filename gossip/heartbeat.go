@@ -12,14 +12,14 @@ import (
 
 const (
 	// regionalHeartbeat is the time between two messages of an idle link
-	// within a region.
+	// within a region, fastestHeartbeat that across regions. In large regions
+	// it is perDaemon and perRemoteDaemon for each daemon of the region, up to
+	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most.
 	regionalHeartbeat = 3 * time.Second
-	// An idle link to another region sends a heartbeat once per second, or per
-	// remoteHeartbeat for each daemon of that region, up to
-	// slowestHeartbeat: a region receives 20 per second and daemon.
-	remoteHeartbeat  = 50 * time.Millisecond
-	fastestHeartbeat = time.Second
-	slowestHeartbeat = 5 * time.Second
+	fastestHeartbeat  = time.Second
+	perDaemon         = 100 * time.Millisecond
+	perRemoteDaemon   = 150 * time.Millisecond
+	slowestHeartbeat  = 10 * time.Second
 
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
@@ -42,11 +42,11 @@ func (c Config) MaxHeartbeat() time.Duration {
 // heartbeat returns the time between two messages of an idle link between a
 // daemon and one of several daemons of a region.
 func (l *link) heartbeat(daemons int) time.Duration {
-	every := regionalHeartbeat
-	if !l.local {
-		every = min(max(fastestHeartbeat, time.Duration(daemons)*remoteHeartbeat), slowestHeartbeat)
+	least, per := fastestHeartbeat, perRemoteDaemon
+	if l.local {
+		least, per = regionalHeartbeat, perDaemon
 	}
-	return max(every, l.interval())
+	return max(least, min(time.Duration(daemons)*per, slowestHeartbeat), l.interval())
 }
 
 // setBeats sets the time between heartbeats, of this daemon and of the peer,
@@ -64,7 +64,7 @@ func (l *link) setBeats(self Peer, own, peers int) {
 func (l *link) nextBeat() time.Duration {
 	every := l.beat
 	if l.echoed == 0 { // the round trip is not known yet
-		every = min(every, max(fastestHeartbeat, l.interval()))
+		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
 	return ((l.lastSent+l.phase)/every+1)*every - l.phase
 }
@@ -78,7 +78,12 @@ func (l *link) upcoming(now time.Duration) time.Duration {
 	if l.acked < l.sent {
 		at = min(at, l.resendAt)
 	}
-	if l.marked || l.behind || l.trailing > 0 {
+	if l.behind || l.trailing > 0 {
+		at = min(at, l.next(now))
+	}
+	if l.marked && l.markedFor > now {
+		at = min(at, l.markedFor)
+	} else if l.marked {
 		at = min(at, l.next(now))
 	}
 	return at
@@ -143,7 +148,7 @@ func (l *link) answer(now time.Duration, m *Message, known bool) {
 		return
 	}
 	switch {
-	case !known || m.Echo == 0 || l.unlisted():
+	case !known || m.Echo == 0 && l.local || l.unlisted():
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo && !m.Ready: // it starts or leaves
 		l.owe(now + l.shortest())

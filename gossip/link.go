@@ -53,9 +53,10 @@ type link struct {
 
 	// With Config.TwoHops, changes are noted here: see dispatch. The link was
 	// sent everything up to sent, and changes up to walked are for other peers.
-	marked, behind bool    // there may be changes; news does not have them
-	walked         uint64  // version of the state, 0 for sent
-	news           []int32 // cells that changed since
+	marked, behind bool          // there may be changes; news does not have them
+	markedFor      time.Duration // when these are due, 0 for none
+	walked         uint64        // version of the state, 0 for sent
+	news           []int32       // cells that changed since
 	// beat is the time between two messages without changes, peerBeat that of
 	// the peer.
 	beat, peerBeat, phase time.Duration

@@ -233,7 +233,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	m.Complete = i == none
 	if m.Complete {
 		hi, l.expedited = e.state.version, l.expedited[:0]
-		l.marked, l.behind, l.walked, l.news = false, false, 0, l.news[:0]
+		l.marked, l.behind, l.walked, l.news, l.markedFor = false, false, 0, l.news[:0], 0
 		nothing = e.cfg.TwoHops && changes == 0
 		if l.resyncing && (l.acked >= l.base+l.resyncTo || nothing && l.acked == l.sent) {
 			l.resyncing = false
