@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/rendezvous"
 )
 
 // Engine replicates the cells of one shard of a daemon. It is a state machine:
@@ -20,6 +21,11 @@ type Engine struct {
 
 	state       state
 	links       links
+	local       links // those of the own region
+	queue       queue // of links
+	dueLinks    []*link
+	dispatched  dispatched
+	unassigned  bool // reassign is due
 	roles       roles
 	retries     retries
 	refused     []CellID // a buffer of resend
@@ -53,7 +59,7 @@ func New(cfg Config, self Peer, shard, shards int) *Engine {
 	e := &Engine{
 		cfg: cfg, self: self, region: RegionIncarnation(self.Region),
 		shard: shard, shards: shards, state: newState(cfg.MaxCells, cfg.HashSeed), started: -1,
-		roles: roles{self: self}, restoration: restoration{lost: LostIncarnation(self.Region)},
+		roles: roles{self: self}, queue: queue{silentAt: never}, dispatched: dispatched{at: never}, restoration: restoration{lost: LostIncarnation(self.Region)},
 	}
 	e.assign()
 	return e
@@ -70,7 +76,7 @@ func (e *Engine) Leave(now time.Duration) {
 	e.leaving, e.cfg.Quiet = true, 0
 	e.state.release(now, 0)
 	for _, l := range e.links {
-		l.due = min(l.due, now)
+		l.owe(now)
 	}
 	if e.roles.two { // its keys move, and their new pairs lack its counts
 		e.reassign(now)
@@ -112,24 +118,44 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		if l.peer.Ready && !p.Ready {
 			l.ready = false // it leaves: its membership is that of all its shards
 		}
+		if l.peer.Name != p.Name {
+			l.name = rendezvous.Hash(p.Name)
+		}
 		l.peer = p
 		kept = append(kept, l)
 	}
 	var lost []*link
 	for _, l := range e.links {
-		if !slices.Contains(kept, l) {
+		if kept.find(l.peer.ID) != l {
+			e.queue.remove(l)
 			e.leave(now, l)
 			lost = append(lost, l)
 		}
 	}
-	e.links = kept
+	e.links, e.queue.silentAt = kept, 0
 	e.reassign(now)
+	setBeats(e)
 	for _, l := range e.links {
-		if slices.ContainsFunc(lost, func(former *link) bool { return former.local || former.region == l.region }) {
+		if len(lost) > 0 && slices.ContainsFunc(lost, func(former *link) bool { return former.local || former.region == l.region }) {
 			e.resync(now, l) // it may lack the last cells of the former peer
 		}
 	}
 	e.sync(now)
+}
+
+// setBeats sets what depends on the number of daemons of each region.
+func setBeats(e *Engine) {
+	e.local = e.local[:0]
+	counts := make([]int, len(e.roles.regions))
+	for _, l := range e.links {
+		counts[l.region]++
+		if l.local {
+			e.local = append(e.local, l)
+		}
+	}
+	for _, l := range e.links {
+		l.setBeats(e.self, counts[0]+1, counts[l.region])
+	}
 }
 
 // join makes the link of a new incarnation.
@@ -138,6 +164,8 @@ func (e *Engine) join(now time.Duration, p Peer) *link {
 	if l.local {
 		e.regrouped = now
 	}
+	l.queue = &e.queue
+	e.queue.fix(l)
 	e.event(now, PeerJoined, p.ID, 0, 0)
 	e.event(now, ResyncStarted, p.ID, 0, 0)
 	return l
@@ -163,6 +191,7 @@ func (e *Engine) assign() { e.roles.assign(e.links, e.ready(), e.leaving) }
 // links start a resync: this daemon may now send cells that others summed.
 func (e *Engine) reassign(now time.Duration) {
 	was := e.roles.regions
+	e.unassigned = false
 	e.assign()
 	if slices.Equal(e.roles.regions[0].ids, was[0].ids) {
 		for _, l := range e.links {
@@ -185,7 +214,13 @@ func (e *Engine) resync(now time.Duration, l *link) {
 	if l.reached > l.base {
 		l.resync(e.state.version)
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
+	} else if e.state.changes.first != none {
+		l.rewind() // changes that were noted for others may be for this peer now
+	} else {
+		return
 	}
+	l.due = min(l.due, l.next(now))
+	l.queue.fix(l)
 }
 
 // sync checks whether all cells of each live regional peer were received.
@@ -195,8 +230,8 @@ func (e *Engine) sync(now time.Duration) {
 	}
 	late := now-e.started >= e.cfg.ReadyWithin
 	missing := uint64(0)
-	for _, l := range e.links {
-		if l.local && !l.whole {
+	for _, l := range e.local {
+		if !l.whole {
 			missing = 1
 		}
 	}
@@ -206,6 +241,9 @@ func (e *Engine) sync(now time.Duration) {
 	e.synced = true
 	e.event(now, BecameReady, 0, 0, missing)
 	e.reassign(now)
+	for _, l := range e.local { // they assign work to it
+		l.owe(l.next(now))
+	}
 }
 
 // Tick runs expiry and retry timers. Use Messages to send. wall is the window
@@ -215,13 +253,30 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 		e.expired, e.floor = now, wall-e.cfg.Grace.Milliseconds()
 		e.state.expire(now, e.floor, max(e.state.cells.used/256, expireAtLeast))
 	}
+	e.dispatched.latest = now
+	if e.unassigned {
+		e.reassign(now)
+	}
 	e.state.release(now, e.cfg.Quiet)
 	e.refused = e.retries.due(now, e.refused[:0])
 	e.state.resend(now, e.region, e.refused)
 	e.restore(now)
 	e.sync(now)
+	checkSilence(e, now)
+}
+
+// checkSilence looks for peers that became silent.
+func checkSilence(e *Engine, now time.Duration) {
+	if now <= e.queue.silentAt {
+		return
+	}
+	e.queue.silentAt = never
 	for _, l := range e.links {
-		if l.receivedAt >= 0 && !l.silent && now-l.receivedAt > 3*l.lag {
+		switch at := l.silentAt(); {
+		case l.silent:
+		case now <= at:
+			e.queue.silentAt = min(e.queue.silentAt, at)
+		default:
 			l.silent = true
 			e.roles.heard(l)
 			e.event(now, PeerSilent, l.peer.ID, 0, 0)
@@ -256,7 +311,7 @@ const (
 
 // Wake returns when there is work next: for Tick, or for Messages, at due.
 func (e *Engine) Wake(now, due time.Duration) time.Duration {
-	at := min(due, e.expired+idleFor)
+	at := min(due, e.expired+idleFor, e.queue.silentAt)
 	if r := e.retries.list; len(r) > 0 {
 		at = min(at, r[0].at)
 	}

@@ -84,6 +84,7 @@ func TestExtrapolationEnds(t *testing.T) {
 	if got := r.extrapolated("a2", 1, ample); got != 0 {
 		t.Errorf("%d more are expected after three lags by who was told", got)
 	}
+	r.run(3*regionalHeartbeat + time.Second)
 	if a1.count(PeerSilent) == 0 {
 		t.Error("nobody said that b1 is silent")
 	}
@@ -170,7 +171,7 @@ func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
 		t.Fatalf("a2 knows %d and a3 %d: the schedule shows nothing", got, want)
 	}
 	r.lost = nil
-	r.run(time.Second)
+	r.run(3 * time.Second)
 	if got := r.extrapolated("a2", 1, ample); got != 0 {
 		t.Errorf("a2 expects %d more of a daemon that stopped", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/rendezvous"
 )
 
 // link is the connection to one peer. Versions in messages to a peer are those
@@ -17,7 +18,8 @@ type link struct {
 	peer        Peer
 	local       bool // a regional peer
 	incarnation crdt.Incarnation
-	region      int // place of its region in roles
+	region      int    // place of its region in roles
+	name        uint64 // the hash of its name
 
 	// Sent to the peer. Invariant: acked <= sent.
 	base     uint64
@@ -33,7 +35,11 @@ type link struct {
 	openNonce, openHi, lastNonce uint64
 	backoff                      int
 	lastSent                     time.Duration
-	due                          time.Duration
+	due                          time.Duration // when there may be anything to send next
+	owedAt                       time.Duration // when a message is due in any case, never for none
+	queue                        *queue
+	queued                       int             // place in the queue plus one, 0 outside
+	queuedFor                    time.Duration   // dueAt when it was put there
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
@@ -43,6 +49,16 @@ type link struct {
 	stampedAt                    time.Duration // when a stamp was sent last
 	express                      bool          // the latest message held only such cells
 	resyncing                    bool
+	trailing                     int // messages to send although nothing changes: see scope.trail
+
+	// Changes are noted here: see dispatch. The link was sent everything up to sent, and changes up to walked are for other peers.
+	marked, behind bool          // there may be changes; news does not have them
+	markedFor      time.Duration // when these are due, 0 for none
+	walked         uint64        // version of the state, 0 for sent
+	news           []int32       // cells that changed since
+	// beat is the time between two messages without changes, peerBeat that of
+	// the peer.
+	beat, peerBeat, phase time.Duration
 
 	// Received from the peer.
 	ready      bool
@@ -56,6 +72,8 @@ type link struct {
 	joined     time.Duration
 	rtt        time.Duration // -1 for unknown
 	lag        time.Duration // the age its view reaches before the next message
+	slow       time.Duration // the same of a peer with slower heartbeats than expected
+	expected   time.Duration // by when it should have sent a message, never for any time
 	unsent     time.Duration
 	ownAge     time.Duration
 	staleness  []Staleness
@@ -93,10 +111,11 @@ func newLink(now time.Duration, cfg *Config, self string, p Peer, base, version 
 	l := &link{
 		cfg: cfg, peer: p, local: p.Region == self, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
 		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now, greeting: true,
-		lastSent: -time.Hour, digestAt: now,
+		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, behind: true, name: rendezvous.Hash(p.Name),
 	}
 	l.lag = 2 * l.interval()
 	l.due = l.next(now)
+	l.owedAt = l.due
 	return l
 }
 
@@ -145,6 +164,7 @@ func (l *link) expedite(i int32) bool {
 		return false
 	}
 	l.expedited = append(l.expedited, i)
+	l.queue.fix(l)
 	return true
 }
 
@@ -154,7 +174,7 @@ func (l *link) patience() time.Duration {
 	if l.rtt < 0 {
 		trip = 4 * l.interval()
 	}
-	return 2*trip + 3*l.interval()
+	return 2*trip + acknowledgeAfter + 3*l.interval()
 }
 
 // timeout rewinds the link if no acknowledgement arrived in time, and reports
@@ -177,7 +197,10 @@ func (l *link) timeout(now time.Duration) (rewound bool) {
 }
 
 // rewind makes the next message start from the acknowledged version.
-func (l *link) rewind() { l.sent, l.cursor, l.inflight = l.acked, none, 0 }
+func (l *link) rewind() {
+	l.sent, l.cursor, l.inflight = l.acked, none, 0
+	l.behind, l.walked, l.news = true, 0, nil
+}
 
 // resync makes the link send all cells again, from the acknowledged version on.
 func (l *link) resync(version uint64) {
@@ -296,13 +319,16 @@ func (l *link) view(now time.Duration) (age time.Duration, ok bool) {
 	return age, true
 }
 
+// recent returns the age of the view, at most a lag: a peer that counted
+// anything would have sent it. It returns ok false if the peer is silent.
+func (l *link) recent(now time.Duration) (age time.Duration, ok bool) {
+	return min(max(0, now-l.receivedAt), l.lag) + max(0, l.rtt)/2, l.heard(now)
+}
+
 // complete records a complete message received at now.
 func (l *link) complete(now time.Duration, m *Message) {
-	if l.receivedAt >= 0 {
-		gap := max(now-l.receivedAt, l.interval())
-		l.lag = max(gap, l.lag+(gap-l.lag)/8)
-	}
 	sentAt := time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
+	l.arrived(now, sentAt)
 	older := max(0, sentAt-l.sentAt)
 	l.receivedAt, l.sentAt, l.unsent = now, sentAt, min(m.Unsent, longestClaim)
 	if m.HasViews {
@@ -316,6 +342,7 @@ func (l *link) complete(now time.Duration, m *Message) {
 		l.staleness[i].Age = min(min(l.staleness[i].Age, longestClaim)+older, longestClaim)
 	}
 	l.echoed = max(l.echoed, min(m.Echo, uint64(now.Microseconds())))
+	l.expected = never
 }
 
 // longestClaim bounds the times that a peer claims, so that sums with them do
@@ -368,6 +395,9 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 		return 0, false
 	}
 	age, ok := l.view(now)
+	if l.local && c.Kind == RegionSum {
+		age, ok = l.forwarded(now)
+	}
 	if !ok {
 		return 0, false
 	}
@@ -384,10 +414,18 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 	}
 	for _, s := range l.staleness {
 		if s.Region == c.Incarnation {
-			return age + s.Age, true
+			age += s.Age
+			return age, age <= 4*l.cfg.WANInterval
 		}
 	}
 	return 0, false
+}
+
+// forwarded returns the time since the latest message of a peer that forwards
+// sums of other regions: it sends one when a slope ends.
+func (l *link) forwarded(now time.Duration) (age time.Duration, ok bool) {
+	age = max(0, now-l.receivedAt) + max(0, l.rtt)/2
+	return age, l.heard(now)
 }
 
 // ownAge returns the greatest staleness of the view of the own region, without
@@ -395,7 +433,7 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 func (ls links) ownAge(now time.Duration) time.Duration {
 	oldest := time.Duration(0)
 	for _, l := range ls {
-		if age, ok := l.view(now); ok && l.local {
+		if age, ok := l.recent(now); ok && l.local {
 			oldest = max(oldest, age)
 		}
 	}
@@ -403,11 +441,12 @@ func (ls links) ownAge(now time.Duration) time.Duration {
 }
 
 // staleness returns the greatest staleness of the view of each other region,
-// without silent daemons, in the memory of out, which is empty.
+// without silent daemons, in the memory of out, which is empty. A daemon
+// without slopes may be quiet for long and counts nothing meanwhile.
 func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 	for _, l := range ls {
 		age, ok := l.view(now)
-		if !ok || l.local || !l.viewed {
+		if !ok || l.local || !l.viewed || len(l.rated) == 0 {
 			continue
 		}
 		age += l.ownAge
@@ -425,7 +464,6 @@ func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 // not silent.
 func (ls links) current(now time.Duration) bool {
 	return !slices.ContainsFunc(ls, func(l *link) bool {
-		_, ok := l.view(now)
-		return l.local && !(l.whole && ok)
+		return l.local && !(l.whole && l.heard(now))
 	})
 }

@@ -156,9 +156,9 @@ func TestMutationLostAck(t *testing.T) {
 		r.run(time.Second)
 		r.add("a1", 1, 10)
 		r.lost = func(from, _ *member) bool { return from.name == "a2" }
-		r.run(time.Second)
+		r.run(3 * time.Second)
 		r.lost = nil
-		r.run(time.Second)
+		r.run(3 * time.Second)
 		r.add("a1", 1, 5)
 		r.run(time.Second)
 		if r.of("a1").count(Resent) == 0 {

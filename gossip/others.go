@@ -159,6 +159,7 @@ func (l *link) inform(s *state, key int32, region crdt.Incarnation) bool {
 		window = c.Window
 		l.informs = append(l.informs, i)
 	}
+	l.queue.fix(l)
 	return len(l.informs) > 0
 }
 

@@ -13,9 +13,11 @@ func TestSilentAggregator(t *testing.T) {
 	k := r.kept("a1", "a2")
 	r.lost = func(from, to *member) bool { return from.name == "a1" || to.name == "a1" }
 	r.run(2 * time.Second)
-	r.room = Room{Left: 0, Limit: 10}
-	r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
-	r.run(time.Second)
+	for _, left := range []uint64{5, 0} {
+		r.room = Room{Left: left, Limit: 10}
+		r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 5, r.room)
+		r.run(1500 * time.Millisecond)
+	}
 	for _, m := range r.members {
 		if got := r.total(m.name, k); m.name != "a1" && got != 10 {
 			t.Errorf("%s knows %d of 10 hits", m.name, got)

@@ -40,7 +40,7 @@ func TestSlowShardTakesNothingBack(t *testing.T) {
 	r.run(2 * time.Second)
 	r.restart(a2)
 	was := map[string]bool{}
-	for r.now < 6*time.Second {
+	for r.now < 10*time.Second {
 		r.run(step)
 		for _, name := range []string{"a1", "b1"} {
 			is := busyWith(r.of(name), a2)

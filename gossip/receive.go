@@ -71,6 +71,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 		e.header(now, l, m, rules)
 		e.acknowledged(now, l, m)
 	}
+	e.dispatched.latest = now
 	e.changes = e.changes[:0]
 	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()
@@ -81,14 +82,16 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 			boundBucket(e, l, m.Cells[:i+1])
 		}
 	}
-	if all && m.Lo <= l.contiguous && m.Hi > l.contiguous {
+	known := m.Lo <= l.contiguous
+	if all && known && m.Hi > l.contiguous {
 		l.contiguous = m.Hi
 	}
 	if newer && m.Complete && m.Hi <= l.contiguous {
 		e.complete(now, l, m)
 	}
-	if newer && !m.Complete { // the rest waits for an acknowledgement
-		l.due = min(l.due, now+l.shortest())
+	if newer {
+		l.answer(now, m, known)
+		l.settleDue()
 	}
 	return e.changes, nil
 }
@@ -115,7 +118,11 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	}
 	if l.ready != m.Ready && (m.Ready || e.leaving || !l.starting(now)) {
 		l.ready = m.Ready
-		e.reassign(now)
+		if l.local {
+			e.reassign(now)
+		} else {
+			e.unassigned = true
+		}
 	}
 }
 
@@ -129,10 +136,11 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.acked = m.Ack
 		l.resync(e.state.version)
 		l.resyncTo = e.state.version
+		l.owe(l.next(now))
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 	case m.Ack > l.acked:
 		if l.inflight >= maxInflight*e.cfg.FrameCells { // the rest waited for it
-			l.due = min(l.due, l.lastSent+l.shortest())
+			l.owe(l.lastSent + l.shortest())
 		}
 		l.acked, l.inflight, l.backoff = m.Ack, 0, 0
 		l.sent = max(l.sent, l.acked)
@@ -140,6 +148,8 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.openNonce, l.openHi = l.lastNonce, l.sent
 	case m.Echo >= l.openNonce && m.Ack < l.openHi && l.acked < l.sent:
 		l.rewind()
+		l.due = min(l.due, l.next(now))
+		l.queue.fix(l)
 		e.event(now, Resent, l.peer.ID, 0, 0)
 		l.resendAt = now + l.patience()
 	}
@@ -165,6 +175,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 // complete handles a complete message: cells that are not in it did not change.
 func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	l.complete(now, m)
+	e.queue.silentAt = min(e.queue.silentAt, l.silentAt())
 	if l.silent {
 		l.silent = false
 		e.roles.heard(l)

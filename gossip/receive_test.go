@@ -159,9 +159,9 @@ func TestRulesDiverge(t *testing.T) {
 			msg.Rules = other
 		}
 	}
-	r.run(2 * time.Second)
+	r.run(4 * time.Second)
 	other = 7
-	r.run(2 * time.Second)
+	r.run(4 * time.Second)
 	if d, a := a1.count(RulesDiverged), a1.count(RulesAgree); d != 1 || a != 1 {
 		t.Errorf("diverged %d times, agreed %d times", d, a)
 	}

@@ -54,6 +54,7 @@ func (e *Engine) Send(to crdt.Incarnation, m RightsMessage) bool {
 		return false
 	}
 	l.rights = append(l.rights, m)
+	l.queue.fix(l)
 	e.expedited = true
 	return true
 }

@@ -39,10 +39,10 @@ type members struct {
 }
 
 // add adds a daemon.
-func (m *members) add(id crdt.Incarnation, name string) {
+func (m *members) add(id crdt.Incarnation, name uint64) {
 	i, _ := slices.BinarySearch(m.ids, id)
 	m.ids = slices.Insert(m.ids, i, id)
-	m.names = slices.Insert(m.names, i, rendezvous.Hash(name))
+	m.names = slices.Insert(m.names, i, name)
 }
 
 // pair is the daemons of a region that keep the counts of a key: the aggregator
@@ -99,14 +99,14 @@ func (r *roles) assign(ls links, ready, last bool) {
 	r.version++
 	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
 	if ready {
-		r.regions[0].add(r.self.ID, r.self.Name)
+		r.regions[0].add(r.self.ID, rendezvous.Hash(r.self.Name))
 	}
 	r.active = 1
 	for _, l := range ls {
 		l.region = r.place(l.peer.Region)
 		if l.ready {
 			m := &r.regions[l.region]
-			m.add(l.peer.ID, l.peer.Name)
+			m.add(l.peer.ID, l.name)
 			if l.silent && l.local {
 				m.silent = append(m.silent, l.peer.ID)
 			}
@@ -114,7 +114,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 		}
 	}
 	if last && len(r.regions[0].ids) == 0 {
-		r.regions[0].add(r.self.ID, r.self.Name)
+		r.regions[0].add(r.self.ID, rendezvous.Hash(r.self.Name))
 	}
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 }

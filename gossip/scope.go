@@ -146,6 +146,36 @@ func (s *scope) cell(c *cell) Cell {
 	return Cell{CellMeta: *s.state.meta(c), Rate: rate, Value: c.Value, CellID: c.id()}
 }
 
+// trailingMessages is the number of messages after one that shows a slope. They
+// end it if the cell grew no more.
+const trailingMessages = 2
+
+// trail makes the link send messages after this one, even without changes, if
+// the cell grew by so much that the peer extrapolates it.
+func (s *scope) trail(c *cell) {
+	grown := uint64(0)
+	switch {
+	case c.Kind != Daemon:
+	case !s.to.local:
+		v, _ := s.state.sum(c)
+		grown = s.state.keys.at(c.key).grown(c.Window, v.P, s.state.version)
+	case c.Incarnation == s.self:
+		grown = c.Value.P - c.refP
+	}
+	if grown >= minGain {
+		s.to.trailing = trailingMessages + 1 // with this one
+	}
+}
+
+// grown returns by how much the sum of the region grew since other regions
+// received it, also while it is sent to one after the other.
+func (k *keyEntry) grown(window int64, sum, version uint64) uint64 {
+	if k.sumAt != version {
+		k.sumAt, k.sumGrew = version, sum-min(sum, k.sent(window))
+	}
+	return k.sumGrew
+}
+
 // put puts cells into a message, each name once and in order. room is empty
 // memory for as many.
 func (s *scope) put(m *Message, room []Cell, picked []pick) {
@@ -162,6 +192,7 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 			}
 			continue
 		}
+		s.trail(c)
 		if c.Incarnation == s.self && !(s.roles.two && s.to.local && s.to.peer.ID != s.roles.cached(s.state.keys.at(c.key))) {
 			c.refP = c.Value.P
 		}

@@ -9,11 +9,7 @@ import (
 
 // Due returns when the next message is due, never for none.
 func (e *Engine) Due() time.Duration {
-	at := never
-	for _, l := range e.links {
-		at = min(at, l.dueAt())
-	}
-	return at
+	return min(e.queue.first(), dispatchAt(e))
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -26,10 +22,19 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
 	e.remote.version, e.regional.version, e.regional.cells = 0, 0, nil
 	e.ages.known, e.ages.others = false, e.ages.others[:0]
-	for _, l := range e.links {
-		if l.dueAt() <= now {
+	if e.unassigned {
+		e.reassign(now)
+	}
+	e.dispatched.latest = now
+	dispatch(e, now)
+	e.dueLinks = e.queue.due(now, e.dueLinks[:0])
+	for _, l := range e.dueLinks {
+		if sends(e, now, l) {
 			e.out = append(e.out, e.message(now, l, stamp, rules))
+		} else {
+			l.due = l.upcoming(now)
 		}
+		e.queue.fix(l)
 	}
 	return e.out
 }
@@ -87,7 +92,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
-	m.RightsMessages, l.rights = l.rights, nil
+	m.RightsMessages, l.rights, l.owedAt = l.rights, nil, never
 	if l.greeting && l.local && e.roles.two {
 		l.greet(&e.state, &e.roles, e.region)
 	}
@@ -101,6 +106,9 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 
 // fits reports whether a message can hold all changes up to a version.
 func (l *link) fits(version uint64) bool {
+	if !l.behind {
+		return len(l.news) <= l.room()
+	}
 	return version-min(l.position(), version) <= uint64(l.room())
 }
 
@@ -136,12 +144,13 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	compare := l.local && !e.roles.two && now/e.cfg.DigestEvery > l.digestAt/e.cfg.DigestEvery
 	if compare {
 		e.state.releaseDigested(now)
+		dispatch(e, now)
 	}
 	e.fill(now, l, m)
 	if settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
-	if m.Complete {
+	if m.Complete && !(l.local && e.roles.two) { // within it, the aggregator knows
 		addViews(e, now, l, m)
 	}
 	if compare && m.Complete {
@@ -150,7 +159,14 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	}
 	l.sent, l.express = m.Hi, false
 	l.reached = max(l.reached, l.sent)
-	l.due = l.next(now)
+	if m.Hi > m.Lo {
+		l.expect(now + max(0, l.rtt) + missedAnswers*acknowledgeAfter)
+	}
+	if l.acked < l.sent && l.resendAt == 0 {
+		l.resendAt = now + l.patience()
+	}
+	l.trailing = max(0, l.trailing-1)
+	l.due = l.upcoming(now)
 	if !m.Complete && l.inflight < maxInflight*e.cfg.FrameCells {
 		l.due = min(l.due, now+e.cfg.MinGap)
 	}
@@ -165,7 +181,10 @@ const stampEvery = 250 * time.Millisecond
 // addViews adds the ages of the own views to a message.
 func addViews(e *Engine, now time.Duration, l *link, m *Message) {
 	if !e.ages.known {
-		e.ages = ages{true, e.links.ownAge(now), e.links.staleness(now, e.ages.others)}
+		e.ages.known, e.ages.own = true, e.local.ownAge(now)
+		if !e.roles.two {
+			e.ages.others = e.links.staleness(now, e.ages.others)
+		}
 	}
 	m.HasViews, m.Own = true, e.ages.own
 	if l.local {
@@ -175,11 +194,17 @@ func addViews(e *Engine, now time.Duration, l *link, m *Message) {
 
 // fill puts the changed cells into a message and sets the versions it covers.
 func (e *Engine) fill(now time.Duration, l *link, m *Message) {
-	hi := l.position()
+	hi := max(l.position(), l.walked)
 	room := l.room()
 	picked, scope := e.picked[:0], e.scope(l)
-	i := e.state.after(hi, l.cursor)
-	if !l.local && l.resyncTo <= hi && room > 0 {
+	i := none
+	switch {
+	case l.behind || len(l.news) > room:
+		i = e.state.after(hi, l.cursor)
+	default:
+		picked = scope.pickNews(picked)
+	}
+	if i != none && !l.local && l.resyncTo <= hi && room > 0 {
 		picked = e.remote.pick(&scope, i, room, picked)
 		if i != none {
 			i, l.cursor = none, e.state.changes.last
@@ -197,21 +222,30 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		hi, l.cursor = c.version, i
 		i = c.change.next
 	}
+	if l.behind && len(picked) > 0 {
+		l.trailing = trailingMessages + 1 // the peer may extrapolate them
+	}
 	l.inflight += len(picked)
+	changes, nothing := len(picked), false
 	picked = scope.pickInforms(picked)
 	e.picked = picked
 	e.regional.put(&scope, m, &e.room, picked)
 	m.Complete = i == none
 	if m.Complete {
 		hi, l.expedited = e.state.version, l.expedited[:0]
-		if l.resyncing && l.acked >= l.base+l.resyncTo {
+		l.marked, l.behind, l.walked, l.news, l.markedFor = false, false, 0, l.news[:0], 0
+		nothing = changes == 0
+		if l.resyncing && (l.acked >= l.base+l.resyncTo || nothing && l.acked == l.sent) {
 			l.resyncing = false
 			e.event(now, ResyncDone, l.peer.ID, 0, 0)
 		}
 	} else {
+		l.behind, l.walked, l.news = true, 0, nil
 		m.Unsent = max(0, now-e.state.unsents.at(i).since)
 	}
-	m.Hi = max(l.base+hi, m.Lo)
+	if !nothing { // else there is nothing to acknowledge
+		m.Hi = max(l.base+hi, m.Lo)
+	}
 	if w := e.state.delays.first; w != none {
 		m.Unsent = max(m.Unsent, now-e.state.unsents.at(w).since)
 	}

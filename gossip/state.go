@@ -62,6 +62,8 @@ type keyEntry struct {
 	// other regions last.
 	sumOf  int64
 	summed uint64
+	// sumGrew is by how much it had grown then, at the version sumAt.
+	sumAt, sumGrew uint64
 	// informed is how many hits were left in the window informedOf when the
 	// region was informed last.
 	informedOf int64

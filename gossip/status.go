@@ -40,7 +40,7 @@ func (e *Engine) Links(now time.Duration) iter.Seq[Link] {
 	return func(yield func(Link) bool) {
 		for _, l := range e.links {
 			d := Link{
-				Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.acked,
+				Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.settled(&e.dispatched),
 				Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
 				Base: l.base,
 			}

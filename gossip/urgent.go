@@ -45,6 +45,7 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	aggregator := e.roles.cached(e.state.keys.at(c.key))
 	if e.roles.two && aggregator == e.self.ID {
 		e.inform(i, room, false)
+		beat(e, c, room)
 		return true
 	}
 	if unsent := c.Value.P - c.refP; unsent == 0 || unsent < room.Left/(2*uint64(e.roles.active)) {
@@ -53,6 +54,9 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	for _, l := range e.links {
 		if l.local && (!e.roles.two || l.peer.ID == aggregator) {
 			e.expedited = l.expedite(i) || e.expedited
+			if e.roles.two && room.near() {
+				l.expect(e.dispatched.latest + max(0, l.rtt) + 2*acknowledgeAfter)
+			}
 		}
 	}
 	return true
@@ -68,6 +72,12 @@ func (e *Engine) Forward(change *Change, room Room) {
 	if change.Less > 0 && e.roles.cached(k) == e.self.ID {
 		revoke(e, change.cell)
 	}
+	if e.roles.two && c.Kind == Daemon && change.Gain > 0 && e.roles.pair(k).successor == e.self.ID && room.near() {
+		if l := e.links.find(e.roles.cached(k)); l != nil {
+			l.expect(e.dispatched.latest + max(0, l.rtt) + missedAnswers*answerHot)
+		}
+		return
+	}
 	switch {
 	case change.Gain == 0:
 	case e.roles.cached(k) != e.self.ID || !k.hot(c.Window, change.Span.WindowLength, room):
@@ -75,6 +85,7 @@ func (e *Engine) Forward(change *Change, room Room) {
 		e.across(change.cell, room)
 		if e.roles.two {
 			e.inform(change.cell, room, c.Value.P <= change.Gain)
+			beat(e, c, room)
 		}
 	case e.roles.two:
 		e.inform(change.cell, room, false)
@@ -115,5 +126,27 @@ func (e *Engine) across(i int32, room Room) bool {
 func (s *state) summed(c *cell, sum crdt.Sum) {
 	if k := s.keys.at(c.key); c.Window >= k.sumOf {
 		k.sumOf, k.summed = c.Window, sum.P
+	}
+}
+
+// Forwards reports whether Forward has work for a change: this daemon is the
+// aggregator of its key, or its successor in two hops. It may be called as long
+// as the change is valid.
+func Forwards(e *Engine, change *Change) bool {
+	p := e.roles.pair(e.state.keys.at(change.at))
+	return p.aggregator == e.self.ID || e.roles.two && p.successor == e.self.ID
+}
+
+// beat answers the writer of an increment of a hot key soon, and sends a
+// message to the successor: both learn in time when their aggregator is silent.
+func beat(e *Engine, c *cell, room Room) {
+	if !room.near() {
+		return
+	}
+	at := e.dispatched.latest + answerHot
+	for _, id := range []crdt.Incarnation{c.Incarnation, e.roles.pair(e.state.keys.at(c.key)).successor} {
+		if l := e.links.find(id); l != nil {
+			l.owe(at)
+		}
 	}
 }

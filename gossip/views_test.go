@@ -48,6 +48,7 @@ func TestStampsAndViews(t *testing.T) {
 	for _, m := range r.members {
 		for range 20 {
 			r.now += DefaultInterval
+			r.add(m.name, 1, 1)
 			m.Tick(r.mono(m), r.wall(m))
 			for _, msg := range m.Messages(r.mono(m), 1<<40, 0) {
 				all++
@@ -66,7 +67,7 @@ func TestStampsAndViews(t *testing.T) {
 	fresh := New(Config{}, Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
 	fresh.Peers(time.Second, []Peer{{ID: 2, Name: "a2", Region: "a"}})
 	for i := range 10 {
-		for _, msg := range fresh.Messages(time.Second+time.Duration(i+1)*DefaultInterval, 1<<40, 0) {
+		for _, msg := range fresh.Messages(time.Duration(i+2)*time.Second, 1<<40, 0) {
 			if msg.Stamp == 0 || !msg.HasViews {
 				t.Errorf("message %d without an echo: stamp %v, views %v", i, msg.Stamp, msg.HasViews)
 			}

@@ -172,7 +172,7 @@ func addLevels(n *Node, messages []gossip.Message) {
 // matters. used is how much of the limit is known to be used; a key that is not
 // decided on here, or was not in the change's window, has 0.
 func (r *replica) forward(c *gossip.Change, l *rules.Limit, used uint64) {
-	if (c.Gain > 0 || c.Less > 0) && r.engine.Aggregates(c.Key) {
+	if (c.Gain > 0 || c.Less > 0) && gossip.Forwards(r.engine, c) {
 		used = max(used, r.engine.TotalAfter(c))
 		capacity := quota.Of(l).Capacity()
 		r.engine.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})

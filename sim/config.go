@@ -17,7 +17,7 @@ import (
 // Bounds on a run. They keep a scenario from costing more than a machine has.
 const (
 	MaxRegions   = load.MaxRegions
-	MaxDaemons   = 512 // of all regions together
+	MaxDaemons   = 1_024 // of all regions together
 	MaxWorkloads = 64
 	MaxFaults    = 10_000
 	MaxDuration  = load.MaxDuration

@@ -25,6 +25,7 @@ type membership struct {
 	all       []incarnation // in the order in which they started
 	byAddress map[crdt.Incarnation]int32
 	changes   pool[change]
+	batches   map[batch]int32 // of changes, in large clusters
 }
 
 // change is news of one incarnation on its way to one process.
@@ -33,7 +34,22 @@ type change struct {
 	process  int32 // incarnation of the observer that it is for
 	about    int32
 	refused  bool // its streams ended, or began again
+	batch    batch
+	others   []int32 // it is about these too
 }
+
+// batch names the changes that one process learns at the same time.
+type batch struct {
+	process int32
+	at      time.Duration
+}
+
+// In clusters of at least manyDaemons, a process learns of changes once per
+// batchEvery: when all daemons start, each of them learns of each other one.
+const (
+	manyDaemons = 100
+	batchEvery  = 100 * time.Millisecond
+)
 
 // join makes a new process a member: it learns its peers at once, and they
 // learn of it after a while.
@@ -63,7 +79,7 @@ func (p *membership) leave(w *World, d *Daemon) {
 // announceReady sends news that a process takes its share of the work, or does
 // so no longer. The process itself knows at once.
 func (p *membership) announceReady(w *World, d *Daemon) {
-	w.events.push(w.now, evMember, p.changes.put(change{d.Index, d.member, d.member, false}))
+	w.events.push(w.now, evMember, p.changes.put(change{observer: d.Index, process: d.member, about: d.member}))
 	p.announce(w, d.member, w.cfg.Members.Join)
 }
 
@@ -79,7 +95,20 @@ func (p *membership) announce(w *World, about int32, after time.Duration) {
 // notify lets a process look after a while whether an incarnation is there.
 func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duration) {
 	at := w.now + after + w.faults.between(0, w.cfg.Members.Spread)
-	w.events.push(at, evMember, p.changes.put(change{o.Index, o.member, about, false}))
+	if len(w.daemons) < manyDaemons {
+		w.events.push(at, evMember, p.changes.put(change{observer: o.Index, process: o.member, about: about}))
+		return
+	}
+	b := batch{o.member, (at/batchEvery + 1) * batchEvery}
+	if i, ok := p.batches[b]; ok {
+		p.changes.items[i].others = append(p.changes.items[i].others, about)
+		return
+	}
+	if p.batches == nil {
+		p.batches = make(map[batch]int32)
+	}
+	p.batches[b] = p.changes.put(change{observer: o.Index, process: o.member, about: about, batch: b})
+	w.events.push(b.at, evMember, p.batches[b])
 }
 
 // learn brings a change to a process. The present state counts, so changes out
@@ -87,10 +116,15 @@ func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duratio
 func (p *membership) learn(w *World, c change) {
 	o := w.daemons[c.observer]
 	w.acting = o
+	delete(p.batches, c.batch)
 	if !o.Up || o.member != c.process || o.leaving != nil || w.faults.suffers(w, o, LateMembers) {
 		return // the peers of a process that leaves stay the same
 	}
-	if p.update(w, o, c.about) || c.refused {
+	differs := p.update(w, o, c.about)
+	for _, about := range c.others {
+		differs = p.update(w, o, about) || differs
+	}
+	if differs || c.refused {
 		p.setPeers(w, o)
 	}
 }
@@ -302,7 +336,7 @@ func bar(w *World, d, o *Daemon, is bool) {
 		a, b := pair[0], pair[1]
 		if w.network.relinkOne(w, a, b); a.Up && b.Up {
 			at := w.now + w.faults.between(0, willingAfter)
-			w.events.push(at, evMember, w.membership.changes.put(change{a.Index, a.member, b.member, true}))
+			w.events.push(at, evMember, w.membership.changes.put(change{observer: a.Index, process: a.member, about: b.member, refused: true}))
 		}
 	}
 }

@@ -1,0 +1,259 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Most changes are for few peers. So the engine visits each change once and
+// notes it at the links of its receivers: links without changes need not look
+// for some.
+
+// dispatched is how far the changes were noted at links.
+type dispatched struct {
+	version uint64        // of the state
+	at      time.Duration // when later changes are due, never for none
+	latest  time.Duration // the latest time that the engine was called at
+}
+
+// maxNews bounds the changes that a link notes. With more, it visits all.
+const maxNews = 256
+
+// dispatchAt returns when the changes that were not noted at links are due: at
+// the next multiple of an interval.
+func dispatchAt(e *Engine) time.Duration {
+	d := &e.dispatched
+	if d.version == e.state.version {
+		return never
+	}
+	if d.at == never {
+		d.at = never
+		for _, interval := range []time.Duration{e.cfg.Interval, e.cfg.WANInterval} {
+			interval = max(interval, min(e.cfg.Quiet, maxQuietInterval))
+			d.at = min(d.at, (d.latest/interval+1)*interval)
+		}
+	}
+	return d.at
+}
+
+// dispatch notes all new changes at the links of their receivers.
+func dispatch(e *Engine, now time.Duration) {
+	d := &e.dispatched
+	if d.version == e.state.version {
+		return
+	}
+	base := min(now, d.at)
+	i := e.state.after(d.version, none)
+	d.version, d.at = e.state.version, never
+	for i != none {
+		c := e.state.cells.at(i)
+		receivers(e, c, func(l *link) { l.note(base, i, c.version) })
+		i = c.change.next
+	}
+}
+
+// note notes a change for the peer.
+func (l *link) note(now time.Duration, i int32, version uint64) {
+	if !l.marked && !l.behind {
+		l.walked, l.news = version-1, l.news[:0]
+	}
+	if !l.marked {
+		l.marked, l.markedFor = true, (now+l.interval()-1)/l.interval()*l.interval()
+		l.due = min(l.due, l.markedFor)
+		l.queue.fix(l)
+	}
+	if !l.behind && !slices.Contains(l.news, i) {
+		if len(l.news) == maxNews {
+			l.behind, l.news = true, nil
+			return
+		}
+		l.news = append(l.news, i)
+	}
+}
+
+// receivers visits the links whose peers may receive a change. A resync does
+// not need that: it has all cells.
+func receivers(e *Engine, c *cell, visit func(*link)) {
+	find := func(id crdt.Incarnation) {
+		if l := e.links.find(id); l != nil {
+			visit(l)
+		}
+	}
+	if c.Kind == Given {
+		find(c.Incarnation)
+		return
+	}
+	k := e.state.keys.at(c.key)
+	switch p := e.roles.pair(k); {
+	case c.Kind == Others, c.Kind == Received:
+		return
+	case c.Kind == Transferred || !e.roles.two:
+		for _, l := range e.local {
+			visit(l)
+		}
+	case c.Kind == RegionSum:
+		find(p.aggregator)
+	default:
+		find(p.aggregator)
+		find(p.successor)
+	}
+	s := e.scope(nil)
+	if c.Kind == Transferred || !s.mayLeave(c) {
+		return
+	}
+	for r := range e.roles.regions[1:] {
+		m := &e.roles.regions[1+r]
+		if c.Kind == Daemon || m.incarnation == c.Incarnation {
+			find(m.aggregator(c.Key))
+		}
+	}
+}
+
+// sends reports whether a message to a peer is due.
+func sends(e *Engine, now time.Duration, l *link) bool {
+	switch {
+	case l.pending(), l.owedAt <= now, l.nextBeat() <= now:
+		return true
+	case l.due > now:
+		return false
+	case l.acked < l.sent && l.resendAt <= now:
+		return true
+	case l.behind:
+		return l.room() > 0
+	case !l.marked || l.markedFor > now:
+		return l.trailing > 0
+	}
+	s := e.scope(l)
+	l.news = slices.DeleteFunc(l.news, func(i int32) bool { return !s.isNews(i) })
+	if l.marked = len(l.news) > 0; !l.marked {
+		l.walked, l.markedFor = 0, 0
+	}
+	return l.marked || l.trailing > 0
+}
+
+// isNews reports whether the peer receives a cell that was noted for it.
+func (s *scope) isNews(i int32) bool {
+	c := s.state.cells.at(i)
+	return c.used && c.version > s.to.walked && s.includes(c)
+}
+
+// pickNews picks the cells that were noted for the peer.
+func (s *scope) pickNews(picked []pick) []pick {
+	for _, i := range s.to.news {
+		if s.isNews(i) {
+			picked = append(picked, s.pick(i, s.state.cells.at(i)))
+		}
+	}
+	return picked
+}
+
+// settled returns the version up to which the peer has everything: changes that
+// are not for it need no acknowledgement.
+func (l *link) settled(d *dispatched) uint64 {
+	switch {
+	case l.acked < l.sent:
+		return l.acked
+	case l.marked || l.behind:
+		return max(l.acked, l.base+max(l.position(), l.walked))
+	}
+	return max(l.acked, l.base+d.version)
+}
+
+// settleDue puts off the next visit of a link whose changes are all
+// acknowledged.
+func (l *link) settleDue() {
+	if l.acked == l.sent && !l.marked && !l.behind && l.trailing == 0 {
+		l.due = min(l.nextBeat(), l.owedAt)
+		l.queue.fix(l)
+	}
+}
+
+// queue is a binary heap of the links of an engine by the time at which each
+// has work next. A link without work costs nothing.
+type queue struct {
+	heap     []*link
+	silentAt time.Duration // no peer becomes silent before
+}
+
+// fix puts a link where it belongs after its time may have changed. It adds a
+// link that is not in the queue.
+func (q *queue) fix(l *link) {
+	at := l.dueAt()
+	if l.queued == 0 {
+		q.heap = append(q.heap, l)
+		l.queued = len(q.heap)
+	} else if at == l.queuedFor {
+		return
+	}
+	l.queuedFor = at
+	q.down(q.up(l.queued - 1))
+}
+
+// remove removes a link.
+func (q *queue) remove(l *link) {
+	i, last := l.queued-1, len(q.heap)-1
+	if i < 0 {
+		return
+	}
+	q.swap(i, last)
+	q.heap[last] = nil
+	q.heap = q.heap[:last]
+	l.queued = 0
+	if i < last {
+		q.down(q.up(i))
+	}
+}
+
+// first returns when a link has work first, never without links.
+func (q *queue) first() time.Duration {
+	if len(q.heap) == 0 {
+		return never
+	}
+	return q.heap[0].queuedFor
+}
+
+// due appends the links that have work at now, by peer.
+func (q *queue) due(now time.Duration, out []*link) []*link {
+	out = q.collect(0, now, out)
+	slices.SortFunc(out, func(a, b *link) int { return cmp.Compare(a.peer.ID, b.peer.ID) })
+	return out
+}
+
+func (q *queue) collect(i int, now time.Duration, out []*link) []*link {
+	if i >= len(q.heap) || q.heap[i].queuedFor > now {
+		return out
+	}
+	return q.collect(2*i+2, now, q.collect(2*i+1, now, append(out, q.heap[i])))
+}
+
+func (q *queue) swap(i, j int) {
+	q.heap[i], q.heap[j] = q.heap[j], q.heap[i]
+	q.heap[i].queued, q.heap[j].queued = i+1, j+1
+}
+
+func (q *queue) up(i int) int {
+	for i > 0 && q.heap[i].queuedFor < q.heap[(i-1)/2].queuedFor {
+		q.swap(i, (i-1)/2)
+		i = (i - 1) / 2
+	}
+	return i
+}
+
+func (q *queue) down(i int) {
+	for {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(q.heap); c++ {
+			if q.heap[c].queuedFor < q.heap[least].queuedFor {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		q.swap(i, least)
+		i = least
+	}
+}

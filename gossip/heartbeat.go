@@ -1,0 +1,146 @@
+package gossip
+
+import (
+	"time"
+
+	"github.com/georld/rld/internal/rendezvous"
+)
+
+// A link sends nothing while it has nothing to send: no cells, no
+// acknowledgement that is due, and no heartbeat.
+
+const (
+	// regionalHeartbeat is the time between two messages of an idle link
+	// within a region, fastestHeartbeat that across regions. In large regions
+	// it is perDaemon and perRemoteDaemon for each daemon of the region, up to
+	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most.
+	regionalHeartbeat = 3 * time.Second
+	fastestHeartbeat  = time.Second
+	perDaemon         = 100 * time.Millisecond
+	perRemoteDaemon   = 150 * time.Millisecond
+	slowestHeartbeat  = 10 * time.Second
+
+	// acknowledgeAfter is the longest time that a received cell waits for its
+	// acknowledgement, and answerHot that of an expedited one within a region.
+	acknowledgeAfter = time.Second
+	answerHot        = 250 * time.Millisecond
+	// missedAnswers is the number of times that an answer may take as long as
+	// it may wait before the peer is silent.
+	missedAnswers = 3
+)
+
+// MaxHeartbeat returns the longest time between two messages of a link.
+func (c Config) MaxHeartbeat() time.Duration {
+	c = c.WithDefaults()
+	return max(slowestHeartbeat, c.Interval, c.WANInterval)
+}
+
+// heartbeat returns the time between two messages of an idle link between a
+// daemon and one of several daemons of a region.
+func (l *link) heartbeat(daemons int) time.Duration {
+	least, per := fastestHeartbeat, perRemoteDaemon
+	if l.local {
+		least, per = regionalHeartbeat, perDaemon
+	}
+	return max(least, min(time.Duration(daemons)*per, slowestHeartbeat), l.interval())
+}
+
+// setBeats sets the time between heartbeats, of this daemon and of the peer,
+// from the number of daemons of both regions.
+func (l *link) setBeats(self Peer, own, peers int) {
+	l.beat, l.peerBeat = l.heartbeat(peers), l.heartbeat(own)
+	// The shards of a daemon send their heartbeats together, and those to
+	// different peers are spread.
+	pair := rendezvous.Mix(uint64(DaemonOf(self.ID))<<32 | uint64(DaemonOf(l.peer.ID)))
+	steps := uint64(l.beat / l.interval())
+	l.phase = time.Duration(pair%max(1, steps)) * l.interval()
+}
+
+// nextBeat returns when the next heartbeat is due.
+func (l *link) nextBeat() time.Duration {
+	every := l.beat
+	if l.echoed == 0 { // the round trip is not known yet
+		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
+	}
+	return ((l.lastSent+l.phase)/every+1)*every - l.phase
+}
+
+// upcoming returns when a link has work after now.
+func (l *link) upcoming(now time.Duration) time.Duration {
+	at := min(l.nextBeat(), l.owedAt)
+	if l.acked < l.sent {
+		at = min(at, l.resendAt)
+	}
+	if l.behind || l.trailing > 0 {
+		at = min(at, l.next(now))
+	}
+	if l.marked && l.markedFor > now {
+		at = min(at, l.markedFor)
+	} else if l.marked {
+		at = min(at, l.next(now))
+	}
+	return at
+}
+
+// owe makes the link send a message at a time at the latest.
+func (l *link) owe(at time.Duration) {
+	l.owedAt = min(l.owedAt, at)
+	l.due = min(l.due, at)
+	l.queue.fix(l)
+}
+
+// expect notes that a message of the peer is expected by a time.
+func (l *link) expect(by time.Duration) { l.expected = min(l.expected, by) }
+
+// silentAt returns when the peer becomes silent, unless a message arrives.
+func (l *link) silentAt() time.Duration {
+	if l.receivedAt < 0 {
+		return never
+	}
+	return min(l.receivedAt+3*max(l.lag, l.slow, l.peerBeat), max(l.expected, l.receivedAt+3*l.lag))
+}
+
+// heard reports whether the peer is not silent at now.
+func (l *link) heard(now time.Duration) bool { return l.receivedAt >= 0 && now <= l.silentAt() }
+
+// arrived updates how long views last from the time of a complete message, sent
+// at the peer's time.
+func (l *link) arrived(now, sentAt time.Duration) {
+	if l.receivedAt < 0 {
+		return
+	}
+	gap := max(now-l.receivedAt, l.interval())
+	if gap > l.peerBeat+2*l.interval() {
+		l.slow = max(l.slow, gap)
+	} else {
+		l.slow -= l.slow / 8
+	}
+	// A peer without changes sends nothing: only the delay counts.
+	late := now - l.receivedAt - (sentAt - l.sentAt)
+	gap = min(gap, l.interval()+max(0, late))
+	l.lag = max(gap, l.lag+(gap-l.lag)/8)
+}
+
+// answer makes the link answer a message of the peer in time. gained reports
+// whether the message held versions, known whether all before them were
+// received.
+func (l *link) answer(now time.Duration, m *Message, known bool) {
+	if !m.Complete { // the rest waits for an acknowledgement
+		l.owe(now + l.shortest())
+	}
+	switch {
+	case !known || m.Echo == 0 && l.local || l.unlisted():
+		l.owe(now + l.shortest())
+	case m.Hi > m.Lo && !m.Ready: // it starts or leaves
+		l.owe(now + l.shortest())
+	case m.Hi > m.Lo:
+		l.owe(now + acknowledgeAfter)
+	}
+}
+
+// unlisted reports whether there are refused cells or buckets to repair that no
+// message listed yet.
+func (l *link) unlisted() bool {
+	return len(l.refused) > 0 && l.refused[len(l.refused)-1].nonce == 0 ||
+		len(l.repair) > 0 && l.repair[len(l.repair)-1].nonce == 0
+}
