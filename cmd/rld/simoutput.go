@@ -42,7 +42,7 @@ func (o *simOutputs) simulate(
 	if err != nil {
 		return exitWith(exitNoneOf, err)
 	}
-	r, err := play(cfg, sim.Options{Auditors: audit.All, Series: o.json != "" || o.html != "", Trace: t.selection(), Wall: stopwatch()})
+	r, err := play(cfg, sim.Options{Auditors: auditorsFor(cfg), Series: o.json != "" || o.html != "", Trace: t.selection(), Wall: stopwatch()})
 	if err != nil {
 		_ = t.end(0) // the failure counts
 		return simFailure(p, err, again)
@@ -54,6 +54,18 @@ func (o *simOutputs) simulate(
 		return err
 	}
 	return simVerdict(r)
+}
+
+// mostAudited is the number of daemons up to which all auditors run. Some keep
+// records for each pair of daemons.
+const mostAudited = 300
+
+// auditorsFor returns the auditors that fit the size of a cluster.
+func auditorsFor(cfg *sim.Config) func(*sim.World) []*sim.Auditor {
+	if cfg.Daemons() <= mostAudited {
+		return audit.All
+	}
+	return audit.Only("bounds", "decisions", "refunds", "rights", "admitted", "strict", "control")
 }
 
 // wanted reports whether more than the summary is asked for.

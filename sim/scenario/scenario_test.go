@@ -19,6 +19,9 @@ func TestScenarios(t *testing.T) {
 			if !ok || cfg.Name != name || cfg.Title == "" {
 				t.Fatalf("scenario %s: %+v", name, cfg)
 			}
+			if cfg.Daemons() > 100 {
+				t.Skip("too large for a test")
+			}
 			if cfg.Grid != nil {
 				t.Skip("TestBudgetsGrid plays a part of it")
 			}
