@@ -323,10 +323,18 @@ func TestMessagesOfATurnThatBeganEarlier(t *testing.T) {
 	began := time.Second + DefaultWANInterval
 	e.Peers(time.Second, []Peer{{ID: 2, Name: "eu-1", Region: "eu", Ready: true}, {ID: 3, Name: "us-0", Region: "us", Ready: true}})
 	e.Messages(time.Second, 0, 7)
-	m := Message{From: 3, To: 1, Shards: 1, Header: Header{Nonce: 1, Ready: true, Rules: 7}, Part: Part{Complete: true, HasViews: true}}
+	m := Message{
+		From: 3, To: 1, Shards: 1, Header: Header{Nonce: 1, Ready: true, Rules: 7},
+		Part: Part{Hi: 1, Complete: true, HasViews: true, Cells: []Cell{{
+			CellID:   CellID{Key: testKey(1), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("us")},
+			CellMeta: CellMeta{WindowLength: 60_000}, Value: crdt.PN{P: 10},
+		}}},
+	}
 	if _, err := e.Receive(began+300*time.Microsecond, epoch, 250, 7, &m); err != nil {
 		t.Fatal(err)
 	}
+	l := e.links.find(3)
+	l.rated = append(l.rated, e.state.find(m.Cells[0].CellID)) // the age of a view without slopes does not matter
 	e.Tick(began, epoch)
 	aged := false
 	for _, out := range e.Messages(began, 0, 7) {
