@@ -215,6 +215,10 @@ func (e *Engine) resync(now time.Duration, l *link) {
 		l.resync(e.state.version)
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 	} else if e.state.changes.first != none {
+		if !l.behind { // a message without changes stated that the peer has them all
+			l.resyncing = true
+			e.event(now, ResyncStarted, l.peer.ID, 0, 0)
+		}
 		l.rewind() // changes that were noted for others may be for this peer now
 	} else {
 		return

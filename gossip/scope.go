@@ -24,7 +24,8 @@ func (e *Engine) scope(l *link) scope {
 func (s *scope) includes(c *cell) bool {
 	switch {
 	case !s.to.local:
-		return (s.mayLeave(c) || c.Kind == RegionSum && c.version <= s.to.resyncTo) && s.leaves(c, s.roles.winner(s.to, c.Key))
+		again := c.version <= s.to.resyncTo && (c.Kind == RegionSum || c.Kind == Daemon && s.sums(c))
+		return (again || s.mayLeave(c)) && s.leaves(c, s.roles.winner(s.to, c.Key))
 	case c.Kind == Given:
 		return c.Incarnation == s.to.peer.ID
 	case c.Kind == Transferred:
@@ -44,7 +45,7 @@ func (s *scope) mayLeave(c *cell) bool {
 	case Given:
 		return true
 	case Daemon:
-		return s.sums(c)
+		return s.sums(c) && !s.state.withheld(c)
 	case RegionSum: // nobody else would return the sum to its region
 		return s.links.find(c.source) == nil
 	}

@@ -125,6 +125,22 @@ func KeptBy(e *Engine, k crdt.Key, peer crdt.Incarnation) bool {
 	return e.links.find(peer) != nil && (!e.roles.two || e.roles.regions[0].pair(k).has(peer))
 }
 
+// Withholds reports whether a daemon, as the aggregator of a key, does not send
+// the sum of the region in a window to other regions yet, since no decision
+// there depends on it.
+func Withholds(e *Engine, k crdt.Key, window int64) bool {
+	at := e.state.keyOf(k)
+	if at == none || e.leaving || e.roles.own(k) != e.self.ID {
+		return false
+	}
+	for i := e.state.firstOf(at); i != none; i = e.state.cells.at(i).ofKey.next {
+		if c := e.state.cells.at(i); c.Kind == Daemon && c.Window == window {
+			return e.state.withheld(c)
+		}
+	}
+	return false
+}
+
 // RTT returns the round trip to a peer, -1 for unknown.
 func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
 	if l := e.links.find(id); l != nil {

@@ -37,18 +37,21 @@ func (k *keyEntry) sent(window int64) uint64 {
 // urgent expedites an increment that this daemon counted, if it could affect
 // other daemons at once. It reports whether it could.
 func (e *Engine) urgent(i int32, room Room) bool {
-	c := e.state.cells.at(i)
-	if len(e.links) == 0 || !e.state.keys.at(c.key).hot(c.Window, e.state.meta(c).WindowLength, room) {
+	if len(e.links) == 0 {
 		return false
 	}
+	c := e.state.cells.at(i)
 	across := e.across(i, room)
+	if !e.state.keys.at(c.key).hot(c.Window, e.state.meta(c).WindowLength, room) {
+		return across
+	}
 	aggregator := e.roles.cached(e.state.keys.at(c.key))
 	if e.roles.two && aggregator == e.self.ID {
 		e.inform(i, room, false)
 		beat(e, c, room)
 		return true
 	}
-	if unsent := c.Value.P - c.refP; unsent == 0 || unsent < room.Left/(2*uint64(e.roles.active)) {
+	if unsent := c.Value.P - c.refP; unsent == 0 || unsent < room.Left/(4*uint64(e.roles.active)) {
 		return across
 	}
 	for _, l := range e.links {
@@ -78,11 +81,13 @@ func (e *Engine) Forward(change *Change, room Room) {
 		}
 		return
 	}
+	if change.Gain == 0 || e.roles.cached(k) != e.self.ID {
+		return
+	}
+	e.across(change.cell, room)
 	switch {
-	case change.Gain == 0:
-	case e.roles.cached(k) != e.self.ID || !k.hot(c.Window, change.Span.WindowLength, room):
+	case !k.hot(c.Window, change.Span.WindowLength, room):
 	case c.Kind == Daemon:
-		e.across(change.cell, room)
 		if e.roles.two {
 			e.inform(change.cell, room, c.Value.P <= change.Gain)
 			beat(e, c, room)
@@ -98,19 +103,23 @@ func (e *Engine) Forward(change *Change, room Room) {
 	}
 }
 
-// across expedites the sum that a cell is part of to the aggregators of its key
-// in other regions, if the sum grew by half of what each region could add
-// before the limit is reached. Then the regions' unsent increments fit together
-// in what is left. It does so as the aggregator of the key alone, and reports
-// whether it did.
+// across expedites the sum of the region in the window of a cell to the
+// aggregators of its key in other regions, if the sum grew by half of what each
+// region could add before the limit is reached. Then the regions' unsent
+// increments fit together in what is left. It also does so once the key is near
+// its limit. Only the aggregator of the key does; across reports whether it did.
 func (e *Engine) across(i int32, room Room) bool {
 	c, regions := e.state.cells.at(i), e.roles.regions[1:]
 	k := e.state.keys.at(c.key)
 	if len(regions) == 0 || e.state.meta(c).Regional || e.roles.cached(k) != e.self.ID {
 		return false
 	}
-	v, _ := e.state.sum(c)
-	if grown := sat.Sub(v.P, k.sent(c.Window)); grown == 0 || grown < room.Left/(2*uint64(len(regions))) {
+	k.slackOf, k.slack = c.Window, room.Left/(4*uint64(len(regions)))
+	if i = e.state.ofRegion(i); i == none {
+		return false
+	}
+	first := room.near() && k.near < c.Window // a part may have been withheld so far
+	if grown := e.state.unsentSum(c); grown == 0 || grown < k.slack && !first {
 		return false
 	}
 	for r := range regions {
@@ -119,6 +128,36 @@ func (e *Engine) across(i int32, room Room) bool {
 		}
 	}
 	return true
+}
+
+// ofRegion returns a cell that the sum of the region consists of, in the window
+// of a cell, none if there is none.
+func (s *state) ofRegion(i int32) int32 {
+	c := s.cells.at(i)
+	if c.Kind == Daemon {
+		return i
+	}
+	for o := s.firstOf(c.key); o != none; o = s.cells.at(o).ofKey.next {
+		if d := s.cells.at(o); d.Kind == Daemon && d.Window == c.Window {
+			return o
+		}
+	}
+	return none
+}
+
+// unsentSum returns by how much the sum of the region in the window of a cell
+// grew since other regions received it.
+func (s *state) unsentSum(c *cell) uint64 {
+	v, _ := s.sum(c)
+	return sat.Sub(v.P, s.keys.at(c.key).sent(c.Window))
+}
+
+// withheld reports whether the sum that a cell is part of is not sent to other
+// regions yet: it grew by so little that no decision there depends on it. Only
+// sums of windows that count no longer than they last are withheld.
+func (s *state) withheld(c *cell) bool {
+	k := s.keys.at(c.key)
+	return k.slackOf == c.Window && k.near < c.Window && s.meta(c).Carry == 0 && s.unsentSum(c) < k.slack
 }
 
 // summed records that the sum of the region of a cell's key and window is sent

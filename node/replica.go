@@ -392,6 +392,12 @@ func Keeps(n *Node, k crdt.Key, kind gossip.Kind) bool {
 	return n.replica != nil && gossip.Keeps(n.replica.engine, k, kind)
 }
 
+// Withholds reports whether a node does not send a sum to other regions yet: see
+// gossip.Withholds.
+func Withholds(n *Node, k crdt.Key, window int64) bool {
+	return n.replica != nil && gossip.Withholds(n.replica.engine, k, window)
+}
+
 // KeptBy reports whether a peer keeps the counts of a key, in the view of a
 // node: see gossip.KeptBy.
 func KeptBy(n *Node, k crdt.Key, peer crdt.Incarnation) bool {

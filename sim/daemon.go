@@ -433,3 +433,16 @@ func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
 	slices.SortStableFunc(out, func(a, b gossip.Cell) int { return a.Compare(b.CellID) })
 	return slices.CompactFunc(out, func(a, b gossip.Cell) bool { return a.CellID == b.CellID })
 }
+
+// sentSums is ownSums without the sums that aggregators do not send to other
+// regions yet. These windows count as mixed.
+func sentSums(local []*Daemon, shard int, cells []gossip.Cell, moved map[uint64]bool) (sums map[windowOf]crdt.PN, mixed map[windowOf]bool) {
+	sums, mixed = ownSums(cells, moved)
+	for w := range sums {
+		if slices.ContainsFunc(local, func(d *Daemon) bool { return node.Withholds(d.Nodes[shard], w.key, w.window) }) {
+			mixed[w] = true
+			delete(sums, w)
+		}
+	}
+	return sums, mixed
+}

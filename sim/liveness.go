@@ -273,7 +273,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 			all[i] = cells
 		}
 		states[r] = union(local, all, shard)
-		sums[r], mixed[r] = ownSums(states[r], moved)
+		sums[r], mixed[r] = sentSums(local, shard, states[r], moved)
 		for i, d := range local {
 			lacks := func(c gossip.Cell) bool { return !node.Keeps(d.Nodes[shard], c.Key, c.Kind) }
 			want := slices.DeleteFunc(slices.Clone(states[r]), lacks)
