@@ -74,6 +74,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	for i := range m.Cells {
 		all = e.merge(now, l, m, i, floor, wall+ahead) && all
 	}
+	receiveLoads(e, now, wall+ahead, l, m.Loads)
 	if all && m.Lo <= l.contiguous && m.Hi > l.contiguous {
 		l.contiguous = m.Hi
 	}
