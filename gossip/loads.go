@@ -39,8 +39,10 @@ type load struct {
 	own     prior.Own
 	others  prior.Report  // of the aggregator
 	sources prior.Sources // at the aggregator, with the own report
-	// reported is the window that was aggregated last.
+	// reported is the window that was aggregated last, and queued is set until
+	// that is sent.
 	reported int64
+	queued   bool
 }
 
 // loads are the loads of an engine: the keys to aggregate, the oldest first,
@@ -145,7 +147,7 @@ func aggregate(e *Engine, now time.Duration, key int32, of crdt.Incarnation, loc
 	l, length := e.state.addLoad(key), e.state.lengthOf(key)
 	l.sources.Add(of, local, r, 2*prior.Oldest(length, loadLag(e, now)), MaxPeers)
 	k := e.state.keys.at(key)
-	if !local || r.Window <= l.reported || e.roles.cached(k) != e.self.ID {
+	if !local || r.Window <= l.reported || l.queued || e.roles.cached(k) != e.self.ID {
 		return
 	}
 	l.reported = r.Window
@@ -153,6 +155,7 @@ func aggregate(e *Engine, now time.Duration, key int32, of crdt.Incarnation, loc
 		reportLoad(e, key)
 		return
 	}
+	l.queued = true
 	e.loads.queue = append(e.loads.queue, queuedLoad{k.key, now + 2*e.cfg.Interval})
 }
 
@@ -178,6 +181,7 @@ func dueLoads(e *Engine, now time.Duration) {
 // aggregators of other regions, and of all others to the daemons that reported.
 func reportLoad(e *Engine, key int32) {
 	k, l := e.state.keys.at(key), e.state.loadOf(key)
+	l.queued = false
 	if e.roles.cached(k) != e.self.ID {
 		return
 	}
@@ -267,8 +271,12 @@ func leftToOthers(e *Engine, now time.Duration, key int32, l *load, window, leng
 	return sat.Sub(limit-share, known)
 }
 
-// lagEvery is how often the lag of views is measured.
-const lagEvery = 10 * time.Millisecond
+// lagEvery is how often the lag of views is measured, and mostLate bounds it in
+// intervals: a peer that seldom sends does not prolong the use of priors.
+const (
+	lagEvery = 10 * time.Millisecond
+	mostLate = 4
+)
 
 // loadLag returns the greatest lag of the views of peers that are not silent.
 func loadLag(e *Engine, now time.Duration) time.Duration {
@@ -281,11 +289,12 @@ func loadLag(e *Engine, now time.Duration) time.Duration {
 		if _, ok := l.view(now); !ok || !l.ready {
 			continue
 		}
-		lag := l.lag + max(0, l.rtt)/2
+		most := mostLate * l.interval()
+		lag := min(l.lag, most) + max(0, l.rtt)/2
 		if l.local {
 			regional = max(regional, lag)
 		} else {
-			lag += min(l.ownAge, l.lag) // which the peer claims
+			lag += min(l.ownAge, most) // which the peer claims
 		}
 		e.loads.lag = max(e.loads.lag, lag)
 	}

@@ -62,3 +62,6 @@ func (s *Sources) Daemons(yield func(of crdt.Incarnation)) {
 		}
 	}
 }
+
+// Len returns the number of reports.
+func (s *Sources) Len() int { return len(s.all) }
