@@ -111,11 +111,15 @@ func (g *Grid) play(base *sim.Config, size Size, pattern Pattern, p sim.Policy, 
 }
 
 // adaption is how long shares have to come to follow a pattern before it is
-// measured, and priors to be learnt: 100 windows, or 30 of ten seconds.
+// measured, and priors of short windows to be learnt: 100 windows of a second,
+// or 30 of ten.
 func adaption(p Pattern, size Size) time.Duration {
 	least := time.Minute
 	if p == Smooth {
 		least = 4 * time.Minute // its regions are far from equal
+	}
+	if size.Window >= time.Minute {
+		return least
 	}
 	return max(least, min(5*time.Minute, 100*size.Window))
 }
