@@ -18,7 +18,7 @@ const streamAttack = streamFeatures + 3
 const attacks = 0.2
 
 // attack draws an attack in place of limits and loads.
-func (d *draw) attack(seed uint64) {
+func attack(d *draw, seed uint64) {
 	c := &d.cfg
 	rng := rand.New(rand.NewPCG(seed, streamAttack))
 	if d.long || d.large || d.rights || d.strict || rng.Float64() >= attacks {
