@@ -49,6 +49,7 @@ type Engine struct {
 	remote    remoteChanges
 	regional  regionalCells
 	ages      ages
+	loads     loads
 	events    []Event
 }
 
@@ -262,6 +263,7 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 		e.reassign(now)
 	}
 	e.state.release(now, e.cfg.Quiet)
+	dueLoads(e, now)
 	e.refused = e.retries.due(now, e.refused[:0])
 	e.state.resend(now, e.region, e.refused)
 	e.restore(now)
@@ -318,6 +320,9 @@ func (e *Engine) Wake(now, due time.Duration) time.Duration {
 	at := min(due, e.expired+idleFor, e.queue.silentAt)
 	if r := e.retries.list; len(r) > 0 {
 		at = min(at, r[0].at)
+	}
+	if q := e.loads.queue; len(q) > 0 {
+		at = min(at, q[0].at)
 	}
 	if len(e.restoration.checks) > 0 || e.state.soonest <= e.floor {
 		at = min(at, now+time.Second)

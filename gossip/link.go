@@ -42,6 +42,7 @@ type link struct {
 	queuedFor                    time.Duration   // dueAt when it was put there
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
+	loads                        []LoadReport    // to send with the next message
 	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
 	greeting                     bool            // a new peer is informed of what others were informed of before
 	greeted                      int32           // keys visited for that

@@ -82,6 +82,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 			boundBucket(e, l, m.Cells[:i+1])
 		}
 	}
+	receiveLoads(e, now, wall+ahead, l, m.Loads)
 	known := m.Lo <= l.contiguous
 	if all && known && m.Hi > l.contiguous {
 		l.contiguous = m.Hi

@@ -93,6 +93,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
 	m.RightsMessages, l.rights, l.owedAt = l.rights, nil, never
+	m.Loads = l.takeLoads()
 	if l.greeting && l.local && e.roles.two {
 		l.greet(&e.state, &e.roles, e.region)
 	}
