@@ -50,6 +50,7 @@ func dispatch(e *Engine, now time.Duration) {
 	d.version, d.at = e.state.version, never
 	for i != none {
 		c := e.state.cells.at(i)
+		c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c)
 		receivers(e, c, func(l *link) { l.note(base, i, c.version) })
 		i = c.change.next
 	}

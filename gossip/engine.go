@@ -83,6 +83,11 @@ func (e *Engine) Leave(now time.Duration) {
 		e.reassign(now)
 	} else {
 		e.assign()
+		for _, l := range e.links {
+			if !l.local { // it may lack sums that were withheld
+				e.resync(now, l)
+			}
+		}
 	}
 }
 

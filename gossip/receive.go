@@ -187,7 +187,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 		e.sync(now)
 	}
 	l.settleRates(&e.state, now)
-	if len(m.Digests) > 0 && len(l.repair) == 0 && m.Hi == l.contiguous {
+	if len(m.Digests) > 0 && !e.roles.two && len(l.repair) == 0 && m.Hi == l.contiguous {
 		for _, b := range e.state.differing(m.From, m.Digests) {
 			l.repair = append(l.repair, listed[uint16]{item: b})
 		}

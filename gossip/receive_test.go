@@ -141,7 +141,7 @@ func TestWindowsInTime(t *testing.T) {
 	} {
 		r := newRig(Config{}, "a", "a") // a second past epoch
 		id := CellID{testKey(1), c.window, Daemon, r.of("a2").self.ID}
-		if err := receive(r, id.Incarnation, 1, Cell{CellID: id, CellMeta: minute, Value: crdt.PN{P: 5}}); err != nil {
+		if err := receive(r, id.Incarnation, 1, Cell{CellID: id, CellMeta: CellMeta{WindowLength: 60_000}, Value: crdt.PN{P: 5}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := r.of("a1").state.find(id) != none; got != c.taken {

@@ -15,8 +15,8 @@ const epoch = int64(1_767_225_600_000)
 
 // A window of a minute, and one of an hour, which is part of digests.
 var (
-	minute = CellMeta{Rule: 1, WindowLength: 60_000}
-	hour   = CellMeta{Rule: 2, WindowLength: 3_600_000}
+	minute = CellMeta{Rule: 1, WindowLength: 60_000, Carry: 1} // sums are never withheld
+	hour   = CellMeta{Rule: 2, WindowLength: 3_600_000, Carry: 1}
 )
 
 // ample is a distance to a limit at which nothing is urgent.

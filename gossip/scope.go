@@ -45,7 +45,7 @@ func (s *scope) mayLeave(c *cell) bool {
 	case Given:
 		return true
 	case Daemon:
-		return s.sums(c) && !s.state.withheld(c)
+		return !c.held && s.sums(c)
 	case RegionSum: // nobody else would return the sum to its region
 		return s.links.find(c.source) == nil
 	}
@@ -109,16 +109,16 @@ func (s *scope) includesKept(c *cell) bool {
 	return peer == k.aggregator || s.self == k.aggregator
 }
 
-// sums reports whether this daemon sends the sum that a cell is part of to
-// other regions: as its aggregator only, and once for several changed cells of
-// a sum.
+// sums reports whether this daemon sends the sum that a cell is part of to other
+// regions: only the aggregator of its key does. A message has a sum once, also
+// if several of its cells changed.
 func (s *scope) sums(c *cell) bool {
 	k := s.state.keys.at(c.key)
 	if s.state.meta(c).Regional || s.roles.cached(k) != s.self {
 		return false
 	}
 	for o := s.state.first(c); o != nil; o = s.state.next(o) {
-		if o.Kind == Daemon && (s.state.meta(o).Regional || o.version > c.version) {
+		if o.Kind == Daemon && s.state.meta(o).Regional {
 			return false
 		}
 	}
@@ -137,7 +137,9 @@ func (s *scope) name(c *cell) CellID {
 func (s *scope) cell(c *cell) Cell {
 	if c.Kind == Daemon && !s.to.local {
 		v, meta := s.state.sum(c)
-		s.state.summed(c, v)
+		if c.version > s.to.resyncTo { // else only this region receives it
+			s.state.summed(c, v)
+		}
 		return Cell{CellID: s.name(c), CellMeta: meta, Value: crdt.PN(v)}
 	}
 	rate := c.Rate

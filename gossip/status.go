@@ -125,9 +125,9 @@ func KeptBy(e *Engine, k crdt.Key, peer crdt.Incarnation) bool {
 	return e.links.find(peer) != nil && (!e.roles.two || e.roles.regions[0].pair(k).has(peer))
 }
 
-// Withholds reports whether a daemon, as the aggregator of a key, does not send
-// the sum of the region in a window to other regions yet, since no decision
-// there depends on it.
+// Withholds reports whether a daemon, as the aggregator of a key, may not have
+// sent the sum of the region in a window to other regions: no decision there
+// depends on it.
 func Withholds(e *Engine, k crdt.Key, window int64) bool {
 	at := e.state.keyOf(k)
 	if at == none || e.leaving || e.roles.own(k) != e.self.ID {
@@ -135,7 +135,7 @@ func Withholds(e *Engine, k crdt.Key, window int64) bool {
 	}
 	for i := e.state.firstOf(at); i != none; i = e.state.cells.at(i).ofKey.next {
 		if c := e.state.cells.at(i); c.Kind == Daemon && c.Window == window {
-			return e.state.withheld(c)
+			return e.state.withholdable(c)
 		}
 	}
 	return false

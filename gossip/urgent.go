@@ -118,9 +118,12 @@ func (e *Engine) across(i int32, room Room) bool {
 	if i = e.state.ofRegion(i); i == none {
 		return false
 	}
-	first := room.near() && k.near < c.Window // a part may have been withheld so far
+	first := room.near() && k.near != c.Window // a part may have been withheld so far
 	if grown := e.state.unsentSum(c); grown == 0 || grown < k.slack && !first {
 		return false
+	}
+	if c.Kind != Daemon {
+		e.state.touch(i, e.dispatched.latest) // it was passed over while it was withheld
 	}
 	for r := range regions {
 		if l := e.links.find(regions[r].aggregator(c.Key)); l != nil {
@@ -157,7 +160,13 @@ func (s *state) unsentSum(c *cell) uint64 {
 // sums of windows that count no longer than they last are withheld.
 func (s *state) withheld(c *cell) bool {
 	k := s.keys.at(c.key)
-	return k.slackOf == c.Window && k.near < c.Window && s.meta(c).Carry == 0 && s.unsentSum(c) < k.slack
+	return k.slackOf == c.Window && s.withholdable(c) && s.unsentSum(c) < k.slack
+}
+
+// withholdable reports whether the sum that a cell is part of may be withheld
+// if it is small.
+func (s *state) withholdable(c *cell) bool {
+	return s.keys.at(c.key).near != c.Window && s.meta(c).Carry == 0
 }
 
 // summed records that the sum of the region of a cell's key and window is sent
