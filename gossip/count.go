@@ -28,7 +28,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(c, v)
-	if e.state.keys.at(c.key).load > 0 {
+	if meta.Rule != 0 && e.state.keys.at(c.key).load > 0 { // an override may have other windows
 		offered(e, now, c.key, window, meta.WindowLength, n)
 	}
 	switch {

@@ -216,9 +216,9 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) (hits, left uint64) {
 
 // predicted reports whether the load of a hit's key is predicted at the start
 // of a window: where a window starts with the whole limit, and no rights bound
-// what each daemon admits.
+// what each daemon admits. Overrides may have other windows for the same key.
 func predicted(n *Node, h *Hit) bool {
-	return quota.Of(h.Limit).Resets() && !n.bounded(h) && !n.homed(h) && replicated(h.Limit)
+	return h.Rule != nil && h.Limit == h.Rule.Limit && quota.Of(h.Limit).Resets() && !n.bounded(h) && !n.homed(h) && replicated(h.Limit)
 }
 
 // exhausted counts n denied hits of a hit's key for its prior, which needs only
