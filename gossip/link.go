@@ -52,7 +52,8 @@ type link struct {
 	resyncing                    bool
 	trailing                     int // messages to send although nothing changes: see scope.trail
 
-	// Changes are noted here: see dispatch. The link was sent everything up to sent, and changes up to walked are for other peers.
+	// Changes are noted here: see dispatch. The link was sent everything up to
+	// sent, and changes up to walked are for other peers.
 	marked, behind bool          // there may be changes; news does not have them
 	markedFor      time.Duration // when these are due, 0 for none
 	walked         uint64        // version of the state, 0 for sent

@@ -109,9 +109,9 @@ func (s *scope) includesKept(c *cell) bool {
 	return peer == k.aggregator || s.self == k.aggregator
 }
 
-// sums reports whether this daemon sends the sum that a cell is part of to other
-// regions: only the aggregator of its key does. A message has a sum once, also
-// if several of its cells changed.
+// sums reports whether this daemon sends the sum that a cell is part of to
+// other regions: only the aggregator of its key does. A message has a sum once,
+// also if several of its cells changed.
 func (s *scope) sums(c *cell) bool {
 	k := s.state.keys.at(c.key)
 	if s.state.meta(c).Regional || s.roles.cached(k) != s.self {

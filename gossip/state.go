@@ -63,8 +63,8 @@ type keyEntry struct {
 	// other regions last.
 	sumOf  int64
 	summed uint64
-	// slack is by how much it may have grown in the window slackOf without being
-	// sent at once.
+	// slack is by how much it may have grown in the window slackOf without
+	// being sent.
 	slackOf int64
 	slack   uint64
 	// sumGrew is by how much it had grown then, at the version sumAt.

@@ -104,10 +104,11 @@ func (e *Engine) Forward(change *Change, room Room) {
 }
 
 // across expedites the sum of the region in the window of a cell to the
-// aggregators of its key in other regions, if the sum grew by half of what each
-// region could add before the limit is reached. Then the regions' unsent
+// aggregators of its key in other regions, if the sum grew by a quarter of what
+// each region could add before the limit is reached. Then the regions' unsent
 // increments fit together in what is left. It also does so once the key is near
-// its limit. Only the aggregator of the key does; across reports whether it did.
+// its limit. Only the aggregator of the key does; across reports whether it
+// did.
 func (e *Engine) across(i int32, room Room) bool {
 	c, regions := e.state.cells.at(i), e.roles.regions[1:]
 	k := e.state.keys.at(c.key)

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// TestSmallSumsAreWithheld: the sum of a region is sent to other regions once it
-// grew by a quarter of what each of them could add before the limit is reached,
-// once the key is near its limit, or when the window counts beyond its end.
+// TestSmallSumsAreWithheld: the sum of a region is sent to other regions once
+// it grew by a quarter of what each of them could add before the limit is
+// reached, once the key is near its limit, or when the window counts beyond its
+// end.
 func TestSmallSumsAreWithheld(t *testing.T) {
 	plain := CellMeta{Rule: 1, WindowLength: 60_000}
 	for _, c := range []struct {
@@ -56,6 +57,27 @@ func TestWithheldSumsFollowOthers(t *testing.T) {
 	for _, name := range []string{"b1", "c1"} {
 		if got := r.total(name, 1); got != 33 {
 			t.Errorf("%s knows of %d hits, want 33", name, got)
+		}
+	}
+}
+
+// A leaving daemon sends delayed increments and later counts; the only daemon
+// of a region sends them to the other regions too.
+func TestLeavingSendsAllCounts(t *testing.T) {
+	for _, regions := range [][]string{{"a", "a"}, {"a", "b"}, {"a", "a", "b"}} {
+		r := newRig(Config{Quiet: time.Minute}, regions...)
+		r.run(5 * time.Second)
+		a1, last := r.of("a1"), r.members[len(r.members)-1]
+		a1.Add(r.mono(a1), testKey(1), epoch, hour, 10, roomy)
+		r.run(time.Second)
+		if got := last.Total(testKey(1), epoch); got != 0 {
+			t.Fatalf("%v: %d hits told, though they wait", regions, got)
+		}
+		a1.Leave(r.mono(a1))
+		a1.Add(r.mono(a1), testKey(1), epoch, hour, 5, roomy)
+		r.run(3 * time.Second)
+		if got := last.Total(testKey(1), epoch); got != 15 {
+			t.Errorf("%v: %d hits of 15 were told", regions, got)
 		}
 	}
 }

@@ -414,8 +414,8 @@ func Keeps(n *Node, k crdt.Key, kind gossip.Kind) bool {
 	return n.replica != nil && gossip.Keeps(n.replica.engine, k, kind)
 }
 
-// Withholds reports whether a node does not send a sum to other regions yet: see
-// gossip.Withholds.
+// Withholds reports whether a node does not send a sum to other regions yet:
+// see gossip.Withholds.
 func Withholds(n *Node, k crdt.Key, window int64) bool {
 	return n.replica != nil && gossip.Withholds(n.replica.engine, k, window)
 }

@@ -14,7 +14,8 @@ import (
 // take up a new certificate.
 const outWithin = time.Minute
 
-// rotatedLimit is a rule that a test does not use up.
+// rotatedLimit is of a rule that a test does not use up, with windows whose
+// small counts are sent to other regions as well.
 const rotatedLimit = 100_000
 
 // TestRotationAndRevocation renews the certificates of a cluster while all its
@@ -24,7 +25,7 @@ func TestRotationAndRevocation(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, loopback{}, plan{
 		daemons: []int{2, 1}, later: []int{0, 0}, founding: 2, secured: true,
-		limits: limitsFile + fmt.Sprintf("  - {key: rotated, rate_limit: {unit: day, requests_per_unit: %d}}\n", rotatedLimit),
+		limits: limitsFile + fmt.Sprintf("  - {key: rotated, rate_limit: {unit: day, requests_per_unit: %d, algorithm: sliding_window}}\n", rotatedLimit),
 	}, "a", "b")
 	a0, b0 := c.daemon("a-0"), c.daemon("b-0")
 	expires := func(d *daemon) float64 {

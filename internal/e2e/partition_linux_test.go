@@ -22,8 +22,8 @@ func cutOff(t *testing.T, d direction) {
 	n := newNamespaces(t, "us", "eu", "ap")
 	c := newCluster(t, n, 2, n.regions...)
 	away := admitted.Daemon{Region: "eu"}
-	c.daemon("eu-0").spend(t, kept, "used", 100)
-	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-100)
+	c.daemon("eu-0").spend(t, kept, "used", 600)
+	c.agree(5*time.Second, c.daemons, kept, "used", ampleLimit-600)
 
 	gap := c.apart(away)
 	n.cut(away.Region, d)
@@ -43,7 +43,7 @@ func cutOff(t *testing.T, d direction) {
 
 	n.heal(away.Region)
 	healed := time.Now()
-	c.agree(30*time.Second, c.daemons, kept, "used", ampleLimit-400)
+	c.agree(30*time.Second, c.daemons, kept, "used", ampleLimit-900)
 	same := time.Since(healed)
 	c.whole(30*time.Second - same)
 	whole := time.Since(healed)
