@@ -57,6 +57,9 @@ type Engine struct {
 
 	expedited atomic.Uint64 // shards whose messages are expedited, as a bit set
 	news      chan struct{} // holds a token when expedited became more than 0
+	// interval is the longest sleep of a shard with peers: decisions do not wake
+	// it, and their counts are sent within this time. It is 0 for none.
+	interval time.Duration
 
 	unknownDomain atomic.Uint64
 	unmatched     atomic.Uint64
@@ -95,6 +98,9 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 		return nil, fmt.Errorf("%d shards, want a power of two from 1 to %d, or 0", count, node.MaxShards)
 	}
 	e := &Engine{start: time.Now(), wall: c.Wall, news: make(chan struct{}, 1)}
+	if c.Node.Region != "" {
+		e.interval = c.Node.Gossip.WithDefaults().Interval
+	}
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count

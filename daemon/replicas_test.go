@@ -90,7 +90,7 @@ func ask(tb testing.TB, e *Engine, user string) int64 {
 // userRule limits each user to n hits a minute.
 func userRule(tb testing.TB, n uint32) *rules.Set {
 	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{{
-		Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n},
+		Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n, CarryDebt: true}, // small sums are sent
 	}}}})
 	if err != nil {
 		tb.Fatal(err)

@@ -83,7 +83,9 @@ func (r *replicator) turn(at node.Instant, expedited uint64) {
 	out := r.outbox[:0]
 	each(due, func(s int) {
 		ready := r.engine.turn(at, s)
-		r.wakes[s] = ready.Wake
+		if r.wakes[s] = ready.Wake; r.engine.interval > 0 {
+			r.wakes[s] = min(ready.Wake, (at.Mono/r.engine.interval+1)*r.engine.interval)
+		}
 		out = append(out, ready.Messages...)
 		if len(ready.Events) > 0 {
 			r.happened(s, ready.Events)

@@ -416,8 +416,7 @@ func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
 	}
 	for _, s := range l.staleness {
 		if s.Region == c.Incarnation {
-			age += s.Age
-			return age, age <= 4*l.cfg.WANInterval
+			return age + s.Age, age <= 4*l.cfg.WANInterval
 		}
 	}
 	return 0, false

@@ -123,12 +123,12 @@ func offered(e *Engine, now time.Duration, key int32, window, length int64, n ui
 	}
 }
 
-// report queues a report for the next message, which is sent within an
+// report queues a report for the next message, at the next multiple of the
 // interval.
 func (l *link) report(now time.Duration, r LoadReport) {
 	if len(l.loads) < maxQueuedLoads {
 		l.loads = append(l.loads, r)
-		l.owe(now + l.shortest())
+		l.owe(l.next(now))
 	}
 }
 
