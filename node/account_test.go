@@ -133,7 +133,7 @@ func TestKeyWithoutCellInherits(t *testing.T) {
 		want Degraded
 	}{{"fixed=a", NotDegraded}, {"fixed=b", CellsFull}} {
 		st := r.must(t, 1, tt.text)
-		e := r.node.keys.live.At(st.probed.ref.index)
+		e := st.probed.ref.entry
 		if st.Degraded != tt.want || e.Inherited() != (tt.want == CellsFull) {
 			t.Errorf("%s: degraded %v, marked %v", tt.text, st.Degraded, e.Inherited())
 		}

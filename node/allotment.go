@@ -171,7 +171,7 @@ func (s *keys) leftShared(h *Hit, at ref, base quota.Allotment, used uint64, now
 	case unborn:
 		return quota.Of(h.Limit).Hits(base.Amount)
 	case heir:
-		at = ref{where: inOverflow, index: at.from}
+		at = ref{where: inOverflow, entry: at.entry}
 	}
 	if r := s.accountAt(h, at); r != nil {
 		return r.Left(h.Limit, base, now)

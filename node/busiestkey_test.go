@@ -127,8 +127,7 @@ func TestBusiestCostsNoAllocation(t *testing.T) {
 	n := c.find(t, "a1").node
 	var call Call
 	c.resolve(t, &call, "user=x")
-	i := n.keys.live.Find(call.Hits()[0].Key)
-	e, l := n.keys.live.At(i), c.set.Rules()[0].Limit
+	e, l := n.keys.live.Find(call.Hits()[0].Key), c.set.Rules()[0].Limit
 	got := testing.AllocsPerRun(100, func() {
 		e.Cell.Count++
 		n.busiest.charged(n.rules.set, e, l, e.Cell.Window, n.now)
@@ -149,7 +148,7 @@ func BenchmarkBusiest(b *testing.B) {
 			var call Call
 			c.resolve(b, &call, name+"=x")
 			h := &call.Hits()[0]
-			e := n.keys.live.At(n.keys.live.Find(h.Key))
+			e := n.keys.live.Find(h.Key)
 			b.ReportAllocs()
 			for b.Loop() {
 				n.busiest.charged(n.rules.set, e, h.Limit, n.now, n.now)

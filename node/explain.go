@@ -39,8 +39,8 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	x := Explained{Capacity: quota.Of(h.Limit).Capacity()}
 	x.Window, _ = quota.Of(h.Limit).RightsWindow(now)
 	where := ref{where: nowhere}
-	if i := n.keys.live.Find(h.Key); i >= 0 {
-		where = ref{where: inLive, index: i}
+	if e := n.keys.live.Find(h.Key); e != nil {
+		where = ref{where: inLive, entry: e}
 	}
 	cell, log := n.keys.cell(where)
 	x.Used = quota.Of(h.Limit).Used(cell, log, now)

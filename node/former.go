@@ -94,11 +94,10 @@ func (n *Node) Resume() {
 	f.resumed = true
 	clear(n.gate.cached)
 	for k, was := range f.keys {
-		i := n.keys.live.Find(k)
-		if i < 0 {
+		e := n.keys.live.Find(k)
+		if e == nil {
 			continue
 		}
-		e := n.keys.live.At(i)
 		a := n.keys.sides.account(e.Extra)
 		if a == nil || e.Rule < 0 {
 			continue
@@ -207,8 +206,8 @@ func (n *Node) HandOn(at Instant, a *Accounts) bool {
 		return false
 	}
 	a.AsOf = max(a.AsOf, now)
-	for i := range n.keys.live.Used() {
-		if e := n.keys.live.At(i); e.Rule != keytable.Free && e.Expires() > now {
+	for e := range n.keys.live.All {
+		if e.Expires() > now {
 			if k, used := handOn(n, e, now); used && !a.add(k) {
 				return false
 			}
@@ -216,7 +215,7 @@ func (n *Node) HandOn(at Instant, a *Accounts) bool {
 	}
 	if f := n.keys.former; f != nil {
 		for key := range f.keys {
-			if k, _ := f.account(key); k.Ends > now && n.keys.live.Find(key) < 0 && !a.add(k) {
+			if k, _ := f.account(key); k.Ends > now && n.keys.live.Find(key) == nil && !a.add(k) {
 				return false
 			}
 		}
@@ -284,7 +283,7 @@ func handOnRules(n *Node, a *Accounts, now int64) {
 			continue
 		}
 		h := Hit{Limit: r.Limit, Rule: r}
-		if at := n.keys.overflow.Find(overflowKey(&h)); at >= 0 && n.keys.overflow.At(at).Expires() > now {
+		if at := n.keys.overflow.Find(overflowKey(&h)); at != nil && at.Expires() > now {
 			continue
 		}
 		k := KnownRule{Name: r.Shared(), Weighted: quota.Of(r.Limit).Weighted(), After: math.MinInt64}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 )
 
@@ -42,10 +43,12 @@ const (
 // one node and call have equal refs if and only if they have the same counter.
 type ref struct {
 	where place
-	// index is that of the entry. If there is none yet, it is the index of the
-	// first hit of the call with this counter.
-	index int32
-	from  int32 // heir: the entry of keys.overflow to start from
+	// first is the index of the first hit of the call with this counter, if
+	// there is no entry yet.
+	first int32
+	// entry is that of the counter. Of an heir it is the entry of keys.overflow
+	// to start from. It is nil if there is none.
+	entry *keytable.Entry
 }
 
 // exists reports whether there is an entry.

@@ -33,26 +33,13 @@ type keys struct {
 // owns reports whether a key belongs to the shard.
 func (s *keys) owns(k crdt.Key) bool { return ShardOf(k, s.shards) == s.shard }
 
-func (s *keys) entry(at ref) *keytable.Entry {
-	if at.where == inOverflow {
-		return s.overflow.At(at.index)
-	}
-	return s.live.At(at.index)
-}
-
 // Cell returns the cell and log to decide a hit by. Those of a key without hits
 // are empty and must not be written.
 func (s *keys) cell(at ref) (*quota.Cell, *quota.Log) {
-	var e *keytable.Entry
-	switch at.where {
-	case nowhere, unborn:
+	if at.entry == nil {
 		return &s.zero, nil
-	case heir:
-		e = s.overflow.At(at.from)
-	default:
-		e = s.entry(at)
 	}
-	return &e.Cell, s.sides.log(e.Extra)
+	return &at.entry.Cell, s.sides.log(at.entry.Extra)
 }
 
 // logOf returns the log of an entry, which is made if the fold needs one.
@@ -70,7 +57,7 @@ func (s *keys) roomFor(rule int32, now int64) bool {
 }
 
 // insert adds an entry of live, without a rule, for a key that has none.
-func (s *keys) insert(k crdt.Key) int32 {
+func (s *keys) insert(k crdt.Key) *keytable.Entry {
 	s.shares.Add(-1)
 	return s.live.Insert(k)
 }
@@ -86,10 +73,8 @@ func (s *keys) assign(e *keytable.Entry, rule int32) {
 // recount counts the entries of live for other rules.
 func (s *keys) recount(set *rules.Set) {
 	s.shares.SetRules(set.Rules(), func(r *rules.Rule) bool { return r.Limit != nil && !r.Limit.Unlimited })
-	for i := range s.live.Used() {
-		if e := s.live.At(i); e.Rule != keytable.Free {
-			s.shares.Add(e.Rule)
-		}
+	for e := range s.live.All {
+		s.shares.Add(e.Rule)
 	}
 }
 
@@ -111,20 +96,20 @@ func (s *keys) touch(e *keytable.Entry, h *Hit, now int64) bool {
 // upper bound, so no hit is forgotten.
 func (s *keys) locateNew(h *Hit, i int, now int64) ref {
 	if s.overflow.Len() > 0 && s.filter.Has(h.Key) {
-		if at := s.overflow.Find(overflowKey(h)); at >= 0 && s.overflow.At(at).Expires() > now {
-			s.touch(s.overflow.At(at), h, now)
-			return ref{heir, int32(i), at}
+		if e := s.overflow.Find(overflowKey(h)); e != nil && e.Expires() > now {
+			s.touch(e, h, now)
+			return ref{heir, int32(i), e}
 		}
 	}
-	return ref{where: nowhere, index: int32(i)}
+	return ref{where: nowhere, first: int32(i)}
 }
 
 // locateOverflow returns the overflow counter of hit i.
 func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 	k := overflowKey(&h[i])
-	if at := s.overflow.Find(k); at >= 0 {
-		s.touch(s.overflow.At(at), &h[i], now)
-		return ref{where: inOverflow, index: at}
+	if e := s.overflow.Find(k); e != nil {
+		s.touch(e, &h[i], now)
+		return ref{where: inOverflow, entry: e}
 	}
 	for j := range h[:i] {
 		missing := h[j].Limit != nil && s.owns(h[j].Key) && out[j].probed.ref.where == unborn
@@ -132,7 +117,7 @@ func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 			return out[j].probed.ref
 		}
 	}
-	return ref{where: unborn, index: int32(i)}
+	return ref{where: unborn, first: int32(i)}
 }
 
 // make returns the entry of a hit and adds it if there is none. mono is the
@@ -141,24 +126,24 @@ func (s *keys) locateOverflow(h []Hit, out []Status, i int, now int64) ref {
 func (s *keys) make(h *Hit, at ref, mono int64) ref {
 	switch at.where {
 	case nowhere, heir:
-		i := s.live.Find(h.Key)
-		if i < 0 {
-			i = s.insert(h.Key)
+		e := s.live.Find(h.Key)
+		if e == nil {
+			e = s.insert(h.Key)
 			if at.where == heir {
-				s.inherit(s.live.At(i), s.overflow.At(at.from), mono)
+				s.inherit(e, at.entry, mono)
 			}
 		}
-		return ref{where: inLive, index: i}
+		return ref{where: inLive, entry: e}
 	case unborn:
 		k := overflowKey(h)
-		i := s.overflow.Find(k)
-		if i < 0 {
-			i = s.overflow.Insert(k)
+		e := s.overflow.Find(k)
+		if e == nil {
+			e = s.overflow.Insert(k)
 			if s.accounts && quota.Of(h.Limit).Drains() {
-				s.sides.of(s.overflow.At(i)).account = &account{grid: h.Limit.Grid()}
+				s.sides.of(e).account = &account{grid: h.Limit.Grid()}
 			}
 		}
-		return ref{where: inOverflow, index: i}
+		return ref{where: inOverflow, entry: e}
 	}
 	return at
 }

@@ -24,11 +24,11 @@ func TestSweepDropsWhatExpired(t *testing.T) {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:
 				k := crdt.Key{Lo: rapid.Uint64Range(0, 200).Draw(t, "key")}
-				i := s.live.Find(k)
-				if i < 0 {
-					i = s.insert(k)
+				e := s.live.Find(k)
+				if e == nil {
+					e = s.insert(k)
 				}
-				s.keep(s.live.At(i), now+rapid.Int64Range(1, 50).Draw(t, "for"))
+				s.keep(e, now+rapid.Int64Range(1, 50).Draw(t, "for"))
 			case 1:
 				s.sweep(now, int32(rapid.IntRange(1, 8).Draw(t, "budget")))
 			case 2:

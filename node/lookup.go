@@ -14,13 +14,13 @@ import (
 func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 	hit, st := &h[i], &out[i]
 	st.Degraded = NotDegraded
-	if at := n.keys.live.Find(hit.Key); at >= 0 {
-		st.probed.ref = ref{where: inLive, index: at}
-		if n.keys.touch(n.keys.live.At(at), hit, now) {
+	if e := n.keys.live.Find(hit.Key); e != nil {
+		st.probed.ref = ref{where: inLive, entry: e}
+		if n.keys.touch(e, hit, now) {
 			st.Degraded = KeysFull
 		}
 		if n.replica != nil && replicated(hit.Limit) {
-			n.replica.follow(&n.keys, n.keys.live.At(at), hit, now)
+			n.replica.follow(&n.keys, e, hit, now)
 		}
 		return
 	}
@@ -35,7 +35,7 @@ func (n *Node) locate(h []Hit, out []Status, i int, now int64) {
 		st.probed.ref, st.Degraded = n.keys.locateOverflow(h, out, i, now), KeysFull
 	case n.replica != nil && replicated(hit.Limit) && n.replica.engine.Has(hit.Key):
 		st.probed.ref = n.learn(hit, now)
-		if n.keys.live.At(st.probed.ref.index).Inherited() {
+		if st.probed.ref.entry.Inherited() {
 			st.Degraded = KeysFull
 		}
 	default:

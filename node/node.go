@@ -216,7 +216,7 @@ func (n *Node) charge(h *Hit, now int64, st *Status, rule int32) {
 	if !st.probed.ref.exists() {
 		st.probed.ref = n.keys.make(h, st.probed.ref, n.at.Mono.Milliseconds())
 	}
-	e, f := n.keys.entry(st.probed.ref), quota.Of(h.Limit)
+	e, f := st.probed.ref.entry, quota.Of(h.Limit)
 	if st.probed.ref.where == inOverflow {
 		n.keys.filter.Add(h.Key)
 		if st.Degraded == NotDegraded { // a strict hit that would wait, in a call that is denied
@@ -249,8 +249,8 @@ func (n *Node) charge(h *Hit, now int64, st *Status, rule int32) {
 // report completes the status of a hit beside the verdict.
 func (n *Node) report(h *Hit, now int64, st *Status) {
 	if !st.probed.ref.exists() {
-		if at := n.keys.live.Find(h.Key); at >= 0 { // made for an earlier hit of the call
-			st.probed.ref = ref{where: inLive, index: at}
+		if e := n.keys.live.Find(h.Key); e != nil { // made for an earlier hit of the call
+			st.probed.ref = ref{where: inLive, entry: e}
 		}
 	}
 	asked := uint64(0)

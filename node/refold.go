@@ -44,8 +44,7 @@ func (r *replica) refold(k *keys, e *keytable.Entry, l *rules.Limit, now int64) 
 
 // refoldAll refolds all entries of rules in force.
 func (r *replica) refoldAll(k *keys, set *rules.Set, now int64) {
-	for i := range k.live.Used() {
-		e := k.live.At(i)
+	for e := range k.live.All {
 		if e.Rule < 0 {
 			continue
 		}
@@ -64,10 +63,9 @@ func (r *replica) refoldAll(k *keys, set *rules.Set, now int64) {
 // learn makes an entry for a key that other daemons counted, and this one did
 // not, or only in an overflow counter.
 func (n *Node) learn(h *Hit, now int64) ref {
-	i := n.keys.insert(h.Key)
-	e, f := n.keys.live.At(i), quota.Of(h.Limit)
+	e, f := n.keys.insert(h.Key), quota.Of(h.Limit)
 	if from := n.keys.locateNew(h, 0, now); from.where == heir {
-		n.keys.inherit(e, n.keys.overflow.At(from.from), n.at.Mono.Milliseconds())
+		n.keys.inherit(e, from.entry, n.at.Mono.Milliseconds())
 	}
 	n.keys.assign(e, n.rules.counted(n.rules.index(h.Rule), h.Limit))
 	known := n.replica.known(h.Key)
@@ -77,5 +75,5 @@ func (n *Node) learn(h *Hit, now int64) ref {
 		until = max(until, k.End)
 	}
 	n.keys.keep(e, until)
-	return ref{where: inLive, index: i}
+	return ref{where: inLive, entry: e}
 }

@@ -56,7 +56,7 @@ func (n *Node) Receipts(at Instant, h []Hit, out []Status, to []Receipt) {
 			!st.decided.charge || !st.decided.passed || st.probed.ref.where != inLive {
 			continue
 		}
-		e := n.keys.live.At(st.probed.ref.index)
+		e := st.probed.ref.entry
 		if e.Inherited() {
 			continue
 		}
@@ -93,20 +93,19 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		return Refunded{Expired: true}
 	}
 	hits = min(hits, r.Hits)
-	i := n.keys.live.Find(r.Key)
+	e := n.keys.live.Find(r.Key)
 	var eng *gossip.Engine
 	if n.replica != nil {
 		eng = n.replica.engine
 	}
 	if !r.Alone && eng != nil {
 		hits = eng.Refund(n.at.Mono, r.Key, r.Window, hits)
-	} else if i < 0 { // the charge has drained, or the key was dropped
+	} else if e == nil { // the charge has drained, or the key was dropped
 		hits = 0
 	}
-	if i < 0 || hits == 0 {
+	if e == nil || hits == 0 {
 		return Refunded{Hits: hits, Expired: hits == 0}
 	}
-	e := n.keys.live.At(i)
 	n.keys.withdraw(eng, e, l, r.Window, hits, now)
 	h := Hit{Key: r.Key, Limit: l, Rule: rule}
 	if n.homed(&h) {

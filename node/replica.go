@@ -11,6 +11,7 @@ import (
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sticky/lease"
 )
@@ -19,10 +20,10 @@ import (
 type replica struct {
 	engine *gossip.Engine
 	clocks gossip.Clocks
-	alone  bool          // see SetAlone
-	view   transferView  // scratch of transferCall
-	counts []quota.Known // scratch of known
-	found  []int32       // scratch of merge
+	alone  bool              // see SetAlone
+	view   transferView      // scratch of transferCall
+	counts []quota.Known     // scratch of known
+	found  []*keytable.Entry // scratch of merge
 }
 
 func newReplica(cfg Config, incarnation crdt.Incarnation) *replica {
@@ -97,15 +98,15 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		if l == nil {
 			continue
 		}
-		at := found[i]
-		if at < 0 || n.keys.live.At(at).Key != c.Key { // an earlier change may have moved it
-			at = n.keys.live.Find(c.Key)
+		e := found[i]
+		if e == nil || e.Key != c.Key { // an earlier change may have moved it
+			e = n.keys.live.Find(c.Key)
 		}
-		if at >= 0 && found[i] < 0 {
+		if e != nil && found[i] == nil && !c.Bounded {
 			continue // an earlier change made learn count all of them
 		}
-		if at >= 0 {
-			e, f := n.keys.live.At(at), quota.Of(l)
+		if e != nil {
+			f := quota.Of(l)
 			f.Merge(&e.Cell, n.keys.logOf(e, f), now, c.Window, c.Gain)
 			switch {
 			case c.Bounded && f.Drains():
@@ -135,7 +136,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		} else if quota.Of(l).Drains() && n.keys.roomFor(n.rules.indexShared(c.Span.Rule), now) {
 			// The times of the hits are known only now.
 			r := n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
-			n.replica.forward(c, l, quota.Of(l).Used(&n.keys.live.At(r.index).Cell, nil, now))
+			n.replica.forward(c, l, quota.Of(l).Used(&r.entry.Cell, nil, now))
 		} else {
 			n.replica.forward(c, l, 0)
 			n.busiest.changed(&n.rules, n.replica.engine, c)
@@ -157,8 +158,8 @@ func addLevels(n *Node, messages []gossip.Message) {
 			}
 			c.Level = 0
 			if r := n.rules.shares(c.Rule); r != nil && replicated(r.Limit) && quota.Of(r.Limit).Drains() {
-				if at := n.keys.live.Find(c.Key); at >= 0 {
-					c.Level = quota.Of(r.Limit).Used(&n.keys.live.At(at).Cell, nil, n.now) + 1
+				if e := n.keys.live.Find(c.Key); e != nil {
+					c.Level = quota.Of(r.Limit).Used(&e.Cell, nil, n.now) + 1
 				}
 			}
 			if c.Level == 0 {
@@ -186,8 +187,8 @@ func withdrawAll(n *Node, changes []gossip.Change, now int64) {
 	for i := range changes {
 		c := &changes[i]
 		l, _ := n.rules.limitOf(c)
-		if at := n.keys.live.Find(c.Key); c.Less > 0 && at >= 0 && l != nil && quota.Of(l).Windowed() {
-			n.keys.withdraw(n.replica.engine, n.keys.live.At(at), l, c.Window, c.Less, now)
+		if e := n.keys.live.Find(c.Key); c.Less > 0 && e != nil && l != nil && quota.Of(l).Windowed() {
+			n.keys.withdraw(n.replica.engine, e, l, c.Window, c.Less, now)
 		}
 	}
 }
@@ -211,7 +212,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	if !replicated(h.Limit) || st.probed.ref.where != inLive {
 		return
 	}
-	e := n.keys.live.At(st.probed.ref.index)
+	e := st.probed.ref.entry
 	window, length, carry := lasting(h).Shared(&e.Cell, now)
 	span := gossip.CellMeta{WindowLength: length, Carry: carry, Regional: h.Limit.Scope == rules.Region}
 	if h.Rule != nil && h.Limit == h.Rule.Limit {

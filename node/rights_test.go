@@ -91,8 +91,8 @@ func (c *cluster) rightsOf(t testing.TB, d *daemon, text string) string {
 	now := d.node.millis(at)
 	base := d.node.gate.allotment(&d.node.rules, h.Rule, now)
 	left := base.Amount
-	if i := d.node.keys.live.Find(h.Key); i >= 0 {
-		left = d.node.accountOf(h, ref{where: inLive, index: i}, now).Left(h.Limit, base, now)
+	if e := d.node.keys.live.Find(h.Key); e != nil {
+		left = d.node.accountOf(h, ref{where: inLive, entry: e}, now).Left(h.Limit, base, now)
 	}
 	x, _ := quota.Of(h.Limit).RightsWindow(now)
 	moved := d.node.replica.engine.Rights(h.Key, x)

@@ -30,7 +30,7 @@ func (n *Node) accountOf(h *Hit, at ref, now int64) *account {
 		at = n.learn(h, now)
 		n.keys.promised = max(0, n.keys.promised-1) // the room for it is taken
 	}
-	e := n.keys.live.At(at.index)
+	e := at.entry
 	// An existing account holds all use, also use that the cells lack.
 	if a := n.keys.sides.account(e.Extra); a != nil && a.grid == h.Limit.Grid() {
 		return a
@@ -48,7 +48,7 @@ func (s *keys) accountAt(h *Hit, at ref) *account {
 	if !at.exists() {
 		return nil
 	}
-	if a := s.sides.account(s.entry(at).Extra); a != nil && a.grid == h.Limit.Grid() {
+	if a := s.sides.account(at.entry.Extra); a != nil && a.grid == h.Limit.Grid() {
 		return a
 	}
 	return nil

@@ -114,7 +114,7 @@ func TestNoRoomAfterTransfer(t *testing.T) {
 	var call Call
 	c.resolve(t, &call, "k=v")
 	n := a2.node
-	n.keys.live.At(n.keys.live.Find(call.Hits()[0].Key)).Inherit()
+	n.keys.live.Find(call.Hits()[0].Key).Inherit()
 	got += c.grant(t, a2, "k=v", 200)
 	if got > 100 {
 		t.Errorf("%d admitted, want at most 100", got)
@@ -313,11 +313,11 @@ func TestExplainMovesNothing(t *testing.T) {
 			var call Call
 			c.resolve(t, &call, "k=v")
 			h := &call.Hits()[0]
-			i := a1.node.keys.live.Find(h.Key)
-			if i < 0 {
+			e := a1.node.keys.live.Find(h.Key)
+			if e == nil {
 				t.Fatal("the key has no counter")
 			}
-			account := a1.node.accountOf(h, ref{where: inLive, index: i}, a1.node.millis(a1.instant(c.now)))
+			account := a1.node.accountOf(h, ref{where: inLive, entry: e}, a1.node.millis(a1.instant(c.now)))
 			was := account.Account
 			c.now += 5 * time.Second
 			if x := a1.node.Explain(a1.instant(c.now), h); x.Rights == nil || x.Rights.Left == 0 {

@@ -171,8 +171,7 @@ func (n *Node) SetRules(at Instant, set *rules.Set) {
 // rule is gone or counts on another grid now is left to expire, and its limit
 // is added to former unless that is nil.
 func reindex(t *keytable.Table, was, is *rules.Set, now int64, former map[uint64]*formerLimit) {
-	for i := range t.Used() {
-		e := t.At(i)
+	for e := range t.All {
 		if e.Rule < 0 {
 			continue
 		}

@@ -89,12 +89,10 @@ func (n *Node) Hottest(at Instant) []HotKey {
 	}
 	out := make([]HotKey, 0, len(rates))
 	for _, r := range rates {
-		if i := n.keys.live.Find(r.Key); i >= 0 {
-			if e := n.keys.live.At(i); e.Rule >= 0 {
-				r.Rule = n.rules.set.Rules()[e.Rule]
-				f := quota.Of(r.Rule.Limit)
-				r.Used, r.Capacity = f.Used(&e.Cell, n.keys.sides.log(e.Extra), now), f.Capacity()
-			}
+		if e := n.keys.live.Find(r.Key); e != nil && e.Rule >= 0 {
+			r.Rule = n.rules.set.Rules()[e.Rule]
+			f := quota.Of(r.Rule.Limit)
+			r.Used, r.Capacity = f.Used(&e.Cell, n.keys.sides.log(e.Extra), now), f.Capacity()
 		}
 		out = append(out, r)
 	}

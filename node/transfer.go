@@ -116,7 +116,7 @@ func review(n *Node, e *keytable.Entry, rule *rules.Rule, now int64) {
 
 // estimate returns the estimated hits of all daemons on a key.
 func estimate(n *Node, h *Hit, e *keytable.Entry, now int64) uint64 {
-	at := ref{where: inLive, index: n.keys.live.Find(e.Key)}
+	at := ref{where: inLive, entry: e}
 	return sat.Add(quota.Of(h.Limit).Used(&e.Cell, nil, now), n.elsewhere(h, &e.Cell, at))
 }
 
@@ -155,13 +155,13 @@ func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, 
 	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) || x != m.Window || !n.keys.owns(m.Key) {
 		return transferCall{}, nil
 	}
-	at := ref{where: inLive, index: n.keys.live.Find(m.Key)}
-	if at.index >= 0 {
-		if a := n.keys.sides.account(n.keys.live.At(at.index).Extra); a != nil && a.grid != h.Limit.Grid() {
+	at := ref{where: inLive, entry: n.keys.live.Find(m.Key)}
+	if at.entry != nil {
+		if a := n.keys.sides.account(at.entry.Extra); a != nil && a.grid != h.Limit.Grid() {
 			return transferCall{}, nil // the key counts under another rule
 		}
 	}
-	if at.index < 0 {
+	if at.entry == nil {
 		if n.keys.promised = 0; !n.keys.roomFor(int32(rule.Index), now) {
 			return transferCall{}, nil
 		}
@@ -171,7 +171,7 @@ func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, 
 	if a == nil {
 		return transferCall{}, nil
 	}
-	return n.transferCall(&h, a, now), n.keys.entry(at)
+	return n.transferCall(&h, a, now), at.entry
 }
 
 // transfer makes transfers and sends messages. from is the daemon of the
@@ -210,8 +210,8 @@ func (n *Node) give(c *transferCall, to crdt.Incarnation, hits uint64, now int64
 	c.in.Rights -= hits
 	n.transfers.Given += hits
 	// The entry must outlive the transferred rights.
-	if i := n.keys.live.Find(c.hit.Key); i >= 0 {
-		n.keys.live.At(i).KeepUntil(meta.End(c.in.Window))
+	if e := n.keys.live.Find(c.hit.Key); e != nil {
+		e.KeepUntil(meta.End(c.in.Window))
 	}
 	return true
 }
@@ -232,13 +232,12 @@ func (n *Node) TransferAll(at Instant, most int) (keys int) {
 		return 0
 	}
 	for _, near := range [...]bool{true, false} {
-		for i := range n.keys.live.Used() {
-			e := n.keys.live.At(i)
+		for e := range n.keys.live.All {
 			switch {
 			case keys >= most:
 				return keys
 			case e.Rule < 0 || e.Expires() <= now || n.keys.sides.account(e.Extra) != nil != near:
-			case transferAll(n, e, ref{where: inLive, index: i}, now):
+			case transferAll(n, e, ref{where: inLive, entry: e}, now):
 				keys++
 			}
 		}
@@ -266,11 +265,10 @@ func transferAll(n *Node, e *keytable.Entry, at ref, now int64) bool {
 // received adds rights that another daemon transferred to this one.
 func (n *Node) received(c *gossip.Change, now int64) {
 	n.transfers.Received += c.Transfer
-	i := n.keys.live.Find(c.Key)
-	if i < 0 {
+	e := n.keys.live.Find(c.Key)
+	if e == nil {
 		return // a later account starts from the cells
 	}
-	e := n.keys.live.At(i)
 	e.KeepUntil(c.Span.End(c.Window))
 	a, rule := n.keys.sides.account(e.Extra), n.rules.set.FindShared(c.Span.Rule)
 	if a == nil || rule == nil || a.grid != rule.Limit.Grid() {

@@ -47,22 +47,25 @@ func tagOf(k crdt.Key) slot { return slot(k.Lo>>56) << entryBits }
 // start returns the slot of many at which the search for a key starts.
 func start(slots []slot, k crdt.Key) uint32 { return uint32(k.Lo) & uint32(len(slots)-1) }
 
-// find returns the entry of a key in a table, or -1.
-func (x *index) find(k crdt.Key, s *Table) int32 {
+// find returns the entry of a key in a table and its number, nil for none.
+func (x *index) find(k crdt.Key, s *Table) (int32, *Entry) {
 	if len(x.slots) == 0 {
-		return -1
+		return -1, nil
 	}
 	tag, mask := tagOf(k), uint32(len(x.slots)-1)
 	for i := start(x.slots, k); ; i = (i + 1) & mask {
 		sl := x.slots[i]
 		if sl == 0 {
 			if at := x.findOld(k, s); at >= 0 {
-				return x.old[at].entry()
+				i := x.old[at].entry()
+				return i, s.At(i)
 			}
-			return -1
+			return -1, nil
 		}
-		if sl&^(1<<entryBits-1) == tag && s.At(sl.entry()).Key == k {
-			return sl.entry()
+		if sl&^(1<<entryBits-1) == tag {
+			if e := s.At(sl.entry()); e.Key == k {
+				return sl.entry(), e
+			}
 		}
 	}
 }

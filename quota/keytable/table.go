@@ -46,7 +46,7 @@ const (
 )
 
 // Table is a map of keys to entries. Entries lie in chunks that never move,
-// so that growing copies nothing and a ref stays good.
+// so that growing copies nothing and pointers to entries stay good.
 type Table struct {
 	chunks []*[ChunkSize]Entry
 	index  index
@@ -73,11 +73,23 @@ func New(skip int) Table {
 // At returns an entry by its number, below Used.
 func (s *Table) At(i int32) *Entry { return &s.chunks[i>>chunkBits][i&(ChunkSize-1)] }
 
-// Find returns the number of a key's entry, or -1.
-func (s *Table) Find(k crdt.Key) int32 { return s.index.find(k, s) }
+// All calls yield for each entry.
+func (s *Table) All(yield func(*Entry) bool) {
+	for i := range s.used {
+		if e := s.At(i); e.Rule != Free && !yield(e) {
+			return
+		}
+	}
+}
 
-// Insert adds an entry for a key that has none and returns its number.
-func (s *Table) Insert(k crdt.Key) int32 {
+// Find returns the entry of a key, nil for none.
+func (s *Table) Find(k crdt.Key) *Entry {
+	_, e := s.index.find(k, s)
+	return e
+}
+
+// Insert adds an entry for a key that has none and returns it.
+func (s *Table) Insert(k crdt.Key) *Entry {
 	i := s.head
 	if i >= 0 {
 		s.head = s.At(i).Extra
@@ -88,9 +100,10 @@ func (s *Table) Insert(k crdt.Key) int32 {
 		}
 		s.used++
 	}
-	*s.At(i) = Entry{Key: k, Rule: -1, Extra: -1}
+	e := s.At(i)
+	*e = Entry{Key: k, Rule: -1, Extra: -1}
 	s.index.add(k, i, s)
-	return i
+	return e
 }
 
 // Remove frees an entry.

@@ -14,36 +14,39 @@ import (
 func TestStoreEqualsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := New(rapid.IntRange(0, 9).Draw(t, "skip"))
-		model := map[crdt.Key]int32{}
+		model := map[crdt.Key]*Entry{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			k := crdt.Key{
 				Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"),
 				Lo: rapid.SampledFrom([]uint64{0, 1, 2, 15, 16, 1 << 32, 1<<32 + 15}).Draw(t, "lo"),
 			}
-			i, known := model[k]
-			if !known {
-				i = -1
-			}
-			if got := s.Find(k); got != i {
-				t.Fatalf("find %v: %d, want %d", k, got, i)
+			e, known := model[k]
+			if got := s.Find(k); got != e {
+				t.Fatalf("find %v: %p, want %p", k, got, e)
 			}
 			switch {
 			case !known:
 				model[k] = s.Insert(k)
 			case rapid.Bool().Draw(t, "remove"):
-				s.Remove(i)
+				s.Remove(number(&s, k))
 				delete(model, k)
 			}
 			if s.Len() != len(model) {
 				t.Fatalf("%d keys, want %d", s.Len(), len(model))
 			}
 		}
-		for k, i := range model {
-			if s.Find(k) != i || s.At(i).Key != k {
+		for k, e := range model {
+			if s.Find(k) != e || e.Key != k {
 				t.Fatalf("key %v is lost", k)
 			}
 		}
 	})
+}
+
+// number returns the number of a key's entry.
+func number(s *Table, k crdt.Key) int32 {
+	i, _ := s.index.find(k, s)
+	return i
 }
 
 // TestInherit: the mark of an entry and its expiry do not change each other.
@@ -73,7 +76,7 @@ func TestGrowingStoreEqualsAMap(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		spread := rapid.SampledFrom([]uint64{1<<6 - 1, 1<<12 - 1, 1<<64 - 1}).Draw(t, "spread")
 		removals := rapid.IntRange(0, 4).Draw(t, "removals in ten")
-		s, model, keys := New(0), map[crdt.Key]int32{}, []crdt.Key(nil)
+		s, model, keys := New(0), map[crdt.Key]*Entry{}, []crdt.Key(nil)
 		for range rapid.IntRange(1, 4_000).Draw(t, "steps") {
 			if len(keys) > 0 && rng.IntN(10) < removals {
 				i := rng.IntN(len(keys))
@@ -82,10 +85,10 @@ func TestGrowingStoreEqualsAMap(t *testing.T) {
 				if s.index.findOld(k, &s) >= 0 {
 					removedOld++
 				}
-				s.Remove(model[k])
+				s.Remove(number(&s, k))
 				delete(model, k)
-				if got := s.Find(k); got >= 0 {
-					t.Fatalf("found %v, which was removed, at %d", k, got)
+				if got := s.Find(k); got != nil {
+					t.Fatalf("found %v, which was removed", k)
 				}
 			} else {
 				k := crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64() & spread}
@@ -107,13 +110,13 @@ func TestGrowingStoreEqualsAMap(t *testing.T) {
 			}
 			if len(keys) > 0 {
 				if k := keys[rng.IntN(len(keys))]; s.Find(k) != model[k] {
-					t.Fatalf("find %v: %d, want %d", k, s.Find(k), model[k])
+					t.Fatalf("find %v: %p, want %p", k, s.Find(k), model[k])
 				}
 			}
 		}
-		for k, i := range model {
-			if s.Find(k) != i || s.At(i).Key != k {
-				t.Fatalf("find %v: %d, want %d", k, s.Find(k), i)
+		for k, e := range model {
+			if s.Find(k) != e || e.Key != k {
+				t.Fatalf("find %v: %p, want %p", k, s.Find(k), e)
 			}
 		}
 	})
