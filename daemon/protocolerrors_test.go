@@ -121,7 +121,7 @@ var violations = []violation{
 				}
 			}
 		},
-		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 3 of the protocol, want 4: run a newer rld there"},
+		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 4 of the protocol, want 5: run a newer rld there"},
 		counts: handshakesRefused(link.ReasonVersion),
 	},
 	{
@@ -135,7 +135,7 @@ var violations = []violation{
 				}
 			}
 		},
-		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 5 of the protocol, want 4: run the same rld on both"},
+		logs:   []string{"peer refused", "10.9.0.9", "it speaks version 6 of the protocol, want 5: run the same rld on both"},
 		counts: handshakesRefused(link.ReasonVersion),
 	},
 	{
@@ -146,7 +146,7 @@ var violations = []violation{
 			frame[0]--
 			m.send(victim, frame)
 		},
-		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 1, want 2"},
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 2, want 3"},
 		counts: framesRefused("version"),
 	},
 	{

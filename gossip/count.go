@@ -27,6 +27,9 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
 	e.state.set(c, v)
+	if meta.Rule != 0 && e.state.keys.at(c.key).load > 0 { // an override may have other windows
+		offered(e, now, c.key, window, meta.WindowLength, n)
+	}
 	switch {
 	case e.urgent(i, room):
 		e.state.touch(i, now)
@@ -133,8 +136,15 @@ func (e *Engine) Windows(k crdt.Key, yield func(window, end int64, n uint64)) {
 // most longest, the time since the start of the window, and no cell beyond
 // limit.
 func (e *Engine) Extrapolated(now, longest time.Duration, k crdt.Key, from, to int64, limit uint64) uint64 {
-	at := e.state.keyOf(k)
-	if at == none || e.state.keys.at(at).rated == 0 {
+	if at := e.state.keyOf(k); at != none {
+		return extrapolateKey(e, now, longest, at, from, to, limit)
+	}
+	return 0
+}
+
+// extrapolateKey is Extrapolated for a key with cells.
+func extrapolateKey(e *Engine, now, longest time.Duration, at int32, from, to int64, limit uint64) uint64 {
+	if e.state.keys.at(at).rated == 0 {
 		return 0
 	}
 	sum := uint64(0)

@@ -43,6 +43,7 @@ type Engine struct {
 	remote    remoteChanges
 	regional  regionalCells
 	ages      ages
+	loads     loads
 	events    []Event
 }
 
@@ -216,6 +217,7 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 		e.state.expire(now, e.floor, max(e.state.cells.used/256, expireAtLeast))
 	}
 	e.state.release(now, e.cfg.Quiet)
+	dueLoads(e, now)
 	e.refused = e.retries.due(now, e.refused[:0])
 	e.state.resend(now, e.region, e.refused)
 	e.restore(now)
@@ -259,6 +261,9 @@ func (e *Engine) Wake(now, due time.Duration) time.Duration {
 	at := min(due, e.expired+idleFor)
 	if r := e.retries.list; len(r) > 0 {
 		at = min(at, r[0].at)
+	}
+	if q := e.loads.queue; len(q) > 0 {
+		at = min(at, q[0].at)
 	}
 	if len(e.restoration.checks) > 0 || e.state.soonest <= e.floor {
 		at = min(at, now+time.Second)

@@ -36,6 +36,7 @@ type link struct {
 	due                          time.Duration
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
+	loads                        []LoadReport    // to send with the next message
 	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
 	greeting                     bool            // a new peer is informed of what others were informed of before
 	greeted                      int32           // keys visited for that

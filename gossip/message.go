@@ -77,6 +77,8 @@ type Part struct {
 	Ack uint64
 	// RightsMessages are sent once, and may be lost.
 	RightsMessages []RightsMessage
+	// Loads are sent once, and may be lost.
+	Loads []LoadReport
 	// Refused lists cells of To that Ack covers and the sender did not accept:
 	// To must send them again later.
 	Refused []Refusal

@@ -81,6 +81,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 			boundBucket(e, l, m.Cells[:i+1])
 		}
 	}
+	receiveLoads(e, now, wall+ahead, l, m.Loads)
 	if all && m.Lo <= l.contiguous && m.Hi > l.contiguous {
 		l.contiguous = m.Hi
 	}

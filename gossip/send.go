@@ -88,6 +88,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
 	m.RightsMessages, l.rights = l.rights, nil
+	m.Loads = l.takeLoads()
 	if l.greeting && l.local && e.roles.two {
 		l.greet(&e.state, &e.roles, e.region)
 	}

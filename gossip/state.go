@@ -67,6 +67,7 @@ type keyEntry struct {
 	informedOf int64
 	informed   uint64
 	estimates  int32 // its cells of kind Others
+	load       int32 // number of its load plus one, 0 for none
 }
 
 // state holds the cells. It never drops one before its end; when it is full, it
@@ -80,6 +81,7 @@ type state struct {
 	unsents slab[unsent] // by the numbers of the cells
 	metas   metas
 	keys    slab[keyEntry]
+	loads   slab[load]
 	max     int
 
 	version uint64
@@ -211,6 +213,7 @@ func (s *state) drop(i int32) {
 		e.estimates--
 	}
 	if e.cells--; e.cells == 0 {
+		s.dropLoad(e)
 		s.byKey.remove(s.hashKey(e.key), c.key)
 		s.keys.remove(c.key)
 	}

@@ -121,6 +121,7 @@ type probed struct {
 	ref       ref
 	ahead     uint64       // hits of the call that go first on the counter
 	elsewhere uint64       // estimated hits of other daemons
+	left      uint64       // the part of them that is left to them at the start of a window
 	bounded   bool         // the rights gate applies
 	homed     bool         // the key has an owner, which decides
 	account   *account     // nil if the hit has none or needs none

@@ -49,7 +49,8 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	}
 	x.Cells = n.replica.engine.CellsOf(h.Key)
 	if where.exists() {
-		x.Elsewhere = n.elsewhere(h, cell, where)
+		hits, left := n.elsewhere(h, cell, where)
+		x.Elsewhere = hits + left
 	}
 	if n.bounded(h) {
 		x.Rights = explainRights(n, h, where, x.Used, now)

@@ -123,7 +123,8 @@ func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 		}
 		cell, log := n.keys.cell(st.probed.ref)
 		if n.replica != nil {
-			st.probed.elsewhere = n.elsewhere(&h[i], cell, st.probed.ref)
+			st.probed.elsewhere, st.probed.left = n.elsewhere(&h[i], cell, st.probed.ref)
+			st.probed.elsewhere += st.probed.left
 			if st.Degraded == NotDegraded && replicated(h[i].Limit) {
 				st.Degraded = n.replica.degraded()
 			}
@@ -200,6 +201,10 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			used := quota.Of(h[i].Limit).Used(cell, log, now)
 			n.offer(&h[i], st.probed.account, now, sat.Add(used, st.probed.elsewhere))
 		}
+		if st.Over && n.replica != nil && st.probed.ref.where == inLive && !st.decided.passed {
+			cell, _ := n.keys.cell(st.probed.ref)
+			exhausted(n, &h[i], cell.Window, h[i].N)
+		}
 		if h[i].Twin {
 			continue
 		}
@@ -265,6 +270,10 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	r := quota.Of(h.Limit).Describe(cell, log, now, st.probed.elsewhere, asked)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
 	st.probed.room = st.Remaining
+	if st.probed.left > 0 { // what is left to others is no count
+		f := quota.Of(h.Limit)
+		st.probed.room = sat.Sub(f.Capacity(), sat.Add(f.Used(cell, log, now), st.probed.elsewhere-st.probed.left))
+	}
 	if st.probed.bounded {
 		n.reportRights(h, now, st)
 	}

@@ -126,6 +126,9 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			if !f.Windowed() || !f.Rolled(&e.Cell, c.Window) {
 				used = f.Used(&e.Cell, n.keys.logOf(e, f), now)
 			}
+			if used >= f.Capacity() && n.replica.engine.Own(c.Key, c.Window).P > 0 {
+				exhausted(n, &Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, c.Window, 0)
+			}
 			n.replica.forward(c, l, used)
 			n.busiest.charged(n.rules.set, e, l, c.Window, now)
 			if n.cfg.Allotments != nil {
@@ -194,17 +197,36 @@ func withdrawAll(n *Node, changes []gossip.Change, now int64) {
 }
 
 // elsewhere estimates the hits on a key that other daemons admitted since their
-// latest messages.
-func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) uint64 {
+// latest messages, and how many more are left to them at the start of a window.
+func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) (hits, left uint64) {
 	if n.cfg.Naive || at.where != inLive || !replicated(h.Limit) ||
 		h.Limit.Consistency == rules.Partition && n.bounded(h) { // rights never exceed the limit
-		return 0
+		return 0, 0
 	}
 	from, to, longest, ok := quota.Of(h.Limit).Estimable(c, n.now)
 	if !ok {
-		return 0
+		return 0, 0
 	}
-	return n.replica.engine.Extrapolated(n.at.Mono, duration(longest), h.Key, from, to, uint64(h.Limit.Requests))
+	length := int64(0)
+	if predicted(n, h) {
+		length = h.Limit.Window()
+	}
+	return gossip.Expected(n.replica.engine, n.at.Mono, duration(longest), h.Key, from, to, uint64(h.Limit.Requests), length)
+}
+
+// predicted reports whether the load of a hit's key is predicted at the start
+// of a window: where a window starts with the whole limit, and no rights bound
+// what each daemon admits. Overrides may have other windows for the same key.
+func predicted(n *Node, h *Hit) bool {
+	return h.Rule != nil && h.Limit == h.Rule.Limit && quota.Of(h.Limit).Resets() && !n.bounded(h) && !n.homed(h) && replicated(h.Limit)
+}
+
+// exhausted counts n denied hits of a hit's key for its prior, which needs only
+// keys whose limit is used up.
+func exhausted(n *Node, h *Hit, window int64, hits uint64) {
+	if predicted(n, h) {
+		gossip.Exhausted(n.replica.engine, n.at.Mono, h.Key, window, h.Limit.Window(), hits)
+	}
 }
 
 // share replicates a charged hit.

@@ -117,7 +117,8 @@ func review(n *Node, e *keytable.Entry, rule *rules.Rule, now int64) {
 // estimate returns the estimated hits of all daemons on a key.
 func estimate(n *Node, h *Hit, e *keytable.Entry, now int64) uint64 {
 	at := ref{where: inLive, entry: e}
-	return sat.Add(quota.Of(h.Limit).Used(&e.Cell, nil, now), n.elsewhere(h, &e.Cell, at))
+	elsewhere, _ := n.elsewhere(h, &e.Cell, at)
+	return sat.Add(quota.Of(h.Limit).Used(&e.Cell, nil, now), elsewhere)
 }
 
 // stepRights handles the rights messages of a peer.

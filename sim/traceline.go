@@ -349,6 +349,10 @@ func (l *lines) countsText(b *strings.Builder, m *gossip.Message) {
 		r := &m.RightsMessages[i]
 		fmt.Fprintf(b, " [rights %d key=%s left=%d need=%d]", r.Kind, keyText(r.Key), r.Rights, r.Need)
 	}
+	for i := range min(len(m.Loads), maxItems) {
+		r := &m.Loads[i]
+		fmt.Fprintf(b, " [load key=%s window=%s others=%v offered=%d doubted=%d]", keyText(r.Key), l.windowText(r.Window), r.Others, r.Offered, r.Doubted)
+	}
 	for i := range min(len(m.Cells), maxItems) {
 		c := &m.Cells[i]
 		fmt.Fprintf(b, " [%v %s key=%s window=%s %v]", c.Kind, l.nameOf(c.Incarnation), keyText(c.Key), l.windowText(c.Window), c.Value)

@@ -256,6 +256,7 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 	case !without && !m.HasViews:
 		m.HasViews, m.Own, m.Staleness = before.HasViews, before.Own, slices.Clone(before.Staleness)
 	}
+	d.readLoads(&r, m)
 	r.end()
 }
 

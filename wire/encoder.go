@@ -154,6 +154,9 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 		return err
 	}
 	e.flag(partNoViews, before.HasViews && !m.HasViews)
+	if err := e.loads(m); err != nil {
+		return err
+	}
 	e.close(at)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/prior"
 )
 
 // wantError compares the text of an error.
@@ -121,6 +122,14 @@ func TestEncodeErrors(t *testing.T) {
 			"wire: shard 0: rights message of kind 9, want 1 to 5",
 		},
 		{
+			"load", one(func(m *gossip.Message) { m.Loads = []gossip.LoadReport{{Load: prior.Load{Offered: 1, Doubted: 2}}} }),
+			"wire: shard 0: load 0: more hits than a load may have, or more doubted than offered",
+		},
+		{
+			"loads", one(func(m *gossip.Message) { m.Loads = make([]gossip.LoadReport, gossip.MaxLoads+1) }),
+			"wire: frame of 257 loads, want at most 256",
+		},
+		{
 			"refused kind", one(func(m *gossip.Message) { m.Refused[1].Kind = 7 }),
 			"wire: shard 0: refusal of kind 7, want at most 4",
 		},
@@ -170,10 +179,10 @@ func TestEnvelopeErrors(t *testing.T) {
 	}{
 		{"empty", nil, "wire: frame of 0 bytes, want at least 5"},
 		{"short", frame[:4], "wire: frame of 4 bytes, want at least 5"},
-		{"version", change(0, 1), "wire: frame of version 1, want 2, the only one known here"},
-		{"short, of another version", []byte{9}, "wire: frame of version 9, want 2, the only one known here"},
-		{"changed", change(8, 9), "wire: frame with checksum cc3533fc, want 59db0a03: it was cut, changed or misdirected"},
-		{"cut", frame[:18], "wire: frame with checksum bbc9082d, want 59db0a03: it was cut, changed or misdirected"},
+		{"version", change(0, 1), "wire: frame of version 1, want 3, the only one known here"},
+		{"short, of another version", []byte{9}, "wire: frame of version 9, want 3, the only one known here"},
+		{"changed", change(8, 9), "wire: frame with checksum b51c4e9b, want 20f27764: it was cut, changed or misdirected"},
+		{"cut", frame[:18], "wire: frame with checksum ae724924, want 20f27764: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
 		msgs, err := decodeFrame(test.frame)
@@ -183,7 +192,7 @@ func TestEnvelopeErrors(t *testing.T) {
 		}
 	}
 	var version *VersionError
-	if _, err := decodeFrame(change(0, 1)); !errors.As(err, &version) || *version != (VersionError{Got: 1, Want: 2}) {
+	if _, err := decodeFrame(change(0, 1)); !errors.As(err, &version) || *version != (VersionError{Got: 1, Want: 3}) {
 		t.Errorf("error of a version is %v", err)
 	}
 }

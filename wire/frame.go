@@ -6,7 +6,7 @@ import (
 )
 
 // Version is the version of the encoding, the first byte of every frame.
-const Version = 2
+const Version = 3
 
 // Bounds of a frame.
 const (
@@ -66,7 +66,7 @@ func Fit(msgs []gossip.Message) int {
 		cells += len(m.Cells)
 		refused += len(m.Refused)
 		bytes += maxPart + maxCell*len(m.Cells) + maxRefusal*len(m.Refused) +
-			maxView*len(m.Staleness) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxRightsMessage*len(m.RightsMessages)
+			maxView*len(m.Staleness) + maxDigest*len(m.Digests) + maxRepair*len(m.Repair) + maxRightsMessage*len(m.RightsMessages) + maxLoad*len(m.Loads)
 		if i > 0 && (bytes > MaxFrameBytes || cells > MaxFrameCells || refused > MaxFrameCells) {
 			return i
 		}
@@ -84,6 +84,7 @@ const (
 	maxDigest        = 11
 	maxRepair        = 3
 	maxRightsMessage = 112
+	maxLoad          = 48
 )
 
 // Decode returns the messages of a frame from one incarnation to another, at

@@ -9,6 +9,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/gossip/prior"
 	"github.com/georld/rld/hlc"
 )
 
@@ -84,6 +85,16 @@ func genRightsMessage() *rapid.Generator[gossip.RightsMessage] {
 	})
 }
 
+func genLoad() *rapid.Generator[gossip.LoadReport] {
+	return rapid.Custom(func(t *rapid.T) gossip.LoadReport {
+		id := genCellID().Draw(t, "id")
+		r := gossip.LoadReport{Key: id.Key, Window: id.Window, Others: rapid.Bool().Draw(t, "others")}
+		r.Offered = rapid.Uint64Range(0, prior.MaxOffered).Draw(t, "offered")
+		r.Doubted = rapid.Uint64Range(0, r.Offered).Draw(t, "doubted")
+		return r
+	})
+}
+
 // genSorted draws a list without two of a key, in the order of compare; nil
 // when it is empty.
 func genSorted[T any, K comparable](
@@ -133,6 +144,9 @@ func genPart() *rapid.Generator[gossip.Part] {
 		p.RightsMessages = rapid.SliceOfN(genRightsMessage(), 0, 4).Draw(t, "rightsMessages")
 		if len(p.RightsMessages) == 0 {
 			p.RightsMessages = nil
+		}
+		if p.Loads = rapid.SliceOfN(genLoad(), 0, 4).Draw(t, "loads"); len(p.Loads) == 0 {
+			p.Loads = nil
 		}
 		p.Lo = p.Hi - min(p.Hi, genWord().Draw(t, "changed"))
 		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) gossip.CellID { return c.CellID },

@@ -42,6 +42,14 @@ type (
 		Repair         []uint32             `pb:"repeated uint32 repair = 12"`
 		RightsMessages []*peerRightsMessage `pb:"repeated PeerRightsMessage rights_messages = 13"`
 		NoViews        bool                 `pb:"bool no_views = 14"`
+		Loads          *peerLoads           `pb:"PeerLoads loads = 15"`
+	}
+	peerLoads struct {
+		Keys    []byte   `pb:"bytes keys = 1"`
+		Windows []int64  `pb:"repeated sint64 windows = 2"`
+		Offered []uint64 `pb:"repeated uint64 offered = 3"`
+		Doubted []uint64 `pb:"repeated uint64 doubted = 4"`
+		Others  []uint32 `pb:"repeated uint32 others = 5"`
 	}
 	peerRightsMessage struct {
 		Kind           uint32 `pb:"uint32 kind = 1"`
@@ -99,7 +107,7 @@ func TestPeerProto(t *testing.T) {
 	}
 	want := regexp.MustCompile(`(?m)^(message \w+|  .+ = \d+;)`).FindAllString(string(text), -1)
 	var got []string
-	for _, v := range []any{peerFrame{}, peerPart{}, peerRightsMessage{}, peerViews{}, peerCells{}, peerRefusals{}, peerCellMeta{}} {
+	for _, v := range []any{peerFrame{}, peerPart{}, peerLoads{}, peerRightsMessage{}, peerViews{}, peerCells{}, peerRefusals{}, peerCellMeta{}} {
 		got = append(got, "message P"+reflect.TypeOf(v).Name()[1:])
 		for i := range reflect.TypeOf(v).NumField() {
 			got = append(got, "  "+reflect.TypeOf(v).Field(i).Tag.Get("pb")+";")

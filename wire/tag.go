@@ -40,6 +40,15 @@ const (
 	partRepair         tag = 12<<3 | length
 	partRightsMessages tag = 13<<3 | length
 	partNoViews        tag = 14<<3 | varint
+	partLoads          tag = 15<<3 | length
+)
+
+const (
+	loadsKeys    tag = 1<<3 | length
+	loadsWindows tag = 2<<3 | length
+	loadsOffered tag = 3<<3 | length
+	loadsDoubted tag = 4<<3 | length
+	loadsOthers  tag = 5<<3 | length
 )
 
 const (

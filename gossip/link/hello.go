@@ -17,7 +17,7 @@ import (
 )
 
 // Version is the version of the stream protocol. Both ends must use it.
-const Version = 4
+const Version = 5
 
 // Bounds of a hello and of a member, in bytes.
 const (

@@ -20,7 +20,7 @@ var refusals = []struct {
 	mend   func(g *greeting)
 }{
 	{"older", ReasonVersion, "version 0", func(g *greeting) { g.protocol = 0 }},
-	{"newer", ReasonVersion, "version 5 of the protocol, want 4", func(g *greeting) { g.protocol = 5 }},
+	{"newer", ReasonVersion, "version 6 of the protocol, want 5", func(g *greeting) { g.protocol = 6 }},
 	{"other secret", ReasonSecret, "cluster.secret_file", func(g *greeting) { g.secrets[0][3] = 1 }},
 	{"no secret", ReasonHello, "fingerprint of 0 bytes", func(g *greeting) { g.secrets = nil }},
 	{

@@ -41,6 +41,7 @@ const (
 	refusalBytes = 48
 	digestBytes  = 16
 	rightsBytes  = 112
+	loadBytes    = 48
 )
 
 func bounds(a *sim.Auditor, t *truth) {
@@ -130,6 +131,6 @@ func (a *boundAuditor) measure(m *gossip.Message) {
 			refunded++
 		}
 	}
-	most := a.gossip.FrameBytes + headBytes + refundBytes*refunded + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests) + rightsBytes*len(m.RightsMessages)
+	most := a.gossip.FrameBytes + headBytes + refundBytes*refunded + refusalBytes*len(m.Refused) + digestBytes*len(m.Digests) + rightsBytes*len(m.RightsMessages) + loadBytes*len(m.Loads)
 	a.check(len(frame) <= most, "%v sent %d cells in %d bytes, at most %d", m.From, len(m.Cells), len(frame), most)
 }

@@ -42,6 +42,7 @@ type counter struct {
 	// overridden is true after a limit of a call was in force for the key.
 	overridden bool
 	windows    []*window // by start
+	loads      *keyLoads // nil where no prior needs them
 	refunds    []step    // of the counter, by time; their sums are of all so far
 	bucket     bucket    // of a bucket
 	spent      spent     // of its rights

@@ -23,6 +23,8 @@ import (
 //     others came (see entry.learning).
 //   - A region that restored counts may count them twice.
 //   - A refund elsewhere is not known at once.
+//   - At the start of a window a part of the limit is left to others that
+//     exhausted the key in the windows before (see foreseen).
 //
 // Left out are denials by rights and by owners, degraded answers, rules that
 // carry a debt, and keys whose scope changed. The overage auditor counts the
@@ -64,6 +66,7 @@ const lookEvery = 100 * time.Millisecond
 
 func (a *denialAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
+	defer a.offer(d)
 	if a.world.Now() >= a.agesAt+lookEvery {
 		a.look()
 	}
@@ -83,7 +86,7 @@ func (a *denialAuditor) decided(d *sim.Decided) {
 	if used+extra <= limit && !a.naive {
 		extra += a.extrapolated(d)
 	}
-	if !a.ok(used+extra > limit) {
+	if !a.ok(used+extra > limit || !a.naive && a.foreseen(d)) {
 		a.fail("%s denied %d hits of %s (%v), with %.6g of %.6g used in the world and at most %.6g to be estimated",
 			d.Daemon.Name, d.Hits, ruleName(d), l.Algorithm, e.usage.before, limit, extra)
 	}

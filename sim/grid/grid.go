@@ -111,12 +111,17 @@ func (g *Grid) play(base *sim.Config, size Size, pattern Pattern, p sim.Policy, 
 }
 
 // adaption is how long shares have to come to follow a pattern before it is
-// measured.
-func adaption(p Pattern) time.Duration {
+// measured, and priors of short windows to be learnt: 100 windows of a second,
+// or 30 of ten.
+func adaption(p Pattern, size Size) time.Duration {
+	least := time.Minute
 	if p == Smooth {
-		return 4 * time.Minute // its regions are far from equal
+		least = 4 * time.Minute // its regions are far from equal
 	}
-	return time.Minute
+	if size.Window >= time.Minute {
+		return least
+	}
+	return max(least, min(5*time.Minute, 100*size.Window))
 }
 
 // windows is how many windows of a cell are measured.
@@ -138,7 +143,7 @@ func cellConfig(base *sim.Config, size Size, pattern Pattern, p sim.Policy, wind
 	cfg := *base
 	cfg.Grid, cfg.Policy, cfg.Trace, cfg.Faults, cfg.Settle = nil, p, nil, nil, 0
 	cfg.Name = fmt.Sprintf("%s: %s, %s, windows of %v, lag %v", base.Name, p, pattern, size.Window, size.Lag)
-	warmUp := (adaption(pattern) + size.Window - 1) / size.Window
+	warmUp := (adaption(pattern, size) + size.Window - 1) / size.Window
 	cfg.Duration = (time.Duration(windows) + warmUp) * size.Window
 	// Views are as old as a frame takes and half an interval.
 	interval := max(50*time.Millisecond, size.Lag/5)

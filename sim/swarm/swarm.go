@@ -76,6 +76,7 @@ func draws(seed uint64) *draw {
 	c.Rules, c.Limits = d.rules()
 	d.workloads()
 	d.press()
+	attack(d, seed)
 	d.operators()
 	d.faults()
 	d.rolling()
