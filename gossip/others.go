@@ -173,7 +173,7 @@ func boundBucket(e *Engine, l *link, cells []Cell) {
 		e.roles.cached(e.state.keys.at(key)) != l.peer.ID {
 		return
 	}
-	most, whole, at := last.Level-1, true, none
+	most, whole := last.Level-1, true
 	e.state.windows(key, e.self.ID, e.region, func(w *windowHits) {
 		whole = whole && w.estimate.Compare(w.sum) >= 0
 		seen := uint64(0)
@@ -184,7 +184,7 @@ func boundBucket(e *Engine, l *link, cells []Cell) {
 		}
 		most = sat.Add(most, sat.Sub(w.own, seen))
 	})
-	if at = e.state.find(last.CellID); whole && at != none {
+	if at := e.state.find(last.CellID); whole && at != none {
 		c := e.state.cells.at(at)
 		e.changes = append(e.changes, Change{
 			Key: c.Key, Window: c.Window, Span: *e.state.meta(c), Bounded: true, Most: most, at: key, cell: at,

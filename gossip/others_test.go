@@ -69,3 +69,43 @@ func TestRefundsRevokeAnExhaustedLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestNewDaemonIsInformedByTheSuccessor: a daemon that joins learns of a key
+// that only the former aggregator had informed the region of.
+func TestNewDaemonIsInformedByTheSuccessor(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "a")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	r.room = Room{Left: 0, Limit: 10}
+	r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
+	r.run(time.Second)
+	r.crash(r.of("a1"))
+	r.meet()
+	r.run(3 * time.Second)
+	r.join("a")
+	r.meet()
+	r.run(3 * time.Second)
+	newest := r.members[len(r.members)-1]
+	if newest.Aggregates(testKey(k)) || r.keeps(newest, k) {
+		t.Fatalf("%s keeps the key: the schedule shows nothing", newest.name)
+	}
+	if got := r.total(newest.name, k); got != 10 {
+		t.Errorf("%s knows %d of 10 hits", newest.name, got)
+	}
+}
+
+// TestLeavingDaemonBelievesThoseThatLeave: a daemon that leaves sends its
+// counts to those that stay, also if a peer joined lately and leaves again.
+func TestLeavingDaemonBelievesThoseThatLeave(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	a1.Leave(r.mono(a1))
+	a2.Leave(r.mono(a2))
+	r.run(200 * time.Millisecond)
+	for m, o := range map[*member]*member{a1: a2, a2: a1} {
+		if l := m.links.find(o.self.ID); !l.starting(r.mono(m)) || l.ready {
+			t.Errorf("%s: %s is ready %v, starting %v", m.name, o.name, l.ready, l.starting(r.mono(m)))
+		}
+	}
+}
