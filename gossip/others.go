@@ -195,9 +195,10 @@ func boundBucket(e *Engine, l *link, cells []Cell) {
 // greetKeys bounds the keys that greet visits for one message.
 const greetKeys = 4_096
 
-// greet informs a new peer of keys that the region was informed of before, by
-// this daemon or by the aggregator before it. It goes on with each message
-// until it has visited all keys.
+// greet informs a peer that is new, or was silent, of keys that the region was
+// informed of before, by this daemon or by the aggregator before it. It begins
+// when the peer has answered, so that messages before there is a stream do not
+// count, and goes on with each message until it has visited all keys.
 func (l *link) greet(s *state, r *roles, region crdt.Incarnation) {
 	for range greetKeys {
 		l.greeting = int(l.greeted) < s.keys.used

@@ -49,6 +49,36 @@ func TestNewDaemonIsInformed(t *testing.T) {
 	}
 }
 
+// TestDaemonThatIsBackIsInformed: a daemon that received nothing for a while
+// learns of a key that the region was informed of meanwhile, whether its peers
+// took it for gone and lost their first messages to it, or it was silent.
+func TestDaemonThatIsBackIsInformed(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		r := newRig(Config{}, "a", "a", "a", "a")
+		r.run(3 * time.Second)
+		k := r.kept("a1", "a2")
+		a4 := r.of("a4")
+		r.lost = func(from, to *member) bool { return from == a4 || to == a4 }
+		if gone { // its peers alone notice
+			a4.down = true
+			r.meet()
+			a4.down = false
+		}
+		r.room = Room{Left: 0, Limit: 10}
+		r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
+		r.run(3 * time.Second)
+		if gone {
+			r.meet()
+			r.run(300 * time.Millisecond)
+		}
+		r.lost = nil
+		r.run(time.Second)
+		if got := r.total("a4", k); got != 10 {
+			t.Errorf("a4, gone %v, knows %d of 10 hits", gone, got)
+		}
+	}
+}
+
 // TestRefundsRevokeAnExhaustedLimit: daemons that know of an exhausted limit
 // from the aggregator alone learn of refunds too, whichever daemon makes them.
 func TestRefundsRevokeAnExhaustedLimit(t *testing.T) {

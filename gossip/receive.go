@@ -168,6 +168,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	l.complete(now, m)
 	if l.silent {
 		l.silent = false
+		l.greeting, l.greeted = true, 0 // it may have missed what it was informed of
 		e.roles.heard(l)
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}
