@@ -174,7 +174,7 @@ func boundBucket(e *Engine, l *link, cells []Cell) {
 		e.roles.cached(e.state.keys.at(key)) != l.peer.ID {
 		return
 	}
-	most, whole, at := last.Level-1, true, none
+	most, whole := last.Level-1, true
 	e.state.windows(key, e.self.ID, e.region, func(w *windowHits) {
 		whole = whole && w.estimate.Compare(w.sum) >= 0
 		seen := uint64(0)
@@ -185,7 +185,7 @@ func boundBucket(e *Engine, l *link, cells []Cell) {
 		}
 		most = sat.Add(most, sat.Sub(w.own, seen))
 	})
-	if at = e.state.find(last.CellID); whole && at != none {
+	if at := e.state.find(last.CellID); whole && at != none {
 		c := e.state.cells.at(at)
 		e.changes = append(e.changes, Change{
 			Key: c.Key, Window: c.Window, Span: *e.state.meta(c), Bounded: true, Most: most, at: key, cell: at,
@@ -196,9 +196,10 @@ func boundBucket(e *Engine, l *link, cells []Cell) {
 // greetKeys bounds the keys that greet visits for one message.
 const greetKeys = 4_096
 
-// greet informs a new peer of keys that the region was informed of before, by
-// this daemon or by the aggregator before it. It goes on with each message
-// until it has visited all keys.
+// greet informs a peer that is new, or was silent, of keys that the region was
+// informed of before, by this daemon or by the aggregator before it. It begins
+// when the peer has answered, so that messages before there is a stream do not
+// count, and goes on with each message until it has visited all keys.
 func (l *link) greet(s *state, r *roles, region crdt.Incarnation) {
 	for range greetKeys {
 		l.greeting = int(l.greeted) < s.keys.used

@@ -51,6 +51,36 @@ func TestNewDaemonIsInformed(t *testing.T) {
 	}
 }
 
+// TestDaemonThatIsBackIsInformed: a daemon that received nothing for a while
+// learns of a key that the region was informed of meanwhile, whether its peers
+// took it for gone and lost their first messages to it, or it was silent.
+func TestDaemonThatIsBackIsInformed(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		r := newRig(Config{}, "a", "a", "a", "a")
+		r.run(3 * time.Second)
+		k := r.kept("a1", "a2")
+		a4 := r.of("a4")
+		r.lost = func(from, to *member) bool { return from == a4 || to == a4 }
+		if gone { // its peers alone notice
+			a4.down = true
+			r.meet()
+			a4.down = false
+		}
+		r.room = Room{Left: 0, Limit: 10}
+		r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
+		r.run(3 * time.Second)
+		if gone {
+			r.meet()
+			r.run(300 * time.Millisecond)
+		}
+		r.lost = nil
+		r.run(time.Second)
+		if got := r.total("a4", k); got != 10 {
+			t.Errorf("a4, gone %v, knows %d of 10 hits", gone, got)
+		}
+	}
+}
+
 // TestRefundsRevokeAnExhaustedLimit: daemons that know of an exhausted limit
 // from the aggregator alone learn of refunds too, whichever daemon makes them.
 func TestRefundsRevokeAnExhaustedLimit(t *testing.T) {
@@ -68,6 +98,46 @@ func TestRefundsRevokeAnExhaustedLimit(t *testing.T) {
 		r.run(time.Second)
 		if got := r.total("a4", k); got != 6 {
 			t.Errorf("a4 knows %d hits after refunds of %s, want 6", got, by)
+		}
+	}
+}
+
+// TestNewDaemonIsInformedByTheSuccessor: a daemon that joins learns of a key
+// that only the former aggregator had informed the region of.
+func TestNewDaemonIsInformedByTheSuccessor(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "a")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	r.room = Room{Left: 0, Limit: 10}
+	r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
+	r.run(time.Second)
+	r.crash(r.of("a1"))
+	r.meet()
+	r.run(3 * time.Second)
+	r.join("a")
+	r.meet()
+	r.run(3 * time.Second)
+	newest := r.members[len(r.members)-1]
+	if newest.Aggregates(testKey(k)) || r.keeps(newest, k) {
+		t.Fatalf("%s keeps the key: the schedule shows nothing", newest.name)
+	}
+	if got := r.total(newest.name, k); got != 10 {
+		t.Errorf("%s knows %d of 10 hits", newest.name, got)
+	}
+}
+
+// TestLeavingDaemonBelievesThoseThatLeave: a daemon that leaves sends its
+// counts to those that stay, also if a peer joined lately and leaves again.
+func TestLeavingDaemonBelievesThoseThatLeave(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	a1.Leave(r.mono(a1))
+	a2.Leave(r.mono(a2))
+	r.run(200 * time.Millisecond)
+	for m, o := range map[*member]*member{a1: a2, a2: a1} {
+		if l := m.links.find(o.self.ID); !l.starting(r.mono(m)) || l.ready {
+			t.Errorf("%s: %s is ready %v, starting %v", m.name, o.name, l.ready, l.starting(r.mono(m)))
 		}
 	}
 }

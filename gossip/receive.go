@@ -179,6 +179,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	e.queue.silentAt = min(e.queue.silentAt, l.silentAt())
 	if l.silent {
 		l.silent = false
+		l.greeting, l.greeted = true, 0 // it may have missed what it was informed of
 		e.roles.heard(l)
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}

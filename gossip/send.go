@@ -94,7 +94,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	l.lastNonce, l.lastSent = m.Nonce, now
 	m.RightsMessages, l.rights, l.owedAt = l.rights, nil, never
 	m.Loads = l.takeLoads()
-	if l.greeting && l.local && e.roles.two {
+	if l.greeting && l.local && l.echoed > 0 && e.roles.two {
 		l.greet(&e.state, &e.roles, e.region)
 	}
 	if len(l.expedited) > 0 && !l.fits(e.state.version) && !(l.due <= now && l.express) {

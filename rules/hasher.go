@@ -31,6 +31,14 @@ func (h Hasher) Key(
 	return crdt.Key{Hi: hi, Lo: lo}, buf
 }
 
+// RuleKey is Key for entries that a rule of a Set with a limit matched, on the
+// grid of its limit. What all these keys have in common is encoded once.
+func (h Hasher) RuleKey(buf []byte, r *Rule, entries []Entry) (crdt.Key, []byte) {
+	buf = appendKeyValues(append(buf, r.keyPrefix...), entries, r.Patterns)
+	hi, lo := siphash.Hash128(h.k0, h.k1, buf)
+	return crdt.Key{Hi: hi, Lo: lo}, buf
+}
+
 // Derived returns another key for a key and a text. Keys that differ in either
 // have different ones.
 func (h Hasher) Derived(k crdt.Key, text string) crdt.Key {

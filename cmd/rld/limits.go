@@ -140,8 +140,7 @@ func (r *limitsReport) warnShort(age time.Duration, regions int) {
 	var short []group
 	for _, rule := range r.set.Rules() {
 		l := rule.Limit
-		if l == nil || l.Unlimited || l.Scope != rules.Global || l.Consistency != rules.Eventual || l.HasRights() ||
-			quota.Of(l).Drains() {
+		if l == nil || !overage.SeesLate(l) {
 			continue
 		}
 		lag := overage.Lag{WindowMs: quota.Of(l).ReportLength(), AgeMs: age.Milliseconds(), Regions: regions}

@@ -184,12 +184,14 @@ func (m *Monitor) warnShort() {
 }
 
 // short reports whether the windows of a rule are short for the age of the
-// views of other regions. Buckets have no windows, and rights do not depend on
-// views.
+// views of other regions.
 func (m *Monitor) short(r *ruleLog) (overage.Lag, bool) {
-	age, known := m.views.median(slices.Index(m.Regions, m.Region))
 	l := r.rule.Limit
-	if !known || r.regional || l.HasRights() || r.strict() || quota.Of(l).Drains() {
+	if !overage.SeesLate(l) {
+		return overage.Lag{}, false
+	}
+	age, known := m.views.median(slices.Index(m.Regions, m.Region))
+	if !known {
 		return overage.Lag{}, false
 	}
 	lag := overage.Lag{WindowMs: quota.Of(l).ReportLength(), AgeMs: age, Regions: len(m.Regions)}

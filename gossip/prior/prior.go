@@ -166,8 +166,7 @@ const maxRegret = 200
 // the others: its part of the limit, by its own load and that of all others in
 // a window that is over. ok is false where no prior is used: the others offer
 // nothing, the daemon does not know its own load, it has had time to learn
-// their counts, or what is expected
-// to be denied without need is too much.
+// their counts, or what is expected to be denied without need is too much.
 func (o *Own) Share(others Report, q *Question) (share uint64, ok bool) {
 	if o.known < age || others.Offered == 0 || q.Length <= 0 || q.Length != o.length || q.Window < o.Window {
 		return 0, false

@@ -73,7 +73,8 @@ func startCluster(t testing.TB, n network, p plan, regions ...string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, net: n, dir: dir, regions: regions, plan: p}
+	failures := &failures{TB: t}
+	c := &cluster{t: failures, net: n, dir: dir, regions: regions, plan: p}
 	const listeners = 5
 	all := 0
 	for _, daemons := range p.daemons {
@@ -90,7 +91,10 @@ func startCluster(t testing.TB, n network, p plan, regions ...string) *cluster {
 			c.daemons = append(c.daemons, newDaemon(c, i, fmt.Sprintf("%s-%d", region, k), at))
 		}
 	}
-	t.Cleanup(c.end)
+	t.Cleanup(func() {
+		c.end()
+		failures.repeat()
+	})
 	c.writeFiles(t)
 	first := c.first(regions...)
 	for _, d := range first {

@@ -45,19 +45,23 @@ func freezeOnce(c *cluster, tr *traffic, victim *daemon, others, mates []*daemon
 	begin := time.Now()
 	time.Sleep(slices * slice)
 	gap := c.apart(admitted.Daemon{Name: victim.name})
-	around := c.apart(admitted.Daemon{Region: victim.region}) // of the keys that it sums up
+	around := c.aggregatorGone(victim.region, mates)
 	victim.freeze(t)
 	froze := time.Now()
 	out := c.list(5*time.Second, mates, others)
 	time.Sleep(time.Until(froze.Add(slices * slice)))
 	c.list(quietEnd, others, others)
 	outRemote := time.Since(froze)
-	c.together(around, 5*time.Second)
+	for _, g := range around {
+		c.together(g, 5*time.Second)
+	}
 
-	around = c.apart(admitted.Daemon{Region: victim.region}) // until it sums them up again
+	around = c.aggregatorGone(victim.region, mates) // until it is back
 	victim.thaw(t)
 	healed := c.whole(30*time.Second) + c.together(gap, 30*time.Second)
-	c.together(around, 5*time.Second)
+	for _, g := range around {
+		c.together(g, 5*time.Second)
+	}
 	thawed := time.Now()
 	time.Sleep(slices * slice)
 
@@ -65,6 +69,17 @@ func freezeOnce(c *cluster, tr *traffic, victim *daemon, others, mates []*daemon
 		victim.name, seconds(out), seconds(outRemote), seconds(healed))
 	before, after := tr.p99s(others, begin, slices), tr.p99s(others, thawed, slices)
 	return sameSpeed(t, tr.p99s(others, froze, slices), append(before, after...))
+}
+
+// aggregatorGone notes that the aggregator of some keys of a region is gone:
+// until the successor acts, its mates learn of their hits neither from each
+// other nor from other regions, and those learn of none of the region.
+func (c *cluster) aggregatorGone(region string, mates []*daemon) []*Gap {
+	gaps := []*Gap{c.apart(admitted.Daemon{Region: region})}
+	for _, d := range mates {
+		gaps = append(gaps, c.apart(admitted.Daemon{Name: d.name}))
+	}
+	return gaps
 }
 
 // p99s returns the time that 99 of 100 calls to some daemons took at most, for

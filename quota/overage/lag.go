@@ -1,6 +1,10 @@
 package overage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/georld/rld/rules"
+)
 
 // Lag is how old the views of other regions are for a rule without rights.
 type Lag struct {
@@ -11,6 +15,13 @@ type Lag struct {
 // shortWindows is how many times the age of a view a window must last, so that
 // regions learn of each other's hits in time for most loads.
 const shortWindows = 4
+
+// SeesLate reports whether regions count a limit together by their views alone:
+// its windows may be short for these. Rights and owners do not depend on views,
+// and buckets have no windows.
+func SeesLate(l *rules.Limit) bool {
+	return !l.Unlimited && l.Scope == rules.Global && l.Consistency == rules.Eventual && !l.HasRights() && !l.Algorithm.Bucket()
+}
 
 // Short reports whether windows are short for the age of the views: a load may
 // use up the limit in each region before the others know of it.

@@ -59,7 +59,7 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			}
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
-				if p != a.up[d.Index] && !keeps(d, c.key) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !p.handedOver() {
+				if p != a.up[d.Index] && !keeps(d, c.key) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
 					continue // its latest hits may have gone with it
 				}
 				k := &w.counts[i]

@@ -69,12 +69,21 @@ type process struct {
 	// process that has left.
 	heirs []*process
 	left  time.Duration
+	// crashed is when it ended without that, 0 for never.
+	crashed time.Duration
 }
 
-// handedOver reports whether a process that is up got the counts of one that
-// left.
-func (p *process) handedOver() bool {
-	return slices.ContainsFunc(p.heirs, func(o *process) bool { return o.up })
+// handedOver reports whether the counts of a process that left are still known:
+// a process that is up got them, and no two of the region crashed since, which
+// may have been those that kept a key.
+func (t *truth) handedOver(p *process) bool {
+	crashes := 0
+	for _, o := range t.processes {
+		if o.region == p.region && o.crashed > p.left {
+			crashes++
+		}
+	}
+	return crashes < 2 && slices.ContainsFunc(p.heirs, func(o *process) bool { return o.up })
 }
 
 // restore is how often a region restored counts of lost incarnations, and when
@@ -152,7 +161,9 @@ func (t *truth) restarted(d *sim.Daemon) {
 
 func (t *truth) down(d *sim.Daemon) {
 	if p := t.up[d.Index]; p != nil {
-		p.up = false
+		if p.up = false; len(p.heirs) == 0 {
+			p.crashed = t.world.Now()
+		}
 	}
 	t.up[d.Index] = nil
 }
