@@ -90,7 +90,12 @@ func (l *link) owe(at time.Duration) {
 }
 
 // expect notes that a message of the peer is expected by a time.
-func (l *link) expect(by time.Duration) { l.expected = min(l.expected, by) }
+func (l *link) expect(by time.Duration) {
+	if by < l.expected {
+		l.expected = by
+		l.queue.silentAt = min(l.queue.silentAt, l.silentAt())
+	}
+}
 
 // silentAt returns when the peer becomes silent, unless a message arrives.
 func (l *link) silentAt() time.Duration {

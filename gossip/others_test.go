@@ -68,13 +68,13 @@ func TestDaemonThatIsBackIsInformed(t *testing.T) {
 		}
 		r.room = Room{Left: 0, Limit: 10}
 		r.of("a3").Add(r.mono(r.of("a3")), testKey(k), epoch, minute, 10, r.room)
-		r.run(3 * time.Second)
+		r.run(15 * time.Second)
 		if gone {
 			r.meet()
 			r.run(300 * time.Millisecond)
 		}
 		r.lost = nil
-		r.run(time.Second)
+		r.run(4 * time.Second)
 		if got := r.total("a4", k); got != 10 {
 			t.Errorf("a4, gone %v, knows %d of 10 hits", gone, got)
 		}

@@ -183,6 +183,9 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 		e.roles.heard(l)
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}
+	if l.greeting && l.local && e.roles.two {
+		l.owe(l.next(now))
+	}
 	if !l.whole {
 		l.whole = true
 		e.sync(now)

@@ -161,7 +161,11 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	l.sent, l.express = m.Hi, false
 	l.reached = max(l.reached, l.sent)
 	if m.Hi > m.Lo {
-		l.expect(now + max(0, l.rtt) + missedAnswers*acknowledgeAfter)
+		within := acknowledgeAfter
+		if !m.Ready { // the peer answers a daemon that starts or leaves at once
+			within = l.interval()
+		}
+		l.expect(now + max(0, l.rtt) + missedAnswers*within)
 	}
 	if l.acked < l.sent && l.resendAt == 0 {
 		l.resendAt = now + l.patience()

@@ -76,7 +76,7 @@ func (e *Engine) Forward(change *Change, room Room) {
 		revoke(e, change.cell)
 	}
 	if e.roles.two && c.Kind == Daemon && change.Gain > 0 && e.roles.pair(k).successor == e.self.ID && room.near() {
-		if l := e.links.find(e.roles.cached(k)); l != nil {
+		if l := e.links.find(e.roles.cached(k)); l != nil && l.peer.ID != c.Incarnation {
 			l.expect(e.dispatched.latest + max(0, l.rtt) + missedAnswers*answerHot)
 		}
 		return

@@ -206,11 +206,11 @@ func TestRightsAreValidated(t *testing.T) {
 }
 
 // After a clean stop of all daemons the next processes use what is left of a
-// window, and after a crash nobody may use it.
+// window, and after a crash nobody may use it. The seed tears no file.
 func TestAccountsGoOn(t *testing.T) {
 	admitted := func(kind FaultKind) uint64 {
 		cfg := hard(t, "unit: hour, requests_per_unit: 2000, consistency: partition")
-		cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 1, 150
+		cfg.Seed, cfg.Workloads[0].Keys, cfg.Workloads[0].Rate = 4, 1, 150
 		cfg.Faults = []Fault{{Kind: kind, At: 5 * time.Second, For: 3 * time.Second}}
 		r, err := Run(cfg, Options{Auditors: TestAuditors(rightsAuditors...)})
 		if err != nil {
