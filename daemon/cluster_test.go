@@ -55,17 +55,17 @@ func TestClusterJoins(t *testing.T) {
 			from := w.residents[i%len(w.residents)]
 			time.Sleep(time.Duration(17*i) * time.Millisecond)
 			begin := time.Now()
-			from.hits(1, "user", user)
+			from.hits(1, "visitor", user)
 			w.within(nearBound-time.Since(begin), "the region has the hit", func() bool {
 				n := 0
 				for _, r := range w.in(from.region) {
-					if r.remaining("user", user) == 999 {
+					if r.remaining("visitor", user) == 999 {
 						n++
 					}
 				}
 				return n >= 2
 			})
-			w.within(farBound-time.Since(begin), "all have the hit", func() bool { return w.agree("user", user, 999) })
+			w.within(farBound-time.Since(begin), "all have the hit", func() bool { return w.agree("visitor", user, 999) })
 		}
 		const each = 100 * time.Millisecond
 		untilInto(0)
@@ -117,11 +117,11 @@ func TestClusterLosesARegion(t *testing.T) {
 		}
 
 		untilInto(5 * time.Second)
-		w.residents[0].hits(7, "user", "split")
-		lost[1].hits(5, "user", "split")
+		w.residents[0].hits(7, "visitor", "split")
+		lost[1].hits(5, "visitor", "split")
 		w.heal()
 		took := w.within(30*time.Second, "whole again", w.whole)
-		w.within(30*time.Second-took, "all have the hits of both sides", func() bool { return w.agree("user", "split", 588) })
+		w.within(30*time.Second-took, "all have the hits of both sides", func() bool { return w.agree("visitor", "split", 588) })
 		untilInto(0)
 		begin = time.Now()
 		w.load(loaded, each)
@@ -180,13 +180,13 @@ func TestClusterPartitionInsideARegion(t *testing.T) {
 		w.audit("two sides", begin, time.Now().Add(-time.Second), 2*(w.limit+w.slack(each, farBound)))
 
 		untilInto(5 * time.Second)
-		one.hits(7, "user", "split")
-		rest[0].hits(5, "user", "split")
+		one.hits(7, "visitor", "split")
+		rest[0].hits(5, "visitor", "split")
 		w.heal()
 		begin = time.Now()
 		w.within(30*time.Second, "whole again", w.whole)
 		took := time.Since(begin)
-		w.within(30*time.Second-took, "all have the hits of both sides", func() bool { return w.agree("user", "split", 588) })
+		w.within(30*time.Second-took, "all have the hits of both sides", func() bool { return w.agree("visitor", "split", 588) })
 	})
 }
 

@@ -110,13 +110,14 @@ func emptyWorld(t *testing.T, limit uint32, daemons int, regions ...string) *wor
 	return w
 }
 
-// worldRules limits each user to n hits a minute, and each tenant to as many
-// an hour. With carry_debt small sums are sent to other regions, too.
+// worldRules limits each user and visitor to n hits a minute, and each tenant to
+// as many an hour. Sliding windows are sent to other regions with any hit.
 func worldRules(t *testing.T, n uint32) *rules.Set {
 	t.Helper()
 	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{
-		{Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n, CarryDebt: true}},
-		{Key: "tenant", Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: n, CarryDebt: true}},
+		{Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n}},
+		{Key: "visitor", Limit: &rules.Limit{Algorithm: rules.SlidingWindow, Unit: rules.Minute, Multiplier: 1, Requests: n}},
+		{Key: "tenant", Limit: &rules.Limit{Algorithm: rules.SlidingWindow, Unit: rules.Hour, Multiplier: 1, Requests: n}},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -301,7 +302,12 @@ func connected(r *resident, all []*resident) bool {
 	if len(links) != len(all)-1 {
 		return false
 	}
-	return !slices.ContainsFunc(links, func(l node.Link) bool { return l.Silent || l.Age < 0 || l.Age > gossip.Config{}.MaxHeartbeat() })
+	return !slices.ContainsFunc(links, func(l node.Link) bool { return !fresh(&l) })
+}
+
+// fresh reports whether a daemon hears a peer.
+func fresh(l *node.Link) bool {
+	return !l.Silent && l.Age >= 0 && l.Age <= gossip.Config{}.MaxHeartbeat()
 }
 
 // hits requests n hits of a user or tenant and reports whether they were

@@ -313,7 +313,7 @@ func (m *intruder) sends(to *resident, cells ...gossip.Cell) {
 		time.Sleep(time.Second)
 	}
 	for _, c := range cells {
-		if r := to.remaining("user", "x"); r < m.w.limit-1 {
+		if r := to.remaining("visitor", "x"); r < m.w.limit-1 {
 			m.w.t.Errorf("%s merged %v: %d remain of %d", to.name, c, r, m.w.limit)
 		}
 	}
@@ -400,7 +400,7 @@ func (w *world) together() bool {
 		links := r.engine.Links(r.engine.Now())
 		for _, o := range w.alive() {
 			if o != r && !slices.ContainsFunc(links, func(l node.Link) bool {
-				return l.Peer.ID == o.self.ID && !l.Silent && l.Age >= 0 && l.Age < 2*time.Second
+				return l.Peer.ID == o.self.ID && fresh(&l)
 			}) {
 				return false
 			}
@@ -421,10 +421,10 @@ func (w *world) unharmed() {
 	left := w.limit
 	for i, r := range w.residents {
 		n := uint64(i + 1)
-		if !r.hits(n, "user", "after") {
+		if !r.hits(n, "visitor", "after") {
 			w.t.Errorf("%s denies hits far below the limit", r.name)
 		}
 		left -= n
 	}
-	w.within(farBound, "all have the hits of each", func() bool { return w.agree("user", "after", left) })
+	w.within(farBound, "all have the hits of each", func() bool { return w.agree("visitor", "after", left) })
 }

@@ -133,14 +133,14 @@ func TestClusterRefund(t *testing.T) {
 		w.within(10*time.Second, "all are ready and connected", w.whole)
 		untilInto(5 * time.Second)
 		us, eu := w.in("us"), w.in("eu")
-		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(10, "user", "u")}, Refundable: true}
+		c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(40, "user", "u")}, Refundable: true}
 		err := us[0].engine.Check(t.Context(), &c)
 		to := c.Receipts
-		if err != nil || to[0].Hits != 10 || to[0].Alone {
+		if err != nil || to[0].Hits != 40 || to[0].Alone {
 			t.Fatalf("%+v, %v", to, err)
 		}
-		w.within(farBound, "all know the hits", func() bool { return w.agree("user", "u", 90) })
-		if got := us[0].engine.Refund(&to[0], 6); got.Hits != 6 {
+		w.within(farBound, "all know the hits", func() bool { return w.agree("user", "u", 60) })
+		if got := us[0].engine.Refund(&to[0], 36); got.Hits != 36 {
 			t.Fatalf("refund: %+v", got)
 		}
 		w.within(farBound, "all know the refund", func() bool { return w.agree("user", "u", 96) })

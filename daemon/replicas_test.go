@@ -87,10 +87,11 @@ func ask(tb testing.TB, e *Engine, user string) int64 {
 	return int64(c.Statuses[0].Remaining)
 }
 
-// userRule limits each user to n hits a minute.
+// userRule limits each user to n hits a minute, in sliding windows: these are
+// sent to other regions with any hit.
 func userRule(tb testing.TB, n uint32) *rules.Set {
 	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{{
-		Key: "user", Limit: &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: n, CarryDebt: true}, // small sums are sent
+		Key: "user", Limit: &rules.Limit{Algorithm: rules.SlidingWindow, Unit: rules.Minute, Multiplier: 1, Requests: n},
 	}}}})
 	if err != nil {
 		tb.Fatal(err)

@@ -101,8 +101,8 @@ func TestManyUnknownRegions(t *testing.T) {
 		us.mu.Unlock()
 		eu.start()
 		w.within(20*time.Second, "the region of the settings is there", w.whole)
-		eu.hits(7, "user", "x")
-		w.within(5*time.Second, "its hits count", func() bool { return us.remaining("user", "x") == 93 })
+		eu.hits(7, "visitor", "x")
+		w.within(5*time.Second, "its hits count", func() bool { return us.remaining("visitor", "x") == 93 })
 	})
 }
 
@@ -121,9 +121,9 @@ func TestCandidates(t *testing.T) {
 		w.within(30*time.Second, "both have the record", func() bool { return w.equal(1) })
 		ap.start()
 		w.within(20*time.Second, "the new daemon has the record", func() bool { return w.equal(1) })
-		ap.hits(7, "user", "x")
+		ap.hits(7, "visitor", "x")
 		time.Sleep(5 * time.Second)
-		if n := us.remaining("user", "x"); n != 1_000 {
+		if n := us.remaining("visitor", "x"); n != 1_000 {
 			t.Errorf("%d remain: hits of a region that is not in the cluster count", n)
 		}
 		var err error
@@ -136,7 +136,7 @@ func TestCandidates(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.within(20*time.Second, "the region is added", func() bool { return w.equal(2) })
-		w.within(20*time.Second, "its hits count", func() bool { return us.remaining("user", "x") == 993 && eu.remaining("user", "x") == 993 })
+		w.within(20*time.Second, "its hits count", func() bool { return us.remaining("visitor", "x") == 993 && eu.remaining("visitor", "x") == 993 })
 	})
 }
 

@@ -104,13 +104,13 @@ func TestWitnessVotes(t *testing.T) {
 			return len(w.find("us-0").engine.Links(w.find("us-0").engine.Now())) == 3 &&
 				len(w.find("w-0").engine.Links(w.find("w-0").engine.Now())) == 0
 		})
-		if !w.find("us-0").hits(1, "user", "a") {
+		if !w.find("us-0").hits(1, "visitor", "a") {
 			t.Error("a hit was denied")
 		}
 		w.within(10*time.Second, "the hit is known", func() bool {
-			return w.find("eu-1").remaining("user", "a") == w.limit-1
+			return w.find("eu-1").remaining("visitor", "a") == w.limit-1
 		})
-		if got := w.find("w-0").remaining("user", "a"); got != w.limit {
+		if got := w.find("w-0").remaining("visitor", "a"); got != w.limit {
 			t.Errorf("the witness knows of %d hits: want none", w.limit-got)
 		}
 		w.within(2*time.Minute, "five voters", func() bool { return w.state("us-0").Record.Voting() == 5 })

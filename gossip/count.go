@@ -23,7 +23,7 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	if i == none {
 		return false
 	}
-	e.dispatched.latest = now
+	called(e, now)
 	c := e.state.cells.at(i)
 	v := c.Value
 	v.P = crdt.AddSat(v.P, n)
@@ -51,7 +51,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 	if i == none {
 		return 0
 	}
-	e.dispatched.latest = now
+	called(e, now)
 	c := e.state.cells.at(i)
 	v := c.Value
 	if n = min(n, v.P-min(v.N, v.P)); n == 0 || v.P >= crdt.Max {

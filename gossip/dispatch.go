@@ -39,6 +39,13 @@ func dispatchAt(e *Engine) time.Duration {
 	return d.at
 }
 
+// called notes the time of a call. Changes that are not noted yet are due by
+// that of the call that made them.
+func called(e *Engine, now time.Duration) {
+	dispatchAt(e)
+	e.dispatched.latest = now
+}
+
 // dispatch notes all new changes at the links of their receivers.
 func dispatch(e *Engine, now time.Duration) {
 	d := &e.dispatched

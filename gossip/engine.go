@@ -263,7 +263,7 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 		e.expired, e.floor = now, wall-e.cfg.Grace.Milliseconds()
 		e.state.expire(now, e.floor, max(e.state.cells.used/256, expireAtLeast))
 	}
-	e.dispatched.latest = now
+	called(e, now)
 	if e.unassigned {
 		e.reassign(now)
 	}

@@ -71,7 +71,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 		e.header(now, l, m, rules)
 		e.acknowledged(now, l, m)
 	}
-	e.dispatched.latest = now
+	called(e, now)
 	e.changes = e.changes[:0]
 	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()

@@ -22,7 +22,7 @@ func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, meta CellMeta
 	if i == none || totals == none {
 		return false
 	}
-	e.dispatched.latest = now
+	called(e, now)
 	e.state.increase(i, now, n, 0)
 	e.expedited = l.expedite(i) || e.expedited
 	e.state.increase(totals, now, n, n)

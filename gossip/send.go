@@ -25,7 +25,7 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 	if e.unassigned {
 		e.reassign(now)
 	}
-	e.dispatched.latest = now
+	called(e, now)
 	dispatch(e, now)
 	e.dueLinks = e.queue.due(now, e.dueLinks[:0])
 	for _, l := range e.dueLinks {

@@ -25,8 +25,8 @@ func (k *keyEntry) hot(window, length int64, room Room) bool {
 	return k.near != 0 && sat.AddInt(k.near, length) >= window
 }
 
-// sent returns the sum of the region of a key and window when it was sent to
-// other regions last.
+// sent returns the hits and refunds in the sum of the region of a key and window
+// when it was sent to other regions last.
 func (k *keyEntry) sent(window int64) uint64 {
 	if k.sumOf != window {
 		return 0
@@ -149,11 +149,11 @@ func (s *state) ofRegion(i int32) int32 {
 	return none
 }
 
-// unsentSum returns by how much the sum of the region in the window of a cell
-// grew since other regions received it.
+// unsentSum returns how many hits and refunds the sum of the region in the
+// window of a cell has that were not sent to other regions.
 func (s *state) unsentSum(c *cell) uint64 {
 	v, _ := s.sum(c)
-	return sat.Sub(v.P, s.keys.at(c.key).sent(c.Window))
+	return sat.Sub(sat.Add(v.P, v.N), s.keys.at(c.key).sent(c.Window))
 }
 
 // withheld reports whether the sum that a cell is part of is not sent to other
@@ -174,7 +174,7 @@ func (s *state) withholdable(c *cell) bool {
 // to another region.
 func (s *state) summed(c *cell, sum crdt.Sum) {
 	if k := s.keys.at(c.key); c.Window >= k.sumOf {
-		k.sumOf, k.summed = c.Window, sum.P
+		k.sumOf, k.summed = c.Window, sat.Add(sum.P, sum.N)
 	}
 }
 
