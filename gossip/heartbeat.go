@@ -51,7 +51,7 @@ func (l *link) setBeats(self Peer, own, peers int) {
 	l.beat, l.peerBeat = l.heartbeat(peers), l.heartbeat(own)
 	// The shards of a daemon send their heartbeats together, and those to
 	// different peers are spread.
-	pair := rendezvous.Mix(uint64(DaemonOf(self.ID))<<32 | uint64(DaemonOf(l.peer.ID)))
+	pair := rendezvous.Mix(rendezvous.Mix(rendezvous.Hash(self.Name)) + l.name)
 	steps := uint64(l.beat / l.interval())
 	l.phase = time.Duration(pair%max(1, steps)) * l.interval()
 }

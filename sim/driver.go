@@ -84,6 +84,9 @@ func (w *World) drain(d *Daemon, touched uint64) {
 		}
 		out = append(out, r.Messages...)
 		d.wakes[s] = r.Wake
+		if every := d.settings.Gossip.Interval; w.owners && every > 0 { // as the shards of a daemon do
+			d.wakes[s] = min(r.Wake, (d.Instant(w.now).Mono/every+1)*every)
+		}
 	}
 	w.sleep(d)
 	if len(out) > 0 {
