@@ -45,7 +45,7 @@ func TestLoadsReachAllDaemons(t *testing.T) {
 			denied[m.name] = 90 + 100*uint64(i)
 			all += 10 + denied[m.name]
 		}
-		r.attack(1, 120, denied)
+		r.attack(1, 200, denied)
 		for m := range r.up {
 			own := 10 + denied[m.name]
 			want := 10_000 - 10_000*own/all
@@ -77,7 +77,7 @@ func TestPriorEnds(t *testing.T) {
 	r := newRig(Config{}, "a", "b", "c")
 	r.run(3 * time.Second)
 	denied := map[string]uint64{"a1": 90, "b1": 90, "c1": 90}
-	r.attack(1, 120, denied)
+	r.attack(1, 200, denied)
 	a := r.of("a1")
 	r.lost = func(from, _ *member) bool { return from != a }
 	a.Add(r.mono(a), testKey(1), r.wall(a)-r.wall(a)%1_000, short, 1, roomy)

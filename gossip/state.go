@@ -67,6 +67,8 @@ type keyEntry struct {
 	// being sent.
 	slackOf int64
 	slack   uint64
+	// unsentFrom is when it grew first since, 0 for not yet.
+	unsentFrom time.Duration
 	// sumGrew is by how much it had grown then, at the version sumAt.
 	sumAt, sumGrew uint64
 	// informed is how many hits were left in the window informedOf when the

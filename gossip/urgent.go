@@ -115,16 +115,31 @@ func (e *Engine) across(i int32, room Room) bool {
 	if len(regions) == 0 || e.state.meta(c).Regional || e.roles.cached(k) != e.self.ID {
 		return false
 	}
+	if k.slackOf != c.Window {
+		k.unsentFrom = 0
+	}
 	k.slackOf, k.slack = c.Window, room.Left/(4*uint64(len(regions)))
 	if i = e.state.ofRegion(i); i == none {
 		return false
 	}
 	first := room.near() && k.near != c.Window // a part may have been withheld so far
-	if grown := e.state.unsentSum(c); grown == 0 || grown < k.slack && !first {
+	grown := e.state.unsentSum(c)
+	switch {
+	case grown == 0:
+		return false
+	case k.unsentFrom == 0:
+		k.unsentFrom = max(1, e.dispatched.latest)
+	}
+	soon := grown < k.slack && !first
+	if soon && !(e.state.withholdable(c) && fast(e, k, grown)) {
 		return false
 	}
 	if c.Kind != Daemon {
 		e.state.touch(i, e.dispatched.latest) // it was passed over while it was withheld
+	}
+	if soon {
+		k.slack = 0
+		return false
 	}
 	for r := range regions {
 		if l := e.links.find(regions[r].aggregator(c.Key)); l != nil {
@@ -132,6 +147,23 @@ func (e *Engine) across(i int32, room Room) bool {
 		}
 	}
 	return true
+}
+
+// fast reports whether the sum of the region in a window grows so fast that it
+// exceeds the slack before other regions receive it: they extrapolate it then.
+func fast(e *Engine, k *keyEntry, grown uint64) bool {
+	if grown < minGain {
+		return false
+	}
+	for r := range e.roles.regions[1:] {
+		if l := e.links.find(e.roles.regions[1+r].aggregator(k.key)); l != nil {
+			slope := slopeOf(grown, max(l.interval(), e.dispatched.latest-k.unsentFrom))
+			if l.rtt < 0 || sat.Add(grown, extrapolated(slope, l.interval()+l.rtt/2)) >= k.slack {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ofRegion returns a cell that the sum of the region consists of, in the window
@@ -174,7 +206,7 @@ func (s *state) withholdable(c *cell) bool {
 // to another region.
 func (s *state) summed(c *cell, sum crdt.Sum) {
 	if k := s.keys.at(c.key); c.Window >= k.sumOf {
-		k.sumOf, k.summed = c.Window, sat.Add(sum.P, sum.N)
+		k.sumOf, k.summed, k.unsentFrom = c.Window, sat.Add(sum.P, sum.N), 0
 	}
 }
 
