@@ -18,8 +18,8 @@ import (
 // Domain is the domain of the demo's limits.
 const Domain = "demo"
 
-// Rule is one limit of the demo. All use fixed windows, so that the count of a
-// window compares with the limit without an estimate.
+// Rule is one limit of the demo. All that are shown use fixed windows, so that
+// the count of a window compares with the limit without an estimate.
 type Rule struct {
 	// Name is what commands and tables call it.
 	Name string
@@ -36,6 +36,9 @@ type Rule struct {
 	// its keys, or "" for one computed per key.
 	Strict bool
 	Home   string
+	// Sliding selects sliding windows: other regions learn of any hit, also of
+	// those that are too few to matter.
+	Sliding bool
 }
 
 // Most is how many hits a window takes with its budget.
@@ -89,7 +92,7 @@ func NewRules(asksPerSecond int) []Rule {
 			Name: "login", Entries: []rules.Entry{{Key: "path", Value: "/login"}, {Key: "account"}}, Window: 60,
 			Limit: loginLimit, Strict: true,
 		},
-		markRule: {Name: "mark", Entries: []rules.Entry{{Key: "mark"}}, Window: int(markWindow / time.Second), Limit: markLimit},
+		markRule: {Name: "mark", Entries: []rules.Entry{{Key: "mark"}}, Window: int(markWindow / time.Second), Limit: markLimit, Sliding: true},
 	}
 }
 
@@ -192,6 +195,9 @@ func limitsText(all []Rule) string {
 		}
 		fmt.Fprintf(&b, "%srate_limit: {name: %s, unit: second, unit_multiplier: %d, requests_per_unit: %d",
 			indent, r.Name, r.Window, r.Limit)
+		if r.Sliding {
+			b.WriteString(", algorithm: sliding_window")
+		}
 		if r.HasBudget {
 			fmt.Fprintf(&b, ", overage_budget: %s", r.Budget.String())
 		}
