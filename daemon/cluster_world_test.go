@@ -110,8 +110,8 @@ func emptyWorld(t *testing.T, limit uint32, daemons int, regions ...string) *wor
 	return w
 }
 
-// worldRules limits each user and visitor to n hits a minute, and each tenant to
-// as many an hour. Sliding windows are sent to other regions with any hit.
+// worldRules limits each user and visitor to n hits a minute, and each tenant
+// to as many an hour. Sliding windows are sent to other regions with any hit.
 func worldRules(t *testing.T, n uint32) *rules.Set {
 	t.Helper()
 	set, err := rules.NewSet([]rules.DomainNode{{Name: "edge", Children: []rules.Node{

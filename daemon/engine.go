@@ -57,8 +57,8 @@ type Engine struct {
 
 	expedited atomic.Uint64 // shards whose messages are expedited, as a bit set
 	news      chan struct{} // holds a token when expedited became more than 0
-	// interval is the longest sleep of a shard with peers: decisions do not wake
-	// it, and their counts are sent within this time. It is 0 for none.
+	// interval is the longest sleep of a shard with peers: decisions do not
+	// wake it, and their counts are sent within this time. It is 0 for none.
 	interval time.Duration
 
 	unknownDomain atomic.Uint64

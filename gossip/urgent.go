@@ -25,8 +25,8 @@ func (k *keyEntry) hot(window, length int64, room Room) bool {
 	return k.near != 0 && sat.AddInt(k.near, length) >= window
 }
 
-// sent returns the hits and refunds in the sum of the region of a key and window
-// when it was sent to other regions last.
+// sent returns the hits and refunds in the sum of the region of a key and
+// window when it was sent to other regions last.
 func (k *keyEntry) sent(window int64) uint64 {
 	if k.sumOf != window {
 		return 0
