@@ -117,7 +117,7 @@ func worst(a, b []node.Link) []node.Link {
 			j++
 		default:
 			l := *x
-			l.Age, l.Unsent = older(x.Age, y.Age), older(x.Unsent, y.Unsent)
+			l.Age, l.Unsent, l.Lag = older(x.Age, y.Age), older(x.Unsent, y.Unsent), older(x.Lag, y.Lag)
 			if x.RTT < 0 || y.RTT >= 0 && y.RTT < x.RTT {
 				l.RTT = y.RTT
 			}

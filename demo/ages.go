@@ -50,9 +50,9 @@ func (a *ages) look() {
 			if of == nil || l.Age < 0 {
 				continue
 			}
-			a.all.add(l.Age, of.region == i.region)
+			a.all.add(l.Expected(l.Age), of.region == i.region)
 			pair := [2]int{i.region, of.region}
-			a.worst[pair] = max(a.worst[pair], l.Age, l.Unsent)
+			a.worst[pair] = max(a.worst[pair], l.Expected(l.Unsent))
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package gossip
 
-import "github.com/georld/rld/crdt"
+import (
+	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
+)
 
 // scope selects the cells that one peer receives, and their form: a peer of
 // another region receives the sum of this region instead of its cells.
@@ -161,7 +164,7 @@ func (s *scope) trail(c *cell) {
 	case c.Kind != Daemon:
 	case !s.to.local:
 		v, _ := s.state.sum(c)
-		grown = s.state.keys.at(c.key).grown(c.Window, v.P, s.state.version)
+		grown = s.state.keys.at(c.key).grown(c.Window, sat.Add(v.P, v.N), s.state.version)
 	case c.Incarnation == s.self:
 		grown = c.Value.P - c.refP
 	}

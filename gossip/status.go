@@ -18,6 +18,9 @@ type Link struct {
 	// Unsent is Age plus the time that the oldest increment without a message
 	// had been delayed, -1 likewise.
 	Unsent time.Duration
+	// Lag is how old the view gets while the peer has something to send, -1
+	// before the first message. An idle peer sends heartbeats alone.
+	Lag time.Duration
 	// RTT is the round trip, smoothed from below, -1 for unknown.
 	RTT time.Duration
 	// Acked is the version that the peer acknowledged, Head the latest version,
@@ -34,18 +37,28 @@ type Link struct {
 	Differs bool
 }
 
+// Expected returns an age of the view, Age or Unsent, or the lag if that is less
+// and the peer is not silent: had it counted hits that decisions depend on, it
+// would have sent them.
+func (l *Link) Expected(age time.Duration) time.Duration {
+	if l.Silent || l.Lag <= 0 {
+		return age
+	}
+	return min(age, l.Lag)
+}
+
 // Links returns the state of the connections to all peers, by their IDs. The
 // engine must not change while they are read.
 func (e *Engine) Links(now time.Duration) iter.Seq[Link] {
 	return func(yield func(Link) bool) {
 		for _, l := range e.links {
 			d := Link{
-				Peer: l.peer, Age: -1, Unsent: -1, RTT: l.rtt, Acked: l.settled(&e.dispatched),
+				Peer: l.peer, Age: -1, Unsent: -1, Lag: -1, RTT: l.rtt, Acked: l.settled(&e.dispatched),
 				Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
 				Base: l.base,
 			}
 			if l.echoed != 0 {
-				d.Age, d.Unsent = l.age(now)-l.unsent, l.age(now)
+				d.Age, d.Unsent, d.Lag = l.age(now)-l.unsent, l.age(now), l.lag+max(0, l.rtt)/2+l.unsent
 			}
 			if !yield(d) {
 				return

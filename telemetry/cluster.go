@@ -159,7 +159,7 @@ func regionsOf(s *ClusterStats) map[string]*regionSums {
 	for i := range s.Peers {
 		l := &s.Peers[i]
 		r := of(l.Peer.Region)
-		r.age, r.unsent = max(r.age, l.Age), max(r.unsent, l.Unsent)
+		r.age, r.unsent = max(r.age, l.Expected(l.Age)), max(r.unsent, l.Expected(l.Unsent))
 		if l.Silent || l.Age < 0 {
 			r.silent++
 		}

@@ -77,8 +77,8 @@ var clusterFamilies = []Family{
 	{"rld_frames_total", Counter, []string{"direction"}, "Frames of streams, by direction."},
 	{"rld_frame_bytes_total", Counter, []string{"direction"}, "Size of frames on the wire, after compression, by direction, in bytes."},
 	{"rld_frames_dropped_total", Counter, nil, "Frames that were not sent, for lack of a stream or of room in its queue. Later frames repeat their content."},
-	{"rld_staleness_seconds", Gauge, []string{"region"}, "Age of the oldest view of a peer of the region, in seconds. " +
-		"Everything that the peer had counted and sent by then is merged. Peers without a view are in rld_silent_peers."},
+	{"rld_staleness_seconds", Gauge, []string{"region"}, "Age of the oldest view of a peer of the region, in seconds: " +
+		"at most the time that its counts take to arrive, unless it is silent. Peers without a view are in rld_silent_peers."},
 	{"rld_unsent_staleness_seconds", Gauge, []string{"region"}, "As rld_staleness_seconds, including counts that peers had not sent yet, in seconds."},
 	{"rld_peer_clock_offset_seconds", Gauge, []string{"region"}, "Greatest distance, in either direction, to the clock of a peer of the region, in seconds."},
 	{"rld_refused_frames_total", Counter, []string{"reason"}, "Frames of peers that this daemon rejected, by reason."},

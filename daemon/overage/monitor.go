@@ -264,7 +264,7 @@ func (m *Monitor) currentViews(at node.Instant) []view {
 	}
 	for _, l := range m.Engine.Links(at) {
 		if i := slices.Index(m.Regions, l.Peer.Region); i >= 0 {
-			all[i].age, all[i].rtt = max(all[i].age, l.Unsent), max(all[i].rtt, l.RTT)
+			all[i].age, all[i].rtt = max(all[i].age, l.Expected(l.Unsent)), max(all[i].rtt, l.RTT)
 		}
 	}
 	return all

@@ -261,7 +261,7 @@ func oldestView(links []node.Link, region string, own bool) time.Duration {
 	}
 	for i := range links {
 		if l := &links[i]; l.Peer.Region == region {
-			age = max(age, l.Unsent)
+			age = max(age, l.Expected(l.Unsent))
 		}
 	}
 	return age

@@ -146,7 +146,7 @@ func (r *Report) Netcheck() []api.PeerCheck {
 		}
 		p.SentBytesPerSecond, p.ReceivedBytesPerSecond = r.rate(s.Addr, s.Sent.Bytes, got.Bytes)
 		if l := links[m.ID]; l != nil {
-			p.RTTSeconds, p.StalenessSeconds, p.UnsentSeconds = api.Seconds(l.RTT), api.Seconds(l.Age), api.Seconds(l.Unsent)
+			p.RTTSeconds, p.StalenessSeconds, p.UnsentSeconds, p.LagSeconds = api.Seconds(l.RTT), api.Seconds(l.Age), api.Seconds(l.Unsent), api.Seconds(l.Lag)
 		}
 		if off, ok := offsets[m.ID]; ok {
 			p.ClockOffsetSeconds = new(off.Seconds())

@@ -102,9 +102,10 @@ func (r *Report) region(name string, live []gossip.Member, links []node.Link) ap
 		}
 		state := api.MemberState{Name: m.Name, Incarnation: m.ID.String(), Ready: r.memberReady(&m), Self: m.ID == r.Engine.Incarnation()}
 		if l := views[m.ID]; l != nil && l.Age >= 0 {
-			state.StalenessSeconds = api.Seconds(l.Age)
-			if latest < 0 || l.Age < latest {
-				latest = l.Age
+			age := l.Expected(l.Age)
+			state.StalenessSeconds = api.Seconds(age)
+			if latest < 0 || age < latest {
+				latest = age
 			}
 			if out.StalenessSeconds == nil || *state.StalenessSeconds > *out.StalenessSeconds {
 				out.StalenessSeconds = state.StalenessSeconds

@@ -150,6 +150,16 @@ func viewOf(peers map[string]api.PeerCheck, incarnation string) (time.Duration, 
 	return time.Duration(*age * float64(time.Second)), true
 }
 
+// expectedAge returns the same for a peer that would have sent what it counted,
+// unless it is silent: an idle one sends heartbeats alone.
+func expectedAge(peers map[string]api.PeerCheck, incarnation string) (time.Duration, bool) {
+	age, ok := viewOf(peers, incarnation)
+	if p := peers[incarnation]; ok && p.State == api.Connected && p.LagSeconds != nil {
+		age = min(age, time.Duration(*p.LagSeconds*float64(time.Second)))
+	}
+	return age, ok
+}
+
 // stale returns which view of a living peer is older than that, "" for none.
 func (d *daemon) stale(than time.Duration) string {
 	if s, _, _ := d.now(); s != up {

@@ -53,14 +53,14 @@ func freezeOnce(c *cluster, tr *traffic, victim *daemon, others, mates []*daemon
 	c.list(quietEnd, others, others)
 	outRemote := time.Since(froze)
 	for _, g := range around {
-		c.together(g, 5*time.Second)
+		c.together(g, patience)
 	}
 
 	around = c.aggregatorGone(victim.region, mates) // until it is back
 	victim.thaw(t)
 	healed := c.whole(30*time.Second) + c.together(gap, 30*time.Second)
 	for _, g := range around {
-		c.together(g, 5*time.Second)
+		c.together(g, patience)
 	}
 	thawed := time.Now()
 	time.Sleep(slices * slice)

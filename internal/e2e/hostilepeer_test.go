@@ -184,15 +184,15 @@ const logged = 10 * time.Second
 // then.
 func (c *cluster) unharmed(h heist) {
 	c.t.Helper()
-	all := c.in("a")
-	c.within(5*time.Second, "recent views", func() string {
+	all, begin := c.in("a"), time.Now()
+	c.within(patience, "recent views", func() string {
 		for i, d := range all {
 			peers, err := d.netcheck()
 			if err != nil {
 				return err.Error()
 			}
 			mate := all[1-i]
-			if age, ok := viewOf(peers, mate.incarnation()); !ok || age > freshView {
+			if age, ok := viewOf(peers, mate.incarnation()); !ok || age > freshView+time.Since(begin) {
 				return fmt.Sprintf("%s has a view of %s of %v", d.name, mate.name, age)
 			}
 		}

@@ -27,7 +27,7 @@ func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
 	first := victim.incarnation()
 	gap := victim.die(t)
 	out := c.list(5*time.Second, others, others)
-	c.together(gap, 5*time.Second)
+	c.together(gap, patience)
 	c.stay(others, brief, "used", ampleLimit-600, ends.Add(-300*time.Millisecond))
 	c.agree(3*time.Second, others, brief, "used", ampleLimit)
 	c.agree(time.Second, others, kept, "used", ampleLimit-600)

@@ -73,7 +73,7 @@ func (w *watch) look(d *daemon) {
 		if ps != up || id == "" || w.cluster.separated(d.replica(), peer.replica()) {
 			continue
 		}
-		age, ok := viewOf(peers, id)
+		age, ok := expectedAge(peers, id)
 		if !ok {
 			// No message of it has arrived yet. Others passed on the counts
 			// from before the younger of the two began.

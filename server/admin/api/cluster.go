@@ -83,6 +83,9 @@ type PeerCheck struct {
 	// UnsentSeconds is StalenessSeconds including counts that the peer had not
 	// sent yet. It is never less.
 	UnsentSeconds *float64 `json:"unsent_seconds"`
+	// LagSeconds is how old the view gets while the peer has counts to send. An
+	// idle peer sends heartbeats alone, and the view of it gets older.
+	LagSeconds *float64 `json:"lag_seconds"`
 	// ClockOffsetSeconds is the lead of the peer's clock over the local one,
 	// negative for a lag, to within half a round trip.
 	ClockOffsetSeconds *float64 `json:"clock_offset_seconds"`
