@@ -37,9 +37,9 @@ type Link struct {
 	Differs bool
 }
 
-// Expected returns an age of the view, Age or Unsent, or the lag if that is less
-// and the peer is not silent: had it counted hits that decisions depend on, it
-// would have sent them.
+// Expected returns an age of the view, Age or Unsent, or the lag if that is
+// less and the peer is not silent: had it counted hits that decisions depend
+// on, it would have sent them.
 func (l *Link) Expected(age time.Duration) time.Duration {
 	if l.Silent || l.Lag <= 0 {
 		return age
