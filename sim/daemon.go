@@ -420,13 +420,16 @@ func (c *wallClock) right(now time.Duration, base int64) {
 }
 
 // union returns the cells that daemons of a region have in a shard, in their
-// order: those that each one keeps, and those that it counted.
+// order: those that each one counted, and those that it keeps of others.
 func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
 	var out []gossip.Cell
-	for i, d := range local {
-		for _, c := range all[i] {
-			if own := c.Kind == gossip.Daemon && c.Incarnation == d.incarnations[shard]; own || node.Keeps(d.Nodes[shard], c.Key, c.Kind) {
-				out = append(out, c)
+	for _, own := range []bool{true, false} { // a writer has the latest value
+		for i, d := range local {
+			for _, c := range all[i] {
+				wrote := c.Kind == gossip.Daemon && c.Incarnation == d.incarnations[shard]
+				if wrote == own && (own || node.Keeps(d.Nodes[shard], c.Key, c.Kind)) {
+					out = append(out, c)
+				}
 			}
 		}
 	}

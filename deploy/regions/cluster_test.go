@@ -31,7 +31,7 @@ var limits = fmt.Sprintf(`
 domain: shop
 descriptors:
   - key: user
-    rate_limit: {unit: year, requests_per_unit: %d}
+    rate_limit: {unit: year, requests_per_unit: %d, algorithm: sliding_window}
 `, limit)
 
 // cluster is daemons on loopback, made from the files.
