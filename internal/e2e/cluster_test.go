@@ -265,9 +265,9 @@ func (c *cluster) note(g *Gap) {
 const freshView = time.Second
 
 // together waits until no living daemon's view of another is older than that
-// was when it began, and ends a gap: idle daemons exchange heartbeats alone. It
+// was when it began, and ends gaps: idle daemons exchange heartbeats alone. It
 // returns how long it took.
-func (c *cluster) together(g *Gap, atMost time.Duration) time.Duration {
+func (c *cluster) together(atMost time.Duration, gaps ...*Gap) time.Duration {
 	c.t.Helper()
 	begin := time.Now()
 	took := c.within(atMost, "fresh views", func() string {
@@ -281,7 +281,9 @@ func (c *cluster) together(g *Gap, atMost time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// The daemons at both ends must still pass on the counts that they know.
-	g.Until = time.Now().Add(freshView)
+	for _, g := range gaps {
+		g.Until = time.Now().Add(freshView)
+	}
 	return took
 }
 

@@ -52,16 +52,11 @@ func freezeOnce(c *cluster, tr *traffic, victim *daemon, others, mates []*daemon
 	time.Sleep(time.Until(froze.Add(slices * slice)))
 	c.list(quietEnd, others, others)
 	outRemote := time.Since(froze)
-	for _, g := range around {
-		c.together(g, patience)
-	}
+	c.together(patience, around...)
 
 	around = c.aggregatorGone(victim.region, mates) // until it is back
 	victim.thaw(t)
-	healed := c.whole(30*time.Second) + c.together(gap, 30*time.Second)
-	for _, g := range around {
-		c.together(g, patience)
-	}
+	healed := c.whole(30*time.Second) + c.together(30*time.Second, append(around, gap)...)
 	thawed := time.Now()
 	time.Sleep(slices * slice)
 

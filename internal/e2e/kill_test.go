@@ -27,7 +27,7 @@ func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
 	first := victim.incarnation()
 	gap := victim.die(t)
 	out := c.list(5*time.Second, others, others)
-	c.together(gap, patience)
+	c.together(patience, gap)
 	c.stay(others, brief, "used", ampleLimit-600, ends.Add(-300*time.Millisecond))
 	c.agree(3*time.Second, others, brief, "used", ampleLimit)
 	c.agree(time.Second, others, kept, "used", ampleLimit-600)
@@ -49,7 +49,7 @@ func TestKilledDaemonTakesNothingWithIt(t *testing.T) {
 	if code, out := victim.rld(t, "cluster history"); code != 0 || !strings.Contains(out, "the cluster began") {
 		t.Errorf("rld cluster history at %s: exit code %d: %s", victim.name, code, out)
 	}
-	fresh := c.together(&Gap{}, patience)
+	fresh := c.together(patience)
 	time.Sleep(2 * time.Second) // of load, with it
 	tr.stop()
 	t.Logf("killed %s: out of all lists after %s; started: back after %s, heard by all after %s more",

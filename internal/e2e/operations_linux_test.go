@@ -120,7 +120,7 @@ func (o *operations) roll() {
 		d.terminate(o.t)
 		d.start(o.t)
 		o.all(patience)
-		o.together(&Gap{}, patience)
+		o.together(patience)
 	}
 }
 

@@ -47,7 +47,7 @@ func cutOff(t *testing.T, d direction) {
 	same := time.Since(healed)
 	c.whole(30*time.Second - same)
 	whole := time.Since(healed)
-	c.together(gap, 30*time.Second)
+	c.together(30*time.Second, gap)
 	after := c.traffic(100, aim{day, "cut", 4}, aim{window, "healed", 2})
 	time.Sleep(6 * time.Second)
 	after.stop()

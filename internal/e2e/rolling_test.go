@@ -23,7 +23,7 @@ func TestRollingRestartOfAllLosesNothing(t *testing.T) {
 			d.terminate(t)
 			d.start(t)
 			c.whole(patience)
-			c.together(&Gap{}, patience)
+			c.together(patience)
 			longest = max(longest, time.Since(begin))
 		}
 	}

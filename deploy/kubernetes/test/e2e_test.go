@@ -271,10 +271,11 @@ func TestCluster(t *testing.T) {
 	c.begun()
 	c.holdRights()
 
-	if got, err := edge.check("user_id=ann&hits=100"); err != nil || got != 500 {
-		t.Fatalf("%d hits left, %v; want 500", got, err)
+	// Above half of the limit, all daemons are informed.
+	if got, err := edge.check("user_id=ann&hits=400"); err != nil || got != 200 {
+		t.Fatalf("%d hits left, %v; want 200", got, err)
 	}
-	c.left("ann", 500)
+	c.left("ann", 200)
 
 	// A roll. A durable pod comes back under its name, with its disk and
 	// another address. A diskless one is replaced by one of another name, which
@@ -284,14 +285,14 @@ func TestCluster(t *testing.T) {
 	c.add("us-east-1", true, "us-east-1-1")
 	c.whole()
 	c.holdRights()
-	c.left("ann", 500)
+	c.left("ann", 200)
 
 	// Limits change in the ConfigMap, without a restart.
 	text := strings.Replace(longWindow(readFile(t, "../base/limits.yaml")), ": 600", ": 700", 1)
 	for _, p := range c.pods {
 		c.publish(p.limits, map[string][]byte{"limits.yaml": []byte(text)}, 0o644, 0)
 	}
-	c.left("ann", 600)
+	c.left("ann", 300)
 
 	// Evictions of several at once. Founders are not among them: a voter which
 	// nobody can follow takes 20 s to leave.
