@@ -143,9 +143,10 @@ func (v *views) sample(w *World) {
 			if l.Peer.Region == d.Region {
 				of = &v.region
 			}
-			of.add(l.Age)
-			of.worst = max(of.worst, l.Age)
-			v.unsent.add(max(l.Unsent, 0))
+			age := l.Expected(l.Age)
+			of.add(age)
+			of.worst = max(of.worst, age)
+			v.unsent.add(max(l.Expected(l.Unsent), 0))
 		}
 	}
 	v.next(w, w.now-w.now%v.step+v.step)
