@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 	"time"
 
@@ -190,28 +191,20 @@ type queue struct {
 // link that is not in the queue.
 func (q *queue) fix(l *link) {
 	at := l.dueAt()
-	if l.queued == 0 {
-		q.heap = append(q.heap, l)
-		l.queued = len(q.heap)
-	} else if at == l.queuedFor {
-		return
+	switch {
+	case l.queued == 0:
+		l.queuedFor = at
+		heap.Push((*byTime)(q), l)
+	case at != l.queuedFor:
+		l.queuedFor = at
+		heap.Fix((*byTime)(q), l.queued-1)
 	}
-	l.queuedFor = at
-	q.down(q.up(l.queued - 1))
 }
 
 // remove removes a link.
 func (q *queue) remove(l *link) {
-	i, last := l.queued-1, len(q.heap)-1
-	if i < 0 {
-		return
-	}
-	q.swap(i, last)
-	q.heap[last] = nil
-	q.heap = q.heap[:last]
-	l.queued = 0
-	if i < last {
-		q.down(q.up(i))
+	if l.queued > 0 {
+		heap.Remove((*byTime)(q), l.queued-1)
 	}
 }
 
@@ -237,31 +230,25 @@ func (q *queue) collect(i int, now time.Duration, out []*link) []*link {
 	return q.collect(2*i+2, now, q.collect(2*i+1, now, append(out, q.heap[i])))
 }
 
-func (q *queue) swap(i, j int) {
+// byTime is a queue for package heap.
+type byTime queue
+
+func (q *byTime) Len() int           { return len(q.heap) }
+func (q *byTime) Less(i, j int) bool { return q.heap[i].queuedFor < q.heap[j].queuedFor }
+
+func (q *byTime) Swap(i, j int) {
 	q.heap[i], q.heap[j] = q.heap[j], q.heap[i]
 	q.heap[i].queued, q.heap[j].queued = i+1, j+1
 }
 
-func (q *queue) up(i int) int {
-	for i > 0 && q.heap[i].queuedFor < q.heap[(i-1)/2].queuedFor {
-		q.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	return i
+func (q *byTime) Push(l any) {
+	q.heap = append(q.heap, l.(*link))
+	q.heap[len(q.heap)-1].queued = len(q.heap)
 }
 
-func (q *queue) down(i int) {
-	for {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < len(q.heap); c++ {
-			if q.heap[c].queuedFor < q.heap[least].queuedFor {
-				least = c
-			}
-		}
-		if least == i {
-			return
-		}
-		q.swap(i, least)
-		i = least
-	}
+func (q *byTime) Pop() any {
+	last := len(q.heap) - 1
+	l := q.heap[last]
+	l.queued, q.heap[last], q.heap = 0, nil, q.heap[:last]
+	return l
 }

@@ -17,8 +17,9 @@ const (
 	// PeerJoined and PeerLeft: membership added or dropped an incarnation.
 	PeerJoined EventKind = iota
 	PeerLeft
-	// PeerSilent: no message came from a live peer for three lags; hits that
-	// it may have admitted since are not extrapolated any more.
+	// PeerSilent: no message came from a live peer for three heartbeats, or no
+	// answer in time; hits that it may have admitted since are not
+	// extrapolated any more.
 	// PeerResponding ends it.
 	PeerSilent
 	PeerResponding

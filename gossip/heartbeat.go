@@ -126,9 +126,8 @@ func (l *link) arrived(now, sentAt time.Duration) {
 	l.lag = max(gap, l.lag+(gap-l.lag)/8)
 }
 
-// answer makes the link answer a message of the peer in time. gained reports
-// whether the message held versions, known whether all before them were
-// received.
+// answer makes the link answer a message of the peer in time. known reports
+// whether all versions before those of the message were received.
 func (l *link) answer(now time.Duration, m *Message, known bool) {
 	if !m.Complete { // the rest waits for an acknowledgement
 		l.owe(now + l.shortest())

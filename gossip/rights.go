@@ -147,7 +147,7 @@ type RegionalPeer struct {
 	Used   uint64 // admitted hits without refunds
 	Rate   uint64 // growth of Used in hits per second
 	Rights        // as sent by the peer, or as known from own transfers
-	Silent bool   // no message arrived for three lags
+	Silent bool   // as in Link
 }
 
 // RegionalPeers appends the other daemons of the region to dst with their known

@@ -29,7 +29,8 @@ type Link struct {
 	// Base is where the versions of the latest resync begin, which sends all
 	// cells again: an acknowledgement up to there proves nothing.
 	Base uint64
-	// Silent: no message arrived for three lags.
+	// Silent: no message arrived for three heartbeats, or the peer did not
+	// answer in time.
 	Silent bool
 	// Rules is the hash of the peer's rules, 0 before the first message.
 	Rules uint64

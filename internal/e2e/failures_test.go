@@ -27,6 +27,16 @@ func (f *failures) Fatalf(format string, args ...any) {
 	f.TB.Fatalf(format, args...)
 }
 
+func (f *failures) Error(args ...any) {
+	f.Helper()
+	f.Errorf("%s", strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+}
+
+func (f *failures) Fatal(args ...any) {
+	f.Helper()
+	f.Fatalf("%s", strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+}
+
 // repeat logs the failures again.
 func (f *failures) repeat() {
 	if len(f.all) > 0 {
