@@ -74,3 +74,19 @@ func TestStampsAndViews(t *testing.T) {
 		}
 	}
 }
+
+// TestExpectedAge: the view of an idle peer is as old as its counts would be,
+// and that of a peer that became silent as old as it is proven to be.
+func TestExpectedAge(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(10 * time.Second)
+	a1 := r.of("a1")
+	if l := r.link(a1); l.Silent || l.Lag <= 0 || l.Expected(time.Minute) != l.Lag || l.Expected(0) != 0 {
+		t.Errorf("of a peer that is heard: %+v", l)
+	}
+	r.lost = func(*member, *member) bool { return true }
+	r.run(10 * time.Second)
+	if l := r.link(a1); !l.Silent || l.Age < 10*time.Second || l.Expected(l.Age) != l.Age {
+		t.Errorf("of a silent peer: %+v", l)
+	}
+}
