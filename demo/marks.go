@@ -17,7 +17,9 @@ import (
 // the key less than the whole limit. Nothing but decisions is looked at, so
 // that all that lies between two daemons is in the measure.
 const (
-	markLimit  = 1_000
+	// markLimit is so low that a mark uses half of it: then all daemons of a
+	// region are informed, and not only those that keep the key.
+	markLimit  = 2
 	markWindow = 10 * time.Minute
 	// markEdge is how long before its window ends no mark is made: it would
 	// not be seen any more.
