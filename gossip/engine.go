@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/internal/rendezvous"
 )
 
 // Engine replicates the cells of one shard of a daemon. It is a state machine:
@@ -125,7 +124,7 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 			l.ready = false // it leaves: its membership is that of all its shards
 		}
 		if l.peer.Name != p.Name {
-			l.name = rendezvous.Hash(p.Name)
+			l.naming = namingOf(p.Name)
 		}
 		l.peer = p
 		kept = append(kept, l)
@@ -147,21 +146,6 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		}
 	}
 	e.sync(now)
-}
-
-// setBeats sets what depends on the number of daemons of each region.
-func setBeats(e *Engine) {
-	e.local = e.local[:0]
-	counts := make([]int, len(e.roles.regions))
-	for _, l := range e.links {
-		counts[l.region]++
-		if l.local {
-			e.local = append(e.local, l)
-		}
-	}
-	for _, l := range e.links {
-		l.setBeats(e.self, counts[0]+1, counts[l.region])
-	}
 }
 
 // join makes the link of a new incarnation.

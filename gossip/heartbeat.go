@@ -13,7 +13,9 @@ const (
 	// regionalHeartbeat is the time between two messages of an idle link
 	// within a region, fastestHeartbeat that across regions. In large regions
 	// it is perDaemon and perRemoteDaemon for each daemon of the region, up to
-	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most.
+	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most. It is
+	// that between two daemons of different regions that send each other no
+	// sums: see sameRanks.
 	regionalHeartbeat = 3 * time.Second
 	fastestHeartbeat  = time.Second
 	perDaemon         = 100 * time.Millisecond
@@ -45,15 +47,40 @@ func (l *link) heartbeat(daemons int) time.Duration {
 	return max(least, min(time.Duration(daemons)*per, slowestHeartbeat), l.interval())
 }
 
-// setBeats sets the time between heartbeats, of this daemon and of the peer,
-// from the number of daemons of both regions.
-func (l *link) setBeats(self Peer, own, peers int) {
-	l.beat, l.peerBeat = l.heartbeat(peers), l.heartbeat(own)
-	// The shards of a daemon send their heartbeats together, and those to
-	// different peers are spread.
-	pair := rendezvous.Mix(rendezvous.Mix(rendezvous.Hash(self.Name)) + l.name)
-	steps := uint64(l.beat / l.interval())
-	l.phase = time.Duration(pair%max(1, steps)) * l.interval()
+// setBeats sets what depends on the daemons of each region, whether they are
+// ready or not.
+func setBeats(e *Engine) {
+	e.local = e.local[:0]
+	regions := make([]members, len(e.roles.regions))
+	self := namingOf(e.self.Name)
+	regions[0].add(e.self.ID, self)
+	for _, l := range e.links {
+		regions[l.region].add(l.peer.ID, l.naming)
+		if l.local {
+			e.local = append(e.local, l)
+		}
+	}
+	paired := make([]bool, len(regions))
+	for i := range regions {
+		regions[i].rank()
+		paired[i] = regions[0].sameRanks(&regions[i])
+	}
+	for _, l := range e.links {
+		l.beat, l.peerBeat = l.heartbeat(len(regions[l.region].ids)), l.heartbeat(len(regions[0].ids))
+		if paired[l.region] && !l.local {
+			l.beat = slowestHeartbeat
+			if l.ordinal == self.ordinal {
+				l.beat = fastestHeartbeat
+			}
+			l.beat = max(l.beat, l.interval())
+			l.peerBeat = l.beat
+		}
+		// The shards of a daemon send their heartbeats together, and those to
+		// different peers are spread.
+		pair := rendezvous.Mix(rendezvous.Mix(self.name) + l.name)
+		steps := uint64(l.beat / l.interval())
+		l.phase = time.Duration(pair%max(1, steps)) * l.interval()
+	}
 }
 
 // nextBeat returns when the next heartbeat is due.

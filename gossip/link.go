@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
-	"github.com/georld/rld/internal/rendezvous"
 )
 
 // link is the connection to one peer. Versions in messages to a peer are those
@@ -18,8 +17,8 @@ type link struct {
 	peer        Peer
 	local       bool // a regional peer
 	incarnation crdt.Incarnation
-	region      int    // place of its region in roles
-	name        uint64 // the hash of its name
+	region      int // place of its region in roles
+	naming
 
 	// Sent to the peer. Invariant: acked <= sent.
 	base     uint64
@@ -113,7 +112,7 @@ func newLink(now time.Duration, cfg *Config, self string, p Peer, base, version 
 	l := &link{
 		cfg: cfg, peer: p, local: p.Region == self, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
 		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now, greeting: true,
-		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, behind: true, name: rendezvous.Hash(p.Name),
+		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, behind: true, naming: namingOf(p.Name),
 	}
 	l.lag = 2 * l.interval()
 	l.due = l.next(now)

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/rendezvous"
@@ -34,15 +35,54 @@ type members struct {
 	region      string
 	incarnation crdt.Incarnation
 	ids         []crdt.Incarnation // ascending
-	names       []uint64           // hashes, parallel to ids
+	names       []naming           // parallel to ids
+	ranks       []uint64           // hashes that rank them, likewise: see rank
+	numbered    bool               // ordinals rank them
 	silent      []crdt.Incarnation // those of ids that are silent
 }
 
 // add adds a daemon.
-func (m *members) add(id crdt.Incarnation, name uint64) {
+func (m *members) add(id crdt.Incarnation, name naming) {
 	i, _ := slices.BinarySearch(m.ids, id)
 	m.ids = slices.Insert(m.ids, i, id)
 	m.names = slices.Insert(m.names, i, name)
+}
+
+// naming is the hash of a daemon's name, and that of the number at its end, 0
+// without one.
+type naming struct{ name, ordinal uint64 }
+
+// namingOf returns the naming of a name.
+func namingOf(name string) naming {
+	n := naming{name: rendezvous.Hash(name)}
+	if text := strings.TrimLeft(name[len(strings.TrimRight(name, "0123456789")):], "0"); text != "" || strings.HasSuffix(name, "0") {
+		n.ordinal = max(1, rendezvous.Hash("ordinal", text))
+	}
+	return n
+}
+
+// rank ranks the daemons by the numbers at the ends of their names, so that
+// eu-7 and us-7 aggregate the same keys: a daemon then sends sums to few
+// daemons of other regions. If one has no number or two have the same, their
+// names rank all of them.
+func (m *members) rank() {
+	m.numbered, m.ranks = true, make([]uint64, len(m.names))
+	seen := make(map[uint64]uint64, len(m.names))
+	for i, n := range m.names {
+		was, twice := seen[n.ordinal]
+		m.numbered = m.numbered && n.ordinal != 0 && (!twice || was == n.name)
+		seen[n.ordinal], m.ranks[i] = n.name, n.ordinal
+	}
+	for i := 0; i < len(m.names) && !m.numbered; i++ {
+		m.ranks[i] = m.names[i].name
+	}
+}
+
+// sameRanks reports whether the daemons of two regions have the same numbers:
+// then each one sends sums to the one with its own number alone.
+func (m *members) sameRanks(o *members) bool {
+	return m.numbered && o.numbered && len(m.ranks) == len(o.ranks) &&
+		!slices.ContainsFunc(m.ranks, func(r uint64) bool { return !slices.Contains(o.ranks, r) })
 }
 
 // pair is the daemons of a region that keep the counts of a key: the aggregator
@@ -53,15 +93,15 @@ type pair struct{ aggregator, successor crdt.Incarnation }
 // has reports whether a daemon is one of them.
 func (p pair) has(id crdt.Incarnation) bool { return id == p.aggregator || id == p.successor }
 
-// pair returns the daemons with the greatest hashes of name and key
+// pair returns the daemons with the greatest hashes of rank and key
 // (rendezvous hashing, Thaler and Ravishankar, 1998): the loss of one moves
 // only its keys.
 func (m *members) pair(k crdt.Key) pair {
 	var best, second uint64
 	var out pair
 	key := k.Hi ^ rendezvous.Mix(k.Lo)
-	for i, name := range m.names {
-		switch h := rendezvous.Mix(name ^ key); {
+	for i, rank := range m.ranks {
+		switch h := rendezvous.Mix(rank ^ key); {
 		case h > best || out.aggregator == 0:
 			second, out.successor = best, out.aggregator
 			best, out.aggregator = h, m.ids[i]
@@ -99,14 +139,14 @@ func (r *roles) assign(ls links, ready, last bool) {
 	r.version++
 	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
 	if ready {
-		r.regions[0].add(r.self.ID, rendezvous.Hash(r.self.Name))
+		r.regions[0].add(r.self.ID, namingOf(r.self.Name))
 	}
 	r.active = 1
 	for _, l := range ls {
 		l.region = r.place(l.peer.Region)
 		if l.ready {
 			m := &r.regions[l.region]
-			m.add(l.peer.ID, l.name)
+			m.add(l.peer.ID, l.naming)
 			if l.silent && l.local {
 				m.silent = append(m.silent, l.peer.ID)
 			}
@@ -114,7 +154,10 @@ func (r *roles) assign(ls links, ready, last bool) {
 		}
 	}
 	if last && len(r.regions[0].ids) == 0 {
-		r.regions[0].add(r.self.ID, rendezvous.Hash(r.self.Name))
+		r.regions[0].add(r.self.ID, namingOf(r.self.Name))
+	}
+	for i := range r.regions {
+		r.regions[i].rank()
 	}
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 }
