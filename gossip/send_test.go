@@ -240,7 +240,7 @@ func TestResyncAfterTheTeamChanged(t *testing.T) {
 func TestResyncBeforeALateMessage(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "a")
 	r.run(3 * time.Second)
-	k := r.keyOf("a3")
+	k := r.kept("a3", "a1")
 	lost := map[string]bool{"a4 a2": true, "a4 a3": true}
 	r.lost = func(from, to *member) bool { return lost[from.name+" "+to.name] }
 	r.add("a4", k, 9)
