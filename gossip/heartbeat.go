@@ -24,7 +24,9 @@ const (
 
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
+	// A message that is sent anyway has it once in answerEarly.
 	acknowledgeAfter = time.Second
+	answerEarly      = acknowledgeAfter / 2
 	answerHot        = 250 * time.Millisecond
 	// missedAnswers is the number of times that an answer may take as long as
 	// it may wait before the peer is silent.
@@ -160,13 +162,20 @@ func (l *link) answer(now time.Duration, m *Message, known bool) {
 		l.owe(now + l.shortest())
 	}
 	switch {
-	case !known || m.Echo == 0 && l.local || l.unlisted():
+	case !known || m.Answers && m.Echo == 0 && l.local || l.unlisted():
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo && !m.Ready: // it starts or leaves
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo:
 		l.owe(now + acknowledgeAfter)
 	}
+}
+
+// answers reports whether the next message answers the peer: it acknowledges
+// and echoes. Heartbeats do.
+func (l *link) answers(now time.Duration) bool {
+	return l.owedAt <= now || l.nextBeat() <= now || l.echoed == 0 || len(l.refused)+len(l.repair) > 0 ||
+		l.owedAt != never && now-l.answeredAt >= answerEarly
 }
 
 // unlisted reports whether there are refused cells or buckets to repair that no

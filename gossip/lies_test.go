@@ -20,7 +20,7 @@ func TestLiesOfClocksAndVersions(t *testing.T) {
 		From: a2.self.ID, To: a1.self.ID, Shards: 1,
 		Header: Header{Nonce: far, Echo: far, Held: far},
 		Part: Part{
-			Hi: far, Complete: true, Ack: far, Unsent: math.MaxInt64, Own: math.MaxInt64,
+			Hi: far, Complete: true, Answers: true, Ack: far, Unsent: math.MaxInt64, Own: math.MaxInt64,
 			Staleness: []Staleness{{RegionIncarnation("b"), math.MaxInt64}},
 		},
 	}

@@ -35,7 +35,8 @@ type link struct {
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration // when there may be anything to send next
-	owedAt                       time.Duration // when a message is due in any case, never for none
+	owedAt                       time.Duration // when an answer is due, never for none
+	answeredAt                   time.Duration
 	queue                        *queue
 	queued                       int             // place in the queue plus one, 0 outside
 	queuedFor                    time.Duration   // dueAt when it was put there

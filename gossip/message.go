@@ -32,20 +32,22 @@ type Header struct {
 	// Ready reports whether the sender takes its share of the work.
 	Ready bool
 	// Nonce is the sender's monotonic clock in microseconds. Echo is the latest
-	// Nonce of To that the sender received, 0 for none, and Held the time since
-	// it was received, in microseconds.
+	// Nonce of To that the sender received, and Held the time since it was
+	// received, in microseconds. Both are 0 if there is none, and, after Unite,
+	// in a frame without an answer.
 	Nonce, Echo, Held uint64
 }
 
 // Unite gives the messages of one daemon's shards to one peer one header for
 // one frame. Each shard has its own view of the peer. The oldest echo is true
 // for all of them; a newer one would confirm messages that some shard did not
-// receive. What one of them has to repeat is in the frame for all. msgs is not
-// empty.
+// receive. What one of them has to repeat is in the frame for all. A frame in
+// which no shard answers echoes nothing. msgs is not empty.
 func Unite(msgs []Message) {
-	h := msgs[0].Header
+	h, answers := msgs[0].Header, msgs[0].Answers
 	for i := range msgs[1:] {
 		o := &msgs[i+1].Header
+		answers = answers || msgs[i+1].Answers
 		h.Stamp = max(h.Stamp, o.Stamp)
 		h.Rules = cmp.Or(h.Rules, o.Rules)
 		h.Ready = h.Ready && o.Ready
@@ -53,6 +55,9 @@ func Unite(msgs []Message) {
 		if o.Echo < h.Echo {
 			h.Echo, h.Held = o.Echo, o.Held
 		}
+	}
+	if !answers {
+		h.Echo, h.Held = 0, 0
 	}
 	for i := range msgs {
 		msgs[i].Header = h
@@ -73,8 +78,10 @@ type Part struct {
 	// an earlier one covers, 0 for none.
 	Unsent time.Duration
 
-	// Ack is the version of To's shard up to which the sender has everything.
-	Ack uint64
+	// Answers reports whether Ack is there, the version of To's shard up to
+	// which the sender has everything. Otherwise Ack is 0.
+	Answers bool
+	Ack     uint64
 	// RightsMessages are sent once, and may be lost.
 	RightsMessages []RightsMessage
 	// Loads are sent once, and may be lost.

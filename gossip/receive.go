@@ -69,7 +69,9 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	newer := m.Nonce > l.nonce
 	if newer {
 		e.header(now, l, m, rules)
-		e.acknowledged(now, l, m)
+		if m.Answers {
+			e.acknowledged(now, l, m)
+		}
 	}
 	called(e, now)
 	e.changes = e.changes[:0]

@@ -87,12 +87,14 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.nonce != 0 {
 		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
 	}
-	m.Ack = l.contiguous
+	if l.answers(now) {
+		m.Answers, m.Ack, l.answeredAt, l.owedAt = true, l.contiguous, now, never
+	}
 	m.Refused = list(l.refused, m.Nonce)
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
 	l.lastNonce, l.lastSent = m.Nonce, now
-	m.RightsMessages, l.rights, l.owedAt = l.rights, nil, never
+	m.RightsMessages, l.rights = l.rights, nil
 	m.Loads = l.takeLoads()
 	if l.greeting && l.local && l.echoed > 0 && e.roles.two {
 		l.greet(&e.state, &e.roles, e.region)

@@ -311,7 +311,7 @@ func TestSumsGoToTheAggregator(t *testing.T) {
 			if len(m.Cells) != 1 || m.Cells[0].Value != sum.Value {
 				t.Errorf("the aggregator receives %v, want %v", m.Cells, sum)
 			}
-			receive(now+2*DefaultInterval, 2, Part{Ack: m.Hi, Complete: true})
+			receive(now+2*DefaultInterval, 2, Part{Answers: true, Ack: m.Hi, Complete: true})
 		}
 	}
 }

@@ -228,7 +228,9 @@ func (d *Decoder) readPart(r reader, before *gossip.Message, cells []gossip.Cell
 		r.fail("%d versions up to %d, want at most as many", changed, m.Hi)
 	}
 	m.Lo = m.Hi - changed
-	m.Ack = r.uint(partAck)
+	if ack := r.uint(partAck); ack > 0 {
+		m.Answers, m.Ack = true, ack-1
+	}
 	m.Complete = !r.flag(partIncomplete)
 	m.Unsent = r.duration(r.uint(partUnsent))
 	if content := r.content(partViews); content != nil {

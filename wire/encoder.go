@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/georld/rld/crdt"
@@ -136,7 +137,9 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	e.uint(partSkipped, uint64(m.Shard-before.Shard-1))
 	e.uint(partHi, m.Hi)
 	e.uint(partChanged, m.Hi-m.Lo)
-	e.uint(partAck, m.Ack)
+	if m.Answers {
+		e.uint(partAck, m.Ack+1)
+	}
 	e.flag(partIncomplete, !m.Complete)
 	e.uint(partUnsent, millis(m.Unsent))
 	if m.HasViews && !(before.HasViews && sameViews(before, m)) {
@@ -166,6 +169,8 @@ func checkPart(m *gossip.Message) error {
 	switch {
 	case m.Lo > m.Hi:
 		return malformed("shard %d: versions (%d, %d] are none", m.Shard, m.Lo, m.Hi)
+	case m.Ack == math.MaxUint64 || m.Ack > 0 && !m.Answers:
+		return malformed("shard %d: acknowledgement of version %d, answers %v", m.Shard, m.Ack, m.Answers)
 	case m.Unsent < 0 || m.Own < 0:
 		return malformed("shard %d: age of %v or %v, want 0 or more", m.Shard, m.Unsent, m.Own)
 	case !m.HasViews && (m.Own != 0 || len(m.Staleness) > 0):

@@ -16,7 +16,7 @@ func idle() gossip.Message {
 			Stamp: now, Rules: 0x3333333333333333, Ready: true,
 			Nonce: 200_000_000, Echo: 190_000_000, Held: 60_000, // microseconds
 		},
-		Part: gossip.Part{Lo: 12_345, Hi: 12_345, Complete: true, Ack: 12_000},
+		Part: gossip.Part{Lo: 12_345, Hi: 12_345, Complete: true, Answers: true, Ack: 12_000},
 	}
 }
 
