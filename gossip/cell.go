@@ -116,6 +116,10 @@ func (s CellMeta) join(o *CellMeta) CellMeta {
 // Cell is one cell as in messages. P and N only grow.
 type Cell struct {
 	CellMeta
+	// MetaRef names the description. A cell from a frame whose description is
+	// known has the place of the window in its block in place of the window,
+	// and no description, until the engine receives it.
+	MetaRef
 	// Rate is the observed growth of a forwarded RegionSum in hits per second,
 	// 0 for unknown or none. It is a measurement and no part of the lattice.
 	Rate  uint32

@@ -46,7 +46,6 @@ type Engine struct {
 	out       []Message // of the latest call of Messages
 	room      cellRoom  // for their cells
 	remote    remoteChanges
-	regional  regionalCells
 	ages      ages
 	loads     loads
 	events    []Event

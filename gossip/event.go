@@ -49,6 +49,9 @@ const (
 	// CellForged: a cell that the peer may not send was ignored: one of our own
 	// incarnation, or one with more refunds than hits.
 	CellForged
+	// MetaUnknown: cells of a peer were ignored that name a description by a
+	// number which the peer never described. It sends them again.
+	MetaUnknown
 	// TransferRejected: a peer claims to have transferred more rights than it
 	// can hold.
 	TransferRejected
@@ -82,7 +85,7 @@ const (
 var eventNames = []string{
 	"peer_joined", "peer_left", "peer_silent", "peer_responding", "sender_unknown", "message_misplaced",
 	"drift_rejected", "clock_outlier", "clock_agrees", "jump_held", "jump_adopted",
-	"cell_refused", "cell_stale", "cell_forged", "transfer_rejected", "sum_exceeded", "refusal_received", "rule_unknown", "rules_diverged", "rules_agree",
+	"cell_refused", "cell_stale", "cell_forged", "meta_unknown", "transfer_rejected", "sum_exceeded", "refusal_received", "rule_unknown", "rules_diverged", "rules_agree",
 	"resync_started", "resync_done", "resent", "bucket_repaired", "counts_restored", "became_ready",
 }
 

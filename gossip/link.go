@@ -47,6 +47,7 @@ type link struct {
 	greeting                     bool            // a new peer is informed of what others were informed of before
 	greeted                      int32           // keys visited for that
 	told                         toldRules
+	sentMetas                    sentMetas
 	stampedAt                    time.Duration // when a stamp was sent last
 	express                      bool          // the latest message held only such cells
 	resyncing                    bool
@@ -89,6 +90,7 @@ type link struct {
 	rated   []int32 // cells that its latest messages gave a slope
 	refused []listed[Refusal]
 	repair  []listed[uint16]
+	metas   receivedMetas
 
 	digestAt time.Duration // when our digests were sent last
 	// repairedAt is when buckets were last sent again for the peer, 0 for
@@ -198,9 +200,10 @@ func (l *link) timeout(now time.Duration) (rewound bool) {
 	return rewound
 }
 
-// rewind makes the next message start from the acknowledged version.
+// rewind makes the next message start from the acknowledged version. It
+// describes its cells anew: the peer may have lost what it knew.
 func (l *link) rewind() {
-	l.sent, l.cursor, l.inflight = l.acked, none, 0
+	l.sent, l.cursor, l.inflight, l.sentMetas = l.acked, none, 0, nil
 	l.behind, l.walked, l.news = true, 0, nil
 }
 

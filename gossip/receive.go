@@ -75,7 +75,11 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	}
 	called(e, now)
 	e.changes = e.changes[:0]
-	all := true
+	unknown := l.metas.named(m)
+	if unknown > 0 {
+		e.event(now, MetaUnknown, l.peer.ID, 0, uint64(unknown))
+	}
+	all := unknown == 0
 	floor := wall - e.cfg.Grace.Milliseconds()
 	e.found = e.state.locate(e.found[:0], m.Cells, e.self.ID, l.peer.ID)
 	for i := range m.Cells {
@@ -93,7 +97,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 		e.complete(now, l, m)
 	}
 	if newer {
-		l.answer(now, m, known)
+		l.answer(now, m, known && unknown == 0)
 		l.settleDue()
 	}
 	return e.changes, nil
@@ -139,6 +143,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.acked = m.Ack
 		l.resync(e.state.version)
 		l.resyncTo = e.state.version
+		l.greeting, l.greeted = true, 0
 		l.owe(l.next(now))
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 	case m.Ack > l.acked:

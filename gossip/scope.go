@@ -195,6 +195,7 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 		if p.kind == Others {
 			if n == 0 || s.state.compare(&picked[n-1], &picked[n]) != 0 {
 				m.Cells = append(m.Cells, s.others(c))
+				s.refer(&m.Cells[len(m.Cells)-1])
 			}
 			continue
 		}
@@ -204,6 +205,13 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 		}
 		if n == 0 || s.to.local || s.state.compare(&picked[n-1], &picked[n]) != 0 {
 			m.Cells = append(m.Cells, s.cell(c))
+			s.refer(&m.Cells[len(m.Cells)-1])
 		}
 	}
+}
+
+// refer gives a cell the number of its description.
+func (s *scope) refer(c *Cell) {
+	c.Number = s.state.numbers.of(&c.CellMeta, c.Window)
+	c.Known = c.Number != 0 && s.to.sentMetas.known(c.Number, s.to.acked)
 }

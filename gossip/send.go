@@ -20,7 +20,7 @@ const never = time.Duration(math.MaxInt64)
 func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) []Message {
 	clear(e.out) // it would keep the cells of a resync
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
-	e.remote.version, e.regional.version, e.regional.cells = 0, 0, nil
+	e.remote.version = 0
 	e.ages.known, e.ages.others = false, e.ages.others[:0]
 	if e.unassigned {
 		e.reassign(now)
@@ -163,6 +163,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	l.sent, l.express = m.Hi, false
 	l.reached = max(l.reached, l.sent)
 	if m.Hi > m.Lo {
+		l.sentMetas.sent(m)
 		within := acknowledgeAfter
 		if !m.Ready { // the peer answers a daemon that starts or leaves at once
 			within = l.interval()
@@ -236,7 +237,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	changes, nothing := len(picked), false
 	picked = scope.pickInforms(picked)
 	e.picked = picked
-	e.regional.put(&scope, m, &e.room, picked)
+	scope.put(m, e.room.take(len(picked)), picked)
 	m.Complete = i == none
 	if m.Complete {
 		hi, l.expedited = e.state.version, l.expedited[:0]

@@ -1,14 +1,9 @@
 package gossip
 
-import (
-	"slices"
+import "github.com/georld/rld/crdt"
 
-	"github.com/georld/rld/crdt"
-)
-
-// Links that send in one call of Messages mostly start at the same change. What
-// they have in common is found once: remoteChanges for links to other regions,
-// regionalCells for links within the region.
+// Links to other regions that send in one call of Messages mostly start at the
+// same change. What they have in common is found once.
 
 // remoteChanges are the changes from one of them on that some peer of another
 // region may receive outside a resync.
@@ -58,27 +53,4 @@ func (r *remoteChanges) walk(s *scope) bool {
 		}
 	}
 	return false
-}
-
-// regionalCells are those of the latest message of a call to a regional peer.
-type regionalCells struct {
-	version uint64 // of the state, 0 for none
-	picked  []pick
-	cells   []Cell
-}
-
-// put puts cells into a message of any peer. Messages with the same picks to
-// regional peers share the memory of their cells.
-func (r *regionalCells) put(s *scope, m *Message, room *cellRoom, picked []pick) {
-	if !s.to.local {
-		s.put(m, room.take(len(picked)), picked)
-		return
-	}
-	if r.version == s.state.version && slices.Equal(picked, r.picked) {
-		m.Cells = r.cells
-		return
-	}
-	r.version, r.picked = s.state.version, append(r.picked[:0], picked...)
-	s.put(m, room.take(len(picked)), picked)
-	r.cells = m.Cells
 }

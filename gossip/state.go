@@ -89,6 +89,7 @@ type state struct {
 	cells   slab[cell]
 	unsents slab[unsent] // by the numbers of the cells
 	metas   metas
+	numbers metaNumbers // of these in messages
 	keys    slab[keyEntry]
 	loads   slab[load]
 	max     int

@@ -21,7 +21,7 @@ type Decoder struct {
 	head gossip.Message // the common fields of the messages
 
 	incarnations table[crdt.Incarnation]
-	metas        table[gossip.CellMeta]
+	metas        table[cellMeta]
 	latest       []int64 // for each meta the window of its latest cell, or of the first to come
 	met          int     // the number of incarnations that parts have referred to
 	spent        int     // the number of metas that cells have referred to
@@ -139,7 +139,12 @@ func (d *Decoder) readMetas(r *reader) {
 }
 
 func (d *Decoder) readMeta(r reader) {
-	var s gossip.CellMeta
+	var s cellMeta
+	if s.Number = r.number(metaKnown); s.Number != 0 {
+		s.Known = true
+		d.addMeta(&r, s, unzigzag(r.uint(metaWindow)))
+		return
+	}
 	s.Rule = r.word(metaRule, "rule of a meta")
 	s.WindowLength = r.length()
 	if d.err != nil {
@@ -148,7 +153,21 @@ func (d *Decoder) readMeta(r reader) {
 	s.Carry = r.multiple(metaCarryWindows, metaCarryMillis, s.WindowLength, false)
 	s.Regional = r.flag(metaRegional)
 	window := r.multiple(metaWindow, metaWindowMillis, s.WindowLength, true)
-	r.end()
+	s.Number = r.number(metaNumber)
+	d.addMeta(&r, s, window)
+}
+
+// number reads the number of a meta.
+func (r *reader) number(t tag) uint32 {
+	n := r.uint(t)
+	if n > math.MaxUint32 {
+		r.fail("number %d of a meta, want 32 bits", n)
+	}
+	return uint32(n)
+}
+
+// addMeta adds a row to the table of metas.
+func (d *Decoder) addMeta(r *reader, s cellMeta, window int64) {
 	if _, first := d.metas.number(s); !first {
 		r.fail("meta %+v is there twice", s)
 	}

@@ -106,13 +106,13 @@ func (d *Decoder) keyCells(r *reader, in *columns, cells []gossip.Cell) {
 		in.id.Window = d.latest[n]
 		rate := in.rates.next()
 		c := &cells[i]
-		c.CellID, c.CellMeta, c.Rate = in.id, d.metas.values[n], uint32(rate)
+		c.CellID, c.CellMeta, c.MetaRef, c.Rate = in.id, d.metas.values[n].CellMeta, d.metas.values[n].MetaRef, uint32(rate)
 		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
 		c.Level, c.Seen = in.levels.next(), in.seen.next()
 		switch {
 		case rate > math.MaxUint32:
 			r.fail("rate of %d, want at most %d", rate, uint32(math.MaxUint32))
-		case i > 0 && c.Window <= cells[i-1].Window:
+		case i > 0 && compareCells(&cells[i-1], c) >= 0:
 			r.fail("windows of a key are not ascending at %d", c.Window)
 		}
 		if fault := cellFault(c); fault != "" {

@@ -19,7 +19,7 @@ type Encoder struct {
 
 	from, to     crdt.Incarnation
 	incarnations table[crdt.Incarnation] // without sender and receiver
-	metas        table[gossip.CellMeta]
+	metas        table[cellMeta]
 	windows      []metaWindows // of the metas
 
 	ends               ends
@@ -29,6 +29,21 @@ type Encoder struct {
 
 // metaWindows holds the windows of the first and the latest cell with a meta.
 type metaWindows struct{ first, latest int64 }
+
+// cellMeta is a row of the table of metas: a description with its number, or
+// the number of one that the receiver knows.
+type cellMeta struct {
+	gossip.CellMeta
+	gossip.MetaRef
+}
+
+// metaOf returns the row of a cell, and its window there.
+func metaOf(c *gossip.Cell) (cellMeta, int64) {
+	if c.Known {
+		return cellMeta{MetaRef: c.MetaRef}, c.PlaceInBlock()
+	}
+	return cellMeta{c.CellMeta, c.MetaRef}, c.Window
+}
 
 // reset makes the encoder append a frame to b.
 func (e *Encoder) reset(b []byte) {
@@ -61,18 +76,28 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 	}
 	e.words(frameIncarnations, e.incarnations.values)
 	for i := range e.metas.values {
-		s := &e.metas.values[i]
-		at := e.open(frameMetas)
-		e.word(metaRule, s.Rule)
-		e.length(s.WindowLength)
-		e.multiple(metaCarryWindows, metaCarryMillis, s.Carry, s.WindowLength, false)
-		e.flag(metaRegional, s.Regional)
-		e.multiple(metaWindow, metaWindowMillis, e.windows[i].first, s.WindowLength, true)
-		e.close(at)
+		e.meta(&e.metas.values[i], e.windows[i].first)
 	}
 	e.word(frameRules, head.Rules)
 	e.word(frameStamp, uint64(head.Stamp))
 	return nil
+}
+
+// meta encodes a row of the table of metas.
+func (e *Encoder) meta(s *cellMeta, window int64) {
+	at := e.open(frameMetas)
+	if s.Known {
+		e.uint(metaKnown, uint64(s.Number))
+		e.uint(metaWindow, zigzag(window))
+	} else {
+		e.word(metaRule, s.Rule)
+		e.length(s.WindowLength)
+		e.multiple(metaCarryWindows, metaCarryMillis, s.Carry, s.WindowLength, false)
+		e.flag(metaRegional, s.Regional)
+		e.multiple(metaWindow, metaWindowMillis, window, s.WindowLength, true)
+		e.uint(metaNumber, uint64(s.Number))
+	}
+	e.close(at)
 }
 
 // length encodes a window length in the longest unit that it is a multiple of.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/binary"
 	"slices"
 
@@ -41,7 +42,7 @@ func (e *Encoder) allCells(m *gossip.Message) error {
 func sorted(cells []gossip.Cell) ([]gossip.Cell, *gossip.Cell) {
 	at := disorder(cells)
 	if at < len(cells) {
-		cells = slices.SortedFunc(slices.Values(cells), func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) })
+		cells = slices.SortedFunc(slices.Values(cells), func(a, b gossip.Cell) int { return compareCells(&a, &b) })
 		if at = disorder(cells); at < len(cells) {
 			return nil, &cells[at]
 		}
@@ -52,11 +53,33 @@ func sorted(cells []gossip.Cell) ([]gossip.Cell, *gossip.Cell) {
 // disorder returns the first cell that does not come after the one before it.
 func disorder(cells []gossip.Cell) int {
 	for i := 1; i < len(cells); i++ {
-		if !cells[i-1].Before(&cells[i].CellID) {
+		if compareCells(&cells[i-1], &cells[i]) >= 0 {
 			return i
 		}
 	}
 	return len(cells)
+}
+
+// compareCells orders cells as in a frame: the known ones of a key by number
+// after the others.
+func compareCells(a, b *gossip.Cell) int {
+	if !a.Known && !b.Known {
+		if a.Before(&b.CellID) {
+			return -1
+		}
+		return a.CellID.Compare(b.CellID)
+	}
+	x, y := a.CellID, b.CellID
+	x.Window, y.Window = 0, 0
+	return cmp.Or(x.Compare(y), cmp.Compare(knownNumber(a), knownNumber(b)), cmp.Compare(a.Window, b.Window))
+}
+
+// knownNumber returns the number of a known meta, 0 for any other.
+func knownNumber(c *gossip.Cell) uint32 {
+	if c.Known {
+		return c.Number
+	}
+	return 0
 }
 
 // incarnationCells writes the cells of one incarnation.
@@ -121,20 +144,22 @@ func (e *Encoder) cellKeys(cells []gossip.Cell) {
 func (e *Encoder) cellWindows(cells []gossip.Cell) {
 	metas, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
 	n := -1 // number of the meta of the cell before
+	var before cellMeta
 	for i := range cells {
-		c := &cells[i]
-		if i == 0 || c.CellMeta != cells[i-1].CellMeta {
+		meta, window := metaOf(&cells[i])
+		if i == 0 || meta != before {
 			var first bool
-			if n, first = e.metas.number(c.CellMeta); first {
+			if n, first = e.metas.number(meta); first {
 				if cap(e.windows) == 0 {
 					e.windows = make([]metaWindows, 0, firstRoom)
 				}
-				e.windows = append(e.windows, metaWindows{first: c.Window, latest: c.Window})
+				e.windows = append(e.windows, metaWindows{first: window, latest: window})
 			}
+			before = meta
 		}
 		metas = append(metas, uint64(n))
-		distances = append(distances, zigzag(c.Window-e.windows[n].latest))
-		e.windows[n].latest = c.Window
+		distances = append(distances, zigzag(window-e.windows[n].latest))
+		e.windows[n].latest = window
 	}
 	e.column(cellsMetas, metas)
 	e.column(cellsWindows, distances)

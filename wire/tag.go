@@ -91,13 +91,15 @@ const (
 )
 
 const (
-	metaRule         tag = 1<<3 | wide
-	metaMinutes      tag = 2<<3 | varint
-	metaSeconds      tag = 3<<3 | varint
-	metaMillis       tag = 4<<3 | varint
-	metaCarryWindows tag = 5<<3 | varint
-	metaCarryMillis  tag = 6<<3 | varint
-	metaRegional     tag = 7<<3 | varint
-	metaWindow       tag = 8<<3 | varint
-	metaWindowMillis tag = 9<<3 | varint
+	metaKnown        tag = 1<<3 | varint
+	metaRule         tag = 2<<3 | wide
+	metaMinutes      tag = 3<<3 | varint
+	metaSeconds      tag = 4<<3 | varint
+	metaMillis       tag = 5<<3 | varint
+	metaCarryWindows tag = 6<<3 | varint
+	metaCarryMillis  tag = 7<<3 | varint
+	metaRegional     tag = 8<<3 | varint
+	metaWindow       tag = 9<<3 | varint
+	metaWindowMillis tag = 10<<3 | varint
+	metaNumber       tag = 11<<3 | varint
 )

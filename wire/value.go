@@ -30,8 +30,10 @@ func millis(d time.Duration) uint64 {
 
 // cellFault returns the fault of a cell's numbers, "" for none.
 func cellFault(c *gossip.Cell) string {
-	switch {
-	case c.WindowLength < 1:
+	switch place := c.PlaceInBlock(); {
+	case c.Known && (c.Number == 0 || place < 0 || place >= gossip.BlockWindows):
+		return "no window of the block of a known meta"
+	case !c.Known && c.WindowLength < 1:
 		return "width below 1 ms"
 	case c.Carry < 0:
 		return "carry below 0 ms"

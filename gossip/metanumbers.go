@@ -1,0 +1,187 @@
+package gossip
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/georld/rld/crdt"
+)
+
+// Messages name descriptions of cells by number once the peer knows them: a
+// description with its window would take more than the cell.
+
+// MetaRef is the number of a cell's description in a message, 0 for none. A
+// number stands for a description and a block of windows. A message describes
+// it until the peer acknowledged one that did: then it is Known.
+type MetaRef struct {
+	Number uint32
+	Known  bool
+}
+
+// BlockWindows is the number of windows of a block, aligned to multiples of it.
+const BlockWindows = 64
+
+// metaBlock is what a number stands for.
+type metaBlock struct {
+	CellMeta
+	block int64
+}
+
+// blockOf returns the block of a window, false for a window that is no
+// multiple of its length or so far that the block may end beyond an int64.
+func blockOf(meta *CellMeta, window int64) (metaBlock, bool) {
+	length := meta.WindowLength
+	if length < 1 || length > crdt.Max/BlockWindows || window < 0 || window%length != 0 ||
+		window > crdt.Max-BlockWindows*length {
+		return metaBlock{}, false
+	}
+	return metaBlock{*meta, window / length / BlockWindows}, true
+}
+
+// window returns the start of a window from its place in the block.
+func (b *metaBlock) window(place int64) int64 {
+	return (b.block*BlockWindows + place) * b.WindowLength
+}
+
+// PlaceInBlock returns the place of the cell's window in the block of its
+// number, below 64, if its description is known.
+func (c *Cell) PlaceInBlock() int64 {
+	if c.WindowLength < 1 { // from a frame, which has the place alone
+		return c.Window
+	}
+	return c.Window / c.WindowLength % BlockWindows
+}
+
+// metaNumbers are the numbers of a sender. No number is used twice.
+type metaNumbers struct {
+	numbers map[metaBlock]uint32
+	last    uint32
+	latest  metaBlock // that was asked for, with its number
+	number  uint32
+}
+
+// maxMetaNumbers bounds the descriptions that have a number, knownMetas those
+// that a peer knows: of more it knows the latest.
+const (
+	maxMetaNumbers = 4_096
+	knownMetas     = 256
+)
+
+// of returns the number of a description and a window, 0 for none.
+func (n *metaNumbers) of(meta *CellMeta, window int64) uint32 {
+	b, ok := blockOf(meta, window)
+	if !ok {
+		return 0
+	}
+	if n.number != 0 && n.latest == b {
+		return n.number
+	}
+	number, ok := n.numbers[b]
+	if !ok {
+		if n.last == 1<<32-1 {
+			return 0
+		}
+		if n.numbers == nil || len(n.numbers) == maxMetaNumbers {
+			n.numbers = make(map[metaBlock]uint32)
+		}
+		n.last++
+		number = n.last
+		n.numbers[b] = number
+	}
+	n.latest, n.number = b, number
+	return number
+}
+
+// sentMetas are the numbers that a peer was sent descriptions of, ascending.
+type sentMetas []sentMeta
+
+// sentMeta is a number, and the version up to which the first message that
+// describes it goes: once that is acknowledged, the peer knows it.
+type sentMeta struct {
+	number uint32
+	hi     uint64
+}
+
+// known reports whether the peer, which acknowledged everything up to a
+// version, knows a number.
+func (s sentMetas) known(number uint32, acked uint64) bool {
+	i, ok := s.find(number)
+	return ok && s[i].hi <= acked
+}
+
+func (s sentMetas) find(number uint32) (int, bool) {
+	return slices.BinarySearchFunc(s, number, func(m sentMeta, n uint32) int { return cmp.Compare(m.number, n) })
+}
+
+// sent notes the numbers that a message describes.
+func (s *sentMetas) sent(m *Message) {
+	last := uint32(0)
+	for i := range m.Cells {
+		ref := m.Cells[i].MetaRef
+		if ref.Number == last || ref.Number == 0 || ref.Known {
+			continue
+		}
+		last = ref.Number
+		if at, ok := s.find(last); !ok {
+			*s = slices.Insert(*s, at, sentMeta{last, m.Hi})
+		}
+	}
+	if more := len(*s) - knownMetas; more > 0 {
+		*s = slices.Delete(*s, 0, more)
+	}
+}
+
+// receivedMetas are the numbers that a peer described, ascending.
+type receivedMetas []receivedMeta
+
+type receivedMeta struct {
+	number uint32
+	is     metaBlock
+}
+
+func (r receivedMetas) find(number uint32) (int, bool) {
+	return slices.BinarySearchFunc(r, number, func(m receivedMeta, n uint32) int { return cmp.Compare(m.number, n) })
+}
+
+// note notes a description of a peer.
+func (r *receivedMetas) note(c *Cell) {
+	b, ok := blockOf(&c.CellMeta, c.Window)
+	at, noted := r.find(c.Number)
+	switch {
+	case !ok || noted:
+		return
+	case len(*r) < knownMetas:
+		*r = slices.Insert(*r, at, receivedMeta{c.Number, b})
+	case at > 0: // the least goes
+		copy((*r)[:at-1], (*r)[1:at])
+		(*r)[at-1] = receivedMeta{c.Number, b}
+	}
+}
+
+// named replaces the numbers of a message by descriptions. It drops the cells
+// whose number the peer never described, and returns how many these are.
+func (r *receivedMetas) named(m *Message) (unknown int) {
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		switch {
+		case c.Number == 0:
+			continue
+		case !c.Known:
+			r.note(c)
+			continue
+		}
+		at, ok := r.find(c.Number)
+		place := c.PlaceInBlock()
+		if !ok || place < 0 || place >= BlockWindows {
+			c.WindowLength = 0
+			unknown++
+			continue
+		}
+		b := &(*r)[at].is
+		c.CellMeta, c.Window = b.CellMeta, b.window(place)
+	}
+	if unknown > 0 {
+		m.Cells = slices.DeleteFunc(slices.Clone(m.Cells), func(c Cell) bool { return c.Known && c.WindowLength == 0 })
+	}
+	return unknown
+}
