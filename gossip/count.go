@@ -31,8 +31,10 @@ func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta,
 	if meta.Rule != 0 && e.state.keys.at(c.key).load > 0 { // an override may have other windows
 		offered(e, now, c.key, window, meta.WindowLength, n)
 	}
+	urgent := e.urgent(i, room)
+	c.small = !urgent && small(e, c, room)
 	switch {
-	case e.urgent(i, room):
+	case urgent:
 		e.state.touch(i, now)
 	case e.cfg.delays(meta.WindowLength):
 		e.state.delay(i, now)
@@ -58,6 +60,7 @@ func (e *Engine) Refund(now time.Duration, k crdt.Key, window int64, n uint64) u
 		return 0
 	}
 	v.N += n
+	c.small = false
 	e.state.set(c, v)
 	if e.roles.cached(e.state.keys.at(c.key)) == e.self.ID {
 		revoke(e, i)

@@ -59,19 +59,49 @@ func dispatch(e *Engine, now time.Duration) {
 	for i != none {
 		c := e.state.cells.at(i)
 		c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c)
-		receivers(e, c, func(l *link) { l.note(base, i, c.version) })
+		receivers(e, c, func(l *link, copied bool) {
+			wait := l.interval()
+			switch s := e.scope(l); {
+			case l.local && !s.includes(c):
+				return
+			case e.leaving || !l.local || c.Kind != Daemon || c.Incarnation != e.self.ID:
+			case c.small:
+				wait = max(wait, smallEvery)
+			case copied:
+				wait = max(wait, copyEvery)
+			}
+			l.note(l.atMultiple(base, wait), i, c.version)
+		})
 		i = c.change.next
 	}
 }
 
-// note notes a change for the peer.
-func (l *link) note(now time.Duration, i int32, version uint64) {
+const (
+	// copyEvery is the time between two messages of a writer that only copy
+	// counts to successors: the aggregator has these counts.
+	copyEvery = time.Second
+	// smallEvery is the same for increments that are so small that no decision
+	// depends on them: see small.
+	smallEvery = 1500 * time.Millisecond
+)
+
+// atMultiple returns the next multiple of a wait, from now on. Those that are
+// longer than an interval are spread over the links.
+func (l *link) atMultiple(now, wait time.Duration) time.Duration {
+	if wait == l.interval() {
+		return (now + wait - 1) / wait * wait
+	}
+	return (now+l.phase+wait-1)/wait*wait - l.phase
+}
+
+// note notes a change for the peer, which is due at a time.
+func (l *link) note(due time.Duration, i int32, version uint64) {
 	if !l.marked && !l.behind {
 		l.walked, l.news = version-1, l.news[:0]
 	}
-	if !l.marked {
-		l.marked, l.markedFor = true, (now+l.interval()-1)/l.interval()*l.interval()
-		l.due = min(l.due, l.markedFor)
+	if !l.marked || due < l.markedFor {
+		l.marked, l.markedFor = true, due
+		l.due = min(l.due, due)
 		l.queue.fix(l)
 	}
 	if !l.behind && !slices.Contains(l.news, i) {
@@ -83,12 +113,13 @@ func (l *link) note(now time.Duration, i int32, version uint64) {
 	}
 }
 
-// receivers visits the links whose peers may receive a change. A resync does
-// not need that: it has all cells.
-func receivers(e *Engine, c *cell, visit func(*link)) {
+// receivers visits the links whose peers may receive a change. copied reports
+// whether the peer only needs it when the aggregator is lost, which receives it,
+// too. A resync does not need that: it has all cells.
+func receivers(e *Engine, c *cell, visit func(l *link, copied bool)) {
 	find := func(id crdt.Incarnation) {
 		if l := e.links.find(id); l != nil {
-			visit(l)
+			visit(l, false)
 		}
 	}
 	if c.Kind == Given {
@@ -101,13 +132,15 @@ func receivers(e *Engine, c *cell, visit func(*link)) {
 		return
 	case c.Kind == Transferred || !e.roles.two:
 		for _, l := range e.local {
-			visit(l)
+			visit(l, false)
 		}
 	case c.Kind == RegionSum:
 		find(p.aggregator)
 	default:
 		find(p.aggregator)
-		find(p.successor)
+		if l := e.links.find(p.successor); l != nil {
+			visit(l, p.aggregator != e.self.ID && k.near != c.Window)
+		}
 	}
 	s := e.scope(nil)
 	if c.Kind == Transferred || !s.mayLeave(c) {

@@ -165,7 +165,7 @@ func (s *scope) trail(c *cell) {
 	case !s.to.local:
 		v, _ := s.state.sum(c)
 		grown = s.state.keys.at(c.key).grown(c.Window, sat.Add(v.P, v.N), s.state.version)
-	case c.Incarnation == s.self:
+	case c.Incarnation == s.self && !c.small:
 		grown = c.Value.P - c.refP
 	}
 	if grown >= minGain {

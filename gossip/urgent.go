@@ -65,6 +65,16 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	return true
 }
 
+// small reports whether an increment that this daemon counted may wait: if all
+// daemons held back as much, it would be an eighth of what is left.
+func small(e *Engine, c *cell, room Room) bool {
+	k := e.state.keys.at(c.key)
+	if !e.roles.two || c.Window < k.near || k.near != 0 && sat.AddInt(k.near, e.state.meta(c).WindowLength) >= c.Window {
+		return false
+	}
+	return c.Value.P-c.refP <= room.Left/(8*uint64(e.roles.active))
+}
+
 // Forward expedites a received change, if it could affect other daemons at once
 // and this daemon is the aggregator of its key: a count of the own region to
 // other regions, and the sum of another region to the own one. It may be called
