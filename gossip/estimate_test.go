@@ -162,7 +162,7 @@ func TestSecondHandNewsLeavesTheSlope(t *testing.T) {
 	r.load(2*time.Second, "a1", 1, 5)
 	r.lost = func(from, to *member) bool { return from.name == "a1" && to.name == "a2" }
 	r.load(200*time.Millisecond, "a1", 1, 5)
-	r.run(DefaultInterval)
+	r.run(smallEvery + DefaultInterval)
 	a2 := r.of("a2")
 	r.of("a3").Peers(r.mono(r.of("a3")), []Peer{r.of("a3").self}) // a3 loses its state, and sends all cells
 	r.meet()

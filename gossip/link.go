@@ -203,7 +203,8 @@ func (l *link) timeout(now time.Duration) (rewound bool) {
 // rewind makes the next message start from the acknowledged version. It
 // describes its cells anew: the peer may have lost what it knew.
 func (l *link) rewind() {
-	l.sent, l.cursor, l.inflight, l.sentMetas = l.acked, none, 0, nil
+	l.sent, l.cursor, l.inflight = l.acked, none, 0
+	l.sentMetas.forget()
 	l.behind, l.walked, l.news = true, 0, nil
 }
 

@@ -96,7 +96,8 @@ func (n *metaNumbers) of(meta *CellMeta, window int64) uint32 {
 type sentMetas []sentMeta
 
 // sentMeta is a number, and the version up to which the first message that
-// describes it goes: once that is acknowledged, the peer knows it.
+// describes it goes: once that is acknowledged, the peer knows it. The number
+// stays when that message was lost: the receiver forgets the same ones.
 type sentMeta struct {
 	number uint32
 	hi     uint64
@@ -122,12 +123,25 @@ func (s *sentMetas) sent(m *Message) {
 			continue
 		}
 		last = ref.Number
-		if at, ok := s.find(last); !ok {
+		switch at, ok := s.find(last); {
+		case !ok:
 			*s = slices.Insert(*s, at, sentMeta{last, m.Hi})
+		case (*s)[at].hi == undescribed:
+			(*s)[at].hi = m.Hi
 		}
 	}
 	if more := len(*s) - knownMetas; more > 0 {
 		*s = slices.Delete(*s, 0, more)
+	}
+}
+
+// undescribed is the version of a number that no message describes.
+const undescribed = 1<<64 - 1
+
+// forget makes the next messages describe all numbers.
+func (s sentMetas) forget() {
+	for i := range s {
+		s[i].hi = undescribed
 	}
 }
 
@@ -159,7 +173,8 @@ func (r *receivedMetas) note(c *Cell) {
 }
 
 // named replaces the numbers of a message by descriptions. It drops the cells
-// whose number the peer never described, and returns how many these are.
+// whose number the peer never described, and returns how many these are. If
+// there are any, the peer has to describe all numbers again.
 func (r *receivedMetas) named(m *Message) (unknown int) {
 	for i := range m.Cells {
 		c := &m.Cells[i]
@@ -181,6 +196,7 @@ func (r *receivedMetas) named(m *Message) (unknown int) {
 		c.CellMeta, c.Window = b.CellMeta, b.window(place)
 	}
 	if unknown > 0 {
+		*r = nil
 		m.Cells = slices.DeleteFunc(slices.Clone(m.Cells), func(c Cell) bool { return c.Known && c.WindowLength == 0 })
 	}
 	return unknown

@@ -168,8 +168,9 @@ func (r *reader) number(t tag) uint32 {
 
 // addMeta adds a row to the table of metas.
 func (d *Decoder) addMeta(r *reader, s cellMeta, window int64) {
+	r.end()
 	if _, first := d.metas.number(s); !first {
-		r.fail("meta %+v is there twice", s)
+		r.fail("meta %+v with number %d is there twice", s.CellMeta, s.Number)
 	}
 	d.latest = append(d.latest, window)
 }

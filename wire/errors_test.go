@@ -181,8 +181,8 @@ func TestEnvelopeErrors(t *testing.T) {
 		{"short", frame[:4], "wire: frame of 4 bytes, want at least 5"},
 		{"version", change(0, 1), "wire: frame of version 1, want 3, the only one known here"},
 		{"short, of another version", []byte{9}, "wire: frame of version 9, want 3, the only one known here"},
-		{"changed", change(8, 9), "wire: frame with checksum b51c4e9b, want 20f27764: it was cut, changed or misdirected"},
-		{"cut", frame[:18], "wire: frame with checksum ae724924, want 20f27764: it was cut, changed or misdirected"},
+		{"changed", change(8, 9), "wire: frame with checksum 825fb926, want 17b180d9: it was cut, changed or misdirected"},
+		{"cut", frame[:18], "wire: frame with checksum ae724924, want 17b180d9: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
 		msgs, err := decodeFrame(test.frame)
@@ -239,7 +239,19 @@ func TestDecodeErrors(t *testing.T) {
 		},
 		{
 			"meta twice", func(f *frame) { f.Metas[1] = f.Metas[0] },
-			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} is there twice",
+			"wire: frame: meta {Rule:7 WindowLength:60000 Carry:60000 Regional:false} with number 0 is there twice",
+		},
+		{
+			"known meta with more", func(f *frame) { f.Metas[0].Known, f.Metas[0].Window = 5, 0 },
+			"wire: frame: field 2 of type 1 is unknown or out of place",
+		},
+		{
+			"window beyond a block", func(f *frame) { f.Metas[0] = &peerCellMeta{Known: 5, Window: 64} },
+			"wire: part 0 of the frame: cell 00000000000000050000000000000001@64 daemon 0000000000000001: 300-2: no window of the block of a known meta",
+		},
+		{
+			"number of a meta", func(f *frame) { f.Metas[0].Number = 1 << 32 },
+			"wire: frame: number 4294967296 of a meta, want 32 bits",
 		},
 		{
 			"meta without width", func(f *frame) { f.Metas[0].Minutes = 0 },
@@ -455,7 +467,7 @@ func TestOtherForms(t *testing.T) {
 		{"length beyond", "\x32\x05", "field 6 of 5 bytes, want at most the 0 that follow"},
 		{"no incarnations", emptyPart + "\x3a\x00", "field 7 of 0 bytes, want a multiple of 8"},
 		{
-			"rule of 0", emptyPart + "\x42\x0b\x09\x00\x00\x00\x00\x00\x00\x00\x00\x20\x01",
+			"rule of 0", emptyPart + "\x42\x0b\x11\x00\x00\x00\x00\x00\x00\x00\x00\x28\x01",
 			"rule of a meta is 0 or cut, want it left out",
 		},
 	} {

@@ -69,6 +69,10 @@ func genCell() *rapid.Generator[gossip.Cell] {
 		if c.Kind == gossip.Others && rapid.Bool().Draw(t, "of a bucket") {
 			c.Level, c.Seen = max(genWord().Draw(t, "level"), 1), genWord().Draw(t, "seen")
 		}
+		c.Number = rapid.SampledFrom([]uint32{0, 0, 1, 2, math.MaxUint32}).Draw(t, "number")
+		if c.Known = c.Number > 0 && rapid.Bool().Draw(t, "known"); c.Known {
+			c.CellMeta, c.Window = gossip.CellMeta{}, rapid.Int64Range(0, gossip.BlockWindows-1).Draw(t, "place")
+		}
 		return c
 	})
 }
@@ -138,8 +142,11 @@ func genPart() *rapid.Generator[gossip.Part] {
 			Hi:       genWord().Draw(t, "hi"),
 			Complete: rapid.Bool().Draw(t, "complete"),
 			Unsent:   genDuration().Draw(t, "unsent"),
-			Ack:      genWord().Draw(t, "ack"),
+			Answers:  rapid.Bool().Draw(t, "answers"),
 			HasViews: rapid.Bool().Draw(t, "views"),
+		}
+		if p.Answers {
+			p.Ack = min(genWord().Draw(t, "ack"), math.MaxUint64-1)
 		}
 		p.RightsMessages = rapid.SliceOfN(genRightsMessage(), 0, 4).Draw(t, "rightsMessages")
 		if len(p.RightsMessages) == 0 {
@@ -149,8 +156,12 @@ func genPart() *rapid.Generator[gossip.Part] {
 			p.Loads = nil
 		}
 		p.Lo = p.Hi - min(p.Hi, genWord().Draw(t, "changed"))
-		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) gossip.CellID { return c.CellID },
-			func(a, b gossip.Cell) int { return a.CellID.Compare(b.CellID) }).Draw(t, "cells")
+		type name struct {
+			gossip.CellID
+			known uint32
+		}
+		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) name { return name{c.CellID, knownNumber(&c)} },
+			func(a, b gossip.Cell) int { return compareCells(&a, &b) }).Draw(t, "cells")
 		p.Refused = genSorted(refusal, 5, func(r gossip.Refusal) gossip.CellID { return r.CellID },
 			func(a, b gossip.Refusal) int { return a.CellID.Compare(b.CellID) }).Draw(t, "refused")
 		if p.HasViews {

@@ -87,15 +87,17 @@ type (
 		Reasons     []uint32 `pb:"repeated uint32 reasons = 5"`
 	}
 	peerCellMeta struct {
-		Rule         uint64 `pb:"fixed64 rule = 1"`
-		Minutes      uint64 `pb:"uint64 minutes = 2"`
-		Seconds      uint64 `pb:"uint64 seconds = 3"`
-		Millis       uint64 `pb:"uint64 millis = 4"`
-		CarryWindows uint64 `pb:"uint64 carry_windows = 5"`
-		CarryMillis  uint64 `pb:"uint64 carry_millis = 6"`
-		Regional     bool   `pb:"bool regional = 7"`
-		Window       int64  `pb:"sint64 window = 8"`
-		WindowMillis int64  `pb:"sint64 window_millis = 9"`
+		Known        uint64 `pb:"uint64 known = 1"`
+		Rule         uint64 `pb:"fixed64 rule = 2"`
+		Minutes      uint64 `pb:"uint64 minutes = 3"`
+		Seconds      uint64 `pb:"uint64 seconds = 4"`
+		Millis       uint64 `pb:"uint64 millis = 5"`
+		CarryWindows uint64 `pb:"uint64 carry_windows = 6"`
+		CarryMillis  uint64 `pb:"uint64 carry_millis = 7"`
+		Regional     bool   `pb:"bool regional = 8"`
+		Window       int64  `pb:"sint64 window = 9"`
+		WindowMillis int64  `pb:"sint64 window_millis = 10"`
+		Number       uint64 `pb:"uint64 number = 11"`
 	}
 )
 

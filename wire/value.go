@@ -30,8 +30,8 @@ func millis(d time.Duration) uint64 {
 
 // cellFault returns the fault of a cell's numbers, "" for none.
 func cellFault(c *gossip.Cell) string {
-	switch place := c.PlaceInBlock(); {
-	case c.Known && (c.Number == 0 || place < 0 || place >= gossip.BlockWindows):
+	switch {
+	case c.Known && (c.Number == 0 || uint64(c.PlaceInBlock()) >= gossip.BlockWindows):
 		return "no window of the block of a known meta"
 	case !c.Known && c.WindowLength < 1:
 		return "width below 1 ms"

@@ -1,0 +1,155 @@
+package gossip
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// A peer that knows a description receives its number alone. Another block of
+// windows has another number.
+func TestMetasByNumber(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	described, known := 0, 0
+	r.sending = func(m *member, msg *Message) {
+		for _, c := range msg.Cells {
+			switch {
+			case m.name != "a1":
+			case c.Known:
+				known++
+			default:
+				described++
+			}
+		}
+	}
+	const length = 100
+	for window := range 3 {
+		described, known = 0, 0
+		m := r.of("a1")
+		start := r.wall(m) / (BlockWindows * length) * BlockWindows * length
+		for i := range 4 {
+			m.Add(r.mono(m), testKey(i), start, CellMeta{Rule: 1, WindowLength: length, Carry: 60_000}, 1, roomy)
+			r.run(3 * time.Second)
+			if got := r.of("b1").Total(testKey(i), start); got != 1 {
+				t.Errorf("key %d in window %d: %d of 1", i, window, got)
+			}
+		}
+		if described != 1 || known != 3 {
+			t.Errorf("window %d: %d cells described, %d known, want 1 and 3", window, described, known)
+		}
+	}
+}
+
+// Numbers that were never described do no harm: the cells are not acknowledged,
+// and come again with descriptions.
+func TestUnknownMeta(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	r.add("a1", 1, 2)
+	r.run(3 * time.Second)
+	was := r.of("a1").count(ResyncStarted)
+	r.of("b1").links[0].metas = nil
+	r.add("a1", 2, 5)
+	r.run(5 * time.Second)
+	if got := r.total("b1", 2); got != 5 || r.of("b1").count(MetaUnknown) == 0 {
+		t.Errorf("b1 knows %d of 5, %d events", got, r.of("b1").count(MetaUnknown))
+	}
+	if n := r.of("a1").count(ResyncStarted); n > was {
+		t.Errorf("%d resyncs", n-was)
+	}
+}
+
+// A peer may name any number: only its own cells are lost.
+func TestMetaNumbersOfALiar(t *testing.T) {
+	var known receivedMetas
+	minute := CellMeta{WindowLength: 60_000}
+	m := Message{Part: Part{Cells: []Cell{
+		{CellMeta: minute, MetaRef: MetaRef{1, false}, CellID: CellID{Window: 60_000}},
+		{CellMeta: CellMeta{WindowLength: 1 << 62}, MetaRef: MetaRef{2, false}},
+		{CellMeta: minute, MetaRef: MetaRef{3, false}, CellID: CellID{Window: -60_000}},
+		{CellMeta: minute, MetaRef: MetaRef{4, false}, CellID: CellID{Window: 1}},
+		{MetaRef: MetaRef{1, true}, CellID: CellID{Window: 63}},
+		{MetaRef: MetaRef{1, true}, CellID: CellID{Window: 64}},
+		{MetaRef: MetaRef{1, true}, CellID: CellID{Window: -1}},
+		{MetaRef: MetaRef{2, true}},
+		{MetaRef: MetaRef{3, true}},
+		{MetaRef: MetaRef{4, true}},
+		{MetaRef: MetaRef{5, true}},
+	}}}
+	if unknown := known.named(&m); unknown != 6 || len(m.Cells) != 5 || m.Cells[4].Window != 63*60_000 || known != nil {
+		t.Errorf("%d unknown, left %v", unknown, m.Cells)
+	}
+}
+
+// TestMoreMetasThanNumbers: a peer that knows no more descriptions receives
+// those that it does not know in full.
+func TestMoreMetasThanNumbers(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	m, start := r.of("a1"), epoch/60_000*60_000
+	for round := range uint64(2) {
+		for i := range 2 * knownMetas {
+			m.Add(r.mono(m), testKey(i), start, CellMeta{Rule: uint64(i + 1), WindowLength: 60_000, Carry: 60_000}, 1, roomy)
+		}
+		r.run(3 * time.Second)
+		for i := range 2 * knownMetas {
+			if got := r.of("b1").Total(testKey(i), start); got != round+1 {
+				t.Fatalf("round %d: b1 knows %d of key %d", round, got, i)
+			}
+		}
+	}
+	if n := len(m.links[0].sentMetas); n != knownMetas {
+		t.Errorf("%d numbers, want %d", n, knownMetas)
+	}
+	if n := r.of("b1").count(MetaUnknown); n > 0 {
+		t.Errorf("%d unknown", n)
+	}
+}
+
+// TestKnownMetas: what a sender takes for known, the receiver knows, whatever
+// was lost.
+func TestKnownMetas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sent sentMetas
+		var received receivedMetas
+		acked, lost := uint64(0), false
+		for hi := uint64(1); hi < 100; hi++ {
+			var m Message
+			m.Hi = hi
+			for _, n := range rapid.SliceOfN(rapid.Uint32Range(1, 2*knownMetas), 1, 8).Draw(t, "numbers") {
+				c := Cell{CellMeta: CellMeta{Rule: uint64(n), WindowLength: 1}}
+				c.MetaRef = MetaRef{n, sent.known(n, acked)}
+				if c.Known {
+					c.CellMeta = CellMeta{}
+				}
+				m.Cells = append(m.Cells, c)
+			}
+			sent.sent(&m)
+			switch rapid.IntRange(0, 9).Draw(t, "fate") {
+			case 0:
+				lost = true
+				continue
+			case 1: // the loss is found
+				sent.forget()
+				lost = false
+			}
+			want := make([]uint64, len(m.Cells))
+			for i := range m.Cells {
+				want[i] = uint64(m.Cells[i].Number)
+			}
+			if unknown := received.named(&m); unknown > 0 {
+				t.Fatalf("%d of %d unknown", unknown, len(want))
+			}
+			for i := range m.Cells {
+				if m.Cells[i].Rule != want[i] {
+					t.Fatalf("number %d names rule %d", want[i], m.Cells[i].Rule)
+				}
+			}
+			if !lost {
+				acked = hi
+			}
+		}
+	})
+}
