@@ -24,6 +24,7 @@ type cell struct {
 	used        bool
 	delayed     bool
 	held        bool // the sum that it is part of was withheld when it changed last
+	_           [8]byte
 
 	version  uint64           // of its last change, in the order of the list of changes
 	source   crdt.Incarnation // the peer that sent it, 0 if it changed here too
