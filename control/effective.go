@@ -237,7 +237,7 @@ func (e *effective) keys(all []Override, emergencies []Emergency) []KeyOverride 
 		if o.Key == "" || !o.Acts(e.now) {
 			return
 		}
-		k := KeyOverride{Key: o.Key, Blocked: o.Block}
+		k := KeyOverride{Key: o.hash(), Blocked: o.Block}
 		if o.Reset {
 			k.Reset, k.ResetAt = o.Version, o.From
 		}

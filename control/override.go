@@ -63,7 +63,8 @@ type Target struct {
 	// milliseconds. The leader sets both.
 	RuleID Number `json:"rule_id,omitzero"`
 	Window int64  `json:"window,omitempty"`
-	// Key is the hash of a key in 32 hexadecimal digits, instead of a rule.
+	// Key is the hash of a key in 16 hexadecimal digits, instead of a rule.
+	// Records from before have 16 more, which mean nothing now.
 	Key string `json:"key,omitempty"`
 }
 
@@ -112,7 +113,15 @@ func (t *Target) String() string {
 }
 
 // same reports whether two targets are one.
-func (t *Target) same(o *Target) bool { return t.Key == o.Key && (t.Key != "" || t.RuleID == o.RuleID) }
+func (t *Target) same(o *Target) bool {
+	return t.hash() == o.hash() && (t.Key != "" || t.RuleID == o.RuleID)
+}
+
+// hash returns the digits of Key that count.
+func (t *Target) hash() string { return t.Key[:min(len(t.Key), keyDigits)] }
+
+// keyDigits is the number of hexadecimal digits of a key's hash.
+const keyDigits = 16
 
 // String returns the setting for texts.
 func (s *Setting) String() string {
@@ -137,12 +146,12 @@ func (s *Setting) String() string {
 
 // check returns an error for a setting that no target of this kind has.
 func (s *Setting) check(t *Target) error {
-	digits, err := hex.DecodeString(t.Key)
+	_, err := hex.DecodeString(t.Key)
 	switch ofRule := s.Requests != nil || s.Budget != nil || s.Mode != ""; {
 	case (t.Rule == "") == (t.Key == ""):
 		return fmt.Errorf("an override of rule %q and key %q: want one of them", t.Rule, t.Key)
-	case t.Key != "" && (err != nil || len(digits) != 16 || strings.ToLower(t.Key) != t.Key):
-		return fmt.Errorf("key %q: want a hash of 32 hexadecimal digits", shorten(t.Key, 64))
+	case t.Key != "" && (err != nil || len(t.Key) != keyDigits && len(t.Key) != 2*keyDigits || strings.ToLower(t.Key) != t.Key):
+		return fmt.Errorf("key %q: want a hash of 16 hexadecimal digits", shorten(t.Key, 64))
 	case s.Mode != "" && s.Mode != ModeShadow && s.Mode != ModeEnforce:
 		return fmt.Errorf("mode %q of %v: want %s or %s", shorten(string(s.Mode), 32), t, ModeShadow, ModeEnforce)
 	case t.Key != "" && (ofRule || s.Block == s.Reset):

@@ -2,16 +2,15 @@ package crdt
 
 import "cmp"
 
-// Key identifies a rule and a descriptor: their 128-bit keyed hash.
-type Key struct{ Hi, Lo uint64 }
+// Key identifies a rule and a descriptor: their 64-bit keyed hash. Its lowest
+// ShardBits bits select the shard of a daemon that counts it.
+type Key uint64
 
-// Compare orders keys by Hi and then by Lo. It returns -1, 0 or 1.
-func (k Key) Compare(o Key) int {
-	if k.Hi != o.Hi {
-		return cmp.Compare(k.Hi, o.Hi)
-	}
-	return cmp.Compare(k.Lo, o.Lo)
-}
+// ShardBits is the maximum number of bits of a key that select its shard.
+const ShardBits = 6
+
+// Compare orders keys. It returns -1, 0 or 1.
+func (k Key) Compare(o Key) int { return cmp.Compare(k, o) }
 
 // CellID identifies one cell: the count of one writer for a key and window.
 type CellID struct {
@@ -42,8 +41,7 @@ func cellDigest(id CellID, v PN) Digest {
 	if v == (PN{}) {
 		return 0
 	}
-	h := mix(0, id.Key.Hi)
-	h = mix(h, id.Key.Lo)
+	h := mix(0, uint64(id.Key))
 	h = mix(h, uint64(id.Window))
 	h = mix(h, uint64(id.Incarnation))
 	h = mix(h, v.P)

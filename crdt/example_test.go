@@ -16,8 +16,8 @@ func ExamplePN_Join() {
 
 // Replicas find out with one number whether they hold the same cells.
 func ExampleDigest() {
-	a := crdt.CellID{Key: crdt.Key{Lo: 1}, Window: 60_000, Incarnation: 1}
-	b := crdt.CellID{Key: crdt.Key{Lo: 1}, Window: 60_000, Incarnation: 2}
+	a := crdt.CellID{Key: 1, Window: 60_000, Incarnation: 1}
+	b := crdt.CellID{Key: 1, Window: 60_000, Incarnation: 2}
 	var one, other crdt.Digest
 	one = one.Replace(a, crdt.PN{}, crdt.PN{P: 3}).Replace(b, crdt.PN{}, crdt.PN{P: 4})
 	other = other.Replace(b, crdt.PN{}, crdt.PN{P: 4})

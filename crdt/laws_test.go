@@ -10,7 +10,7 @@ import (
 	"github.com/georld/rld/crdt/crdttest"
 )
 
-var lawKey = Key{Hi: 1, Lo: 2}
+var lawKey = Key(12)
 
 func pns() crdttest.Lattice[PN] {
 	return crdttest.Lattice[PN]{

@@ -252,7 +252,7 @@ func TestLimitsBlockedKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		key := fmt.Sprintf("%016x%016x", hits[0].Key.Hi, hits[0].Key.Lo)
+		key := fmt.Sprintf("%016x", uint64(hits[0].Key))
 		allowed := func(user string) (n int) {
 			for _, r := range w.alive() {
 				if r.hits(1, "user", user) {
@@ -321,7 +321,7 @@ func TestLimitsResetKey(t *testing.T) {
 				var c node.Call
 				c.Domain, c.Descriptors = "edge", []rules.Descriptor{descriptor(1, "user", "bad")}
 				hits, _, err := r.engine.Peek(t.Context(), &c)
-				if err != nil || c.Statuses[0].ResetAt == 0 || fmt.Sprintf("%016x%016x", r.engine.OriginalKey(hits[0].Key).Hi, r.engine.OriginalKey(hits[0].Key).Lo) != key {
+				if err != nil || c.Statuses[0].ResetAt == 0 || fmt.Sprintf("%016x", uint64(r.engine.OriginalKey(hits[0].Key))) != key {
 					return false
 				}
 			}

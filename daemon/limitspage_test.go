@@ -41,7 +41,7 @@ func (w *limitsWorld) keyOf(user string) string {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return fmt.Sprintf("%016x%016x", hits[0].Key.Hi, hits[0].Key.Lo)
+	return fmt.Sprintf("%016x", uint64(hits[0].Key))
 }
 
 // admit returns how many live daemons admit a call of a user.
@@ -159,7 +159,7 @@ func TestLimitsRefuses(t *testing.T) {
 			{"bad budget", api.SetOverride, api.LimitsRequest{Rule: "user", OverageBudget: new(-1.0), ForSeconds: 60}, "want 0 to 10"},
 			{"no override", api.UnsetOverride, api.LimitsRequest{Rule: "user"}, "has no override"},
 			{"other override", api.SetOverride, api.LimitsRequest{Rule: "user", Requests: new(uint32(7)), ForSeconds: 60, IfVersion: "77"}, "there is no override of version 77"},
-			{"no key", api.BlockKey, api.LimitsRequest{Key: "ann", ForSeconds: 60}, "want a hash of 32 hexadecimal digits"},
+			{"no key", api.BlockKey, api.LimitsRequest{Key: "ann", ForSeconds: 60}, "want a hash of 16 hexadecimal digits"},
 		} {
 			for _, dry := range []bool{false, true} {
 				tc.request.DryRun = dry

@@ -3,9 +3,8 @@ package daemon
 import (
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -221,11 +220,11 @@ type keyRules struct {
 func keyRulesOf(all []control.KeyOverride, hashers []rules.Hasher) keyRules {
 	out := keyRules{resets: make([]map[crdt.Key]node.KeyReset, len(hashers))}
 	for _, k := range all {
-		digits, err := hex.DecodeString(k.Key)
-		if err != nil || len(digits) != 16 {
+		hash, err := strconv.ParseUint(k.Key, 16, 64)
+		if err != nil {
 			continue
 		}
-		key := crdt.Key{Hi: binary.BigEndian.Uint64(digits), Lo: binary.BigEndian.Uint64(digits[8:])}
+		key := crdt.Key(hash)
 		if k.Blocked {
 			if out.blocked == nil {
 				out.blocked = map[crdt.Key]bool{}
@@ -251,7 +250,7 @@ func printsOf(hashers []rules.Hasher) []uint64 {
 	out := make([]uint64, len(hashers))
 	for i, h := range hashers {
 		k, _ := h.Key(nil, "accounts", nil, nil, 0)
-		out[i] = k.Hi ^ k.Lo
+		out[i] = uint64(k)
 	}
 	return out
 }

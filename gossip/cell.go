@@ -55,10 +55,9 @@ type CellID struct {
 	Incarnation crdt.Incarnation
 }
 
-// Before reports whether a comes before b in frames. Mostly the first half of
-// the key decides.
+// Before reports whether a comes before b in frames. Mostly the key decides.
 func (a *CellID) Before(b *CellID) bool {
-	return a.Key.Hi < b.Key.Hi && a.Incarnation == b.Incarnation && a.Kind == b.Kind || compare(a, b) < 0
+	return a.Key < b.Key && a.Incarnation == b.Incarnation && a.Kind == b.Kind || compare(a, b) < 0
 }
 
 // Compare orders cells as in frames: by kind, incarnation, key and window.
@@ -143,7 +142,7 @@ func (k Kind) join(a, b crdt.PN) crdt.PN {
 
 // String describes the cell for status pages.
 func (c Cell) String() string {
-	return fmt.Sprintf("%016x%016x@%d %s %v: %v", c.Key.Hi, c.Key.Lo, c.Window, c.Kind, c.Incarnation, c.Value)
+	return fmt.Sprintf("%016x@%d %s %v: %v", uint64(c.Key), c.Window, c.Kind, c.Incarnation, c.Value)
 }
 
 // nameBits is the part of an incarnation that its daemon's name determines.

@@ -14,7 +14,7 @@ const buckets = 64
 // compared. An error in a shorter window ends with it.
 const LongWindow = 5 * 60 * 1000
 
-func bucketOf(k crdt.Key) uint16 { return uint16(k.Lo >> 58) }
+func bucketOf(k crdt.Key) uint16 { return uint16(k >> 58) }
 
 // digested reports whether a cell is part of digests.
 func (s *state) digested(c *cell) bool {

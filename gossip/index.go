@@ -96,12 +96,12 @@ func (x *index) remove(hash uint32, number int32) {
 // hashKey returns the hash of a key. The bits of a key are a hash already, but
 // with a secret that all daemons share, and peers choose the keys they send.
 func (s *state) hashKey(k crdt.Key) uint32 {
-	return uint32(rendezvous.Mix(k.Lo ^ rendezvous.Mix(k.Hi^s.seed)))
+	return uint32(rendezvous.Mix(uint64(k) ^ s.seed))
 }
 
 // hash returns the hash of a cell's name.
 func (s *state) hash(a *CellID) uint32 {
-	return uint32(rendezvous.Mix(a.Key.Lo ^ rendezvous.Mix(a.Key.Hi^s.seed^uint64(a.Window)^uint64(a.Incarnation)+uint64(a.Kind))))
+	return uint32(rendezvous.Mix(uint64(a.Key) ^ rendezvous.Mix(s.seed^uint64(a.Window)^uint64(a.Incarnation)+uint64(a.Kind))))
 }
 
 // slab holds elements by number, in chunks that never move: growing copies

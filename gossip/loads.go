@@ -251,7 +251,7 @@ func leftToOthers(e *Engine, now time.Duration, key int32, l *load, window, leng
 	k := e.state.keys.at(key)
 	q := prior.Question{
 		Now: now, Window: window, Length: length, Limit: limit, Lag: loadLag(e, now),
-		Draw: rendezvous.Mix(uint64(e.self.ID) ^ rendezvous.Mix(k.key.Lo^uint64(window))),
+		Draw: rendezvous.Mix(uint64(e.self.ID) ^ rendezvous.Mix(uint64(k.key)^uint64(window))),
 	}
 	if l.own.Settled(&q) {
 		return 0

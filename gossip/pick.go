@@ -13,22 +13,22 @@ import (
 type pick struct {
 	kind        Kind
 	incarnation crdt.Incarnation
-	hi          uint64 // of the key
+	key         crdt.Key
 	cell        int32
 }
 
 // estimate returns the pick of the others' count of the key and window of a
 // cell.
 func (s *scope) estimate(i int32, c *cell) pick {
-	return pick{Others, s.to.peer.ID, c.Key.Hi, i}
+	return pick{Others, s.to.peer.ID, c.Key, i}
 }
 
 // pick returns the pick of a cell.
 func (s *scope) pick(i int32, c *cell) pick {
 	if c.Kind == Daemon && !s.to.local {
-		return pick{RegionSum, s.ownRegion, c.Key.Hi, i}
+		return pick{RegionSum, s.ownRegion, c.Key, i}
 	}
-	return pick{c.Kind, c.Incarnation, c.Key.Hi, i}
+	return pick{c.Kind, c.Incarnation, c.Key, i}
 }
 
 // compare orders picks by the names that the peer receives.
@@ -38,14 +38,10 @@ func (s *state) compare(a, b *pick) int {
 		return cmp.Compare(a.kind, b.kind)
 	case a.incarnation != b.incarnation:
 		return cmp.Compare(a.incarnation, b.incarnation)
-	case a.hi != b.hi:
-		return cmp.Compare(a.hi, b.hi)
+	case a.key != b.key:
+		return cmp.Compare(a.key, b.key)
 	}
-	x, y := s.cells.at(a.cell), s.cells.at(b.cell)
-	if x.Key != y.Key {
-		return x.Key.Compare(y.Key)
-	}
-	return cmp.Compare(x.Window, y.Window)
+	return cmp.Compare(s.cells.at(a.cell).Window, s.cells.at(b.cell).Window)
 }
 
 // pickOrder sorts picks as numbers: the place of the writer among the writers,
@@ -82,7 +78,7 @@ func (o *pickOrder) sort(s *state, picked []pick) []pick {
 	front := uint64(1)<<58 - 1<<place
 	o.rank()
 	for i, w := range o.numbers {
-		o.numbers[i] = o.writers[w].before<<58 | picked[i].hi>>6&front | uint64(i)
+		o.numbers[i] = o.writers[w].before<<58 | uint64(picked[i].key)>>6&front | uint64(i)
 	}
 	slices.Sort(o.numbers)
 	o.sorted = o.sorted[:0]

@@ -26,13 +26,13 @@ func TestPickOrder(t *testing.T) {
 				writer = i
 			}
 			id := CellID{
-				Key:         crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi") << rapid.IntRange(0, 62).Draw(t, "by"), Lo: uint64(i)},
+				Key:         crdt.Key(rapid.Uint64Range(0, 3).Draw(t, "key")<<rapid.IntRange(9, 62).Draw(t, "by") | uint64(i)),
 				Window:      int64(i % 7),
 				Kind:        Kind(rapid.IntRange(0, 1).Draw(t, "kind")),
 				Incarnation: crdt.Incarnation(writer),
 			}
 			at := s.cells.add(cell{Key: id.Key, Window: id.Window, Kind: id.Kind, Incarnation: id.Incarnation, used: true})
-			picked = append(picked, pick{id.Kind, id.Incarnation, id.Key.Hi, at})
+			picked = append(picked, pick{id.Kind, id.Incarnation, id.Key, at})
 		}
 		var o pickOrder
 		o.sort(&s, []pick{{kind: 1, incarnation: 9}}) // memory that is used again

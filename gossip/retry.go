@@ -64,7 +64,7 @@ func (s *state) resend(now time.Duration, region crdt.Incarnation, all []CellID)
 	slices.SortFunc(all, func(a, b CellID) int {
 		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(b.Window, a.Window))
 	})
-	at, of := none, crdt.Key{} // where the pass is, and through which key
+	at, of := none, crdt.Key(0) // where the pass is, and through which key
 	for _, id := range all {
 		i := none
 		switch {

@@ -27,7 +27,7 @@ var roomy = Room{Left: ample, Limit: ample}
 
 // testKey returns the i-th key; keys differ in all of their bits.
 func testKey(i int) crdt.Key {
-	return crdt.Key{Hi: rendezvous.Mix(uint64(2*i + 1)), Lo: rendezvous.Mix(uint64(2*i + 2))}
+	return crdt.Key(rendezvous.Mix(uint64(2*i+1)) ^ rendezvous.Mix(rendezvous.Mix(uint64(2*i+2))))
 }
 
 // rig holds engines and the messages under way. Time passes and messages move

@@ -99,9 +99,8 @@ func (p pair) has(id crdt.Incarnation) bool { return id == p.aggregator || id ==
 func (m *members) pair(k crdt.Key) pair {
 	var best, second uint64
 	var out pair
-	key := k.Hi ^ rendezvous.Mix(k.Lo)
 	for i, rank := range m.ranks {
-		switch h := rendezvous.Mix(rank ^ key); {
+		switch h := rendezvous.Mix(rank ^ uint64(k)); {
 		case h > best || out.aggregator == 0:
 			second, out.successor = best, out.aggregator
 			best, out.aggregator = h, m.ids[i]

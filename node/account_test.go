@@ -29,7 +29,7 @@ func countedBy(t *testing.T, k crdt.Key) *gossip.Engine {
 // TestNewAccountRecallsUse: an account that is made again has used what its
 // daemon admitted and transferred, in both windows.
 func TestNewAccountRecallsUse(t *testing.T) {
-	k := crdt.Key{Hi: 1, Lo: 2}
+	k := crdt.Key(1<<32 | 2)
 	l := &rules.Limit{Algorithm: rules.SlidingWindow, Unit: rules.Minute, Multiplier: 1, Requests: 100}
 	a := newAccount(&Hit{Key: k, Limit: l}, nil, countedBy(t, k), quota.Allotment{Amount: 100}, aMinute+1_000, 0)
 	if a.Used != 15 || a.PrevUsed != 20 {
@@ -41,7 +41,7 @@ func TestNewAccountRecallsUse(t *testing.T) {
 // one that a former run used, since the clock stepped back meanwhile, gives
 // rights in neither.
 func TestFormerUseOfALaterWindow(t *testing.T) {
-	k := crdt.Key{Hi: 1, Lo: 2}
+	k := crdt.Key(1<<32 | 2)
 	for _, algorithm := range []rules.Algorithm{rules.FixedWindow, rules.SlidingWindow} {
 		l := &rules.Limit{Algorithm: algorithm, Unit: rules.Minute, Multiplier: 1, Requests: 10}
 		for _, used := range []uint64{5, all} {
@@ -61,7 +61,7 @@ func TestFormerUseOfALaterWindow(t *testing.T) {
 // TestWithdrawKeepsReplicatedHits: a refund never lowers a window below the
 // replicated hits.
 func TestWithdrawKeepsReplicatedHits(t *testing.T) {
-	k := crdt.Key{Hi: 1, Lo: 2}
+	k := crdt.Key(1<<32 | 2)
 	l := &rules.Limit{Unit: rules.Minute, Multiplier: 1, Requests: 100}
 	e := &keytable.Entry{Key: k, Extra: -1, Cell: quota.Cell{Window: aMinute, Count: 14}}
 	var s keys

@@ -49,7 +49,19 @@ func anyLimits() (yaml string, keys int) {
 
 // TestAnyCall asks two daemons with rights for anything that a caller may send,
 // beside a peer that claims anything: each call has an answer.
-func TestAnyCall(t *testing.T) {
+func TestAnyCall(t *testing.T) { testAnyCall(t, func([]Hit) {}) }
+
+// TestAnyCallOfCollidingKeys is TestAnyCall where the hash of all keys is one
+// of two, so that rules of any kind share counters, accounts and cells.
+func TestAnyCallOfCollidingKeys(t *testing.T) {
+	testAnyCall(t, func(all []Hit) {
+		for i := range all {
+			all[i].Key &= 1
+		}
+	})
+}
+
+func testAnyCall(t *testing.T, rehash func([]Hit)) {
 	yaml, keys := anyLimits()
 	rapid.Check(t, func(rt *rapid.T) {
 		c := rightsCluster(t, fixed100, "a1", "b1")
@@ -76,6 +88,7 @@ func TestAnyCall(t *testing.T) {
 			if err := c.front.Resolve(&call); err != nil {
 				rt.Fatal(err)
 			}
+			rehash(call.Hits())
 			d := c.daemons[rapid.IntRange(0, 1).Draw(rt, "daemon")]
 			at := d.instant(c.now)
 			d.node.Probe(at, call.Hits(), call.Statuses)

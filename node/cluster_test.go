@@ -363,7 +363,7 @@ func (c *cluster) cells(d *daemon) string {
 		if x.Kind == gossip.Others {
 			owner = "others than " + owner
 		}
-		fmt.Fprintf(&b, "%02x @%v %s: %v\n", x.Key.Hi>>56,
+		fmt.Fprintf(&b, "%02x @%v %s: %v\n", uint64(x.Key>>56),
 			time.Duration(x.Window-scriptEpoch)*time.Millisecond, owner, x.Value)
 	}
 	return b.String()

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxShards is the greatest number of Nodes that keys are split over.
-const MaxShards = 64
+const MaxShards = 1 << crdt.ShardBits
 
 // Config is the configuration of a Node.
 type Config struct {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/rendezvous"
 	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 )
@@ -57,9 +58,9 @@ func (r ref) exists() bool { return r.where >= inLive }
 // overflowKey returns the key of the counter that the new keys of a rule share
 // in this shard.
 func overflowKey(h *Hit) crdt.Key {
-	k := crdt.Key{Hi: h.Limit.Grid()}
+	k := rendezvous.Mix(h.Limit.Grid())
 	if h.Rule != nil {
-		k.Lo = uint64(h.Rule.ID)
+		k ^= uint64(h.Rule.ID)
 	}
-	return k
+	return crdt.Key(k)
 }

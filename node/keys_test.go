@@ -23,7 +23,7 @@ func TestSweepDropsWhatExpired(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:
-				k := crdt.Key{Lo: rapid.Uint64Range(0, 200).Draw(t, "key")}
+				k := crdt.Key(rapid.Uint64Range(0, 200).Draw(t, "key"))
 				e := s.live.Find(k)
 				if e == nil {
 					e = s.insert(k)

@@ -314,4 +314,4 @@ func (n *Node) millis(at Instant) int64 {
 }
 
 // ShardOf returns the shard that owns a key, of n shards; n is a power of two.
-func ShardOf(k crdt.Key, n int) int { return int(k.Hi & uint64(n-1)) }
+func ShardOf(k crdt.Key, n int) int { return int(uint64(k) & uint64(n-1)) }

@@ -160,7 +160,7 @@ func TestRightsMessageOfUnlimitedRule(t *testing.T) {
 	c.put(t, "domain: d\ndescriptors:\n  - key: k\n    rate_limit: {"+fixed100+"}\n  - key: free\n    rate_limit: {unlimited: true}\n")
 	for _, r := range c.set.Rules() {
 		for kind := gossip.TransferRequest; kind <= gossip.MaxRightsMessage; kind++ {
-			n := gossip.RightsMessage{Kind: kind, Key: crdt.Key{Hi: 1, Lo: 2}, Rule: r.Shared(), Rights: math.MaxUint64, Second: math.MaxUint64, Need: math.MaxUint64, For: c.daemons[1].node.Incarnation()}
+			n := gossip.RightsMessage{Kind: kind, Key: crdt.Key(1<<32 | 2), Rule: r.Shared(), Rights: math.MaxUint64, Second: math.MaxUint64, Need: math.MaxUint64, For: c.daemons[1].node.Incarnation()}
 			a1, a2 := c.daemons[0].node, c.daemons[1].node
 			n.Window, _ = func() (int64, int64) {
 				if r.Limit.Unlimited {

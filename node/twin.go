@@ -35,7 +35,7 @@ func (f *Matcher) nextKey(c *Call, i int) (k crdt.Key) {
 // secret, false without one or without a limit.
 func (f *Matcher) NextKey(c *Call, i int) (crdt.Key, bool) {
 	if f.opt.Next == nil || c.Statuses[i].Limit == nil {
-		return crdt.Key{}, false
+		return 0, false
 	}
 	return f.nextKey(c, i), true
 }

@@ -2,11 +2,13 @@ package replica
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/georld/rld/disk"
 	"github.com/georld/rld/journal"
 	"github.com/georld/rld/sticky/quorum"
+	"github.com/georld/rld/wire"
 )
 
 // AcceptorLog is the journal of the acceptor of a process, without a file while
@@ -29,7 +31,8 @@ type State interface {
 // voter it copies the state of all other voters before it votes. One whose disk
 // is full or fails does not vote, and Recovery has the Fault: the driver opens
 // it again later, see AcceptorLoop.ReopenDue. On an error nothing is open: the
-// journal is of another daemon, another process uses it, or c is not valid.
+// journal is of another daemon or another version of rld, another process uses
+// it, or c is not valid.
 func (s *Storage) OpenAcceptor(c quorum.Config) (*AcceptorLoop, *AcceptorLog, Recovery, error) {
 	if s.Diskless {
 		c.Diskless = true
@@ -77,6 +80,10 @@ func (s *Storage) readJournal(r *Recovery) (*journal.Journal, quorum.Start, erro
 		return file, quorum.Start{Generation: uint64(s.Fence)}, err
 	}
 	stored, bad := Recover(kept.Records)
+	if v, is := errors.AsType[*wire.VersionError](bad); is {
+		foreign := &journal.ForeignError{File: r.File, What: fmt.Sprintf("of another version of rld: its records have version %d, want %d", v.Got, v.Want)}
+		return nil, quorum.Start{}, errors.Join(foreign, file.Close())
+	}
 	if bad != nil { // the checksums are right, and the records are not
 		return nil, quorum.Start{}, errors.Join(&journal.DamagedError{File: r.File, What: bad.Error()}, file.Close())
 	}

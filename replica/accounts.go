@@ -79,7 +79,7 @@ func (s *Storage) TakeAccounts() (*Leftover, error) {
 // name of the owner behind the first one. Times are relative to AsOf, where
 // that makes them short.
 const (
-	accountsMagic = "rldacct1"
+	accountsMagic = "rldacct2"
 	accountsHead  = len(accountsMagic) + 4
 )
 
@@ -87,7 +87,7 @@ var accountsSum = crc32.MakeTable(crc32.Castagnoli)
 
 func encodeAccounts(s *Storage, l *Leftover) []byte {
 	a := &l.Accounts
-	b := make([]byte, accountsHead, accountsHead+64+40*len(a.Keys))
+	b := make([]byte, accountsHead, accountsHead+64+32*len(a.Keys))
 	copy(b, accountsMagic)
 	b = binary.LittleEndian.AppendUint64(b, s.Owner.Cluster)
 	b = append(binary.AppendUvarint(b, uint64(len(s.Owner.Name))), s.Owner.Name...)
@@ -107,7 +107,7 @@ func encodeAccounts(s *Storage, l *Leftover) []byte {
 	b = binary.AppendUvarint(b, uint64(len(a.Keys)))
 	for i := range a.Keys {
 		k := &a.Keys[i]
-		b = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(b, k.Key.Hi), k.Key.Lo)
+		b = binary.LittleEndian.AppendUint64(b, uint64(k.Key))
 		b = binary.AppendVarint(binary.AppendVarint(b, a.AsOf-k.Window), sat.AddInt(k.Ends, -a.AsOf))
 		for _, v := range [...]uint64{k.Used, k.Back, k.PrevUsed, k.PrevBack} {
 			b = binary.AppendUvarint(b, v)
@@ -137,14 +137,14 @@ func decodeAccounts(s *Storage, data []byte) (*Leftover, error) {
 	for range r.count(10) {
 		a.Rules = append(a.Rules, node.KnownRule{Name: r.fixed(), Weighted: r.byte() != 0, After: r.varint()})
 	}
-	n := r.count(22)
+	n := r.count(14)
 	if n > node.MaxAccounts {
 		return nil, fmt.Errorf("%d accounts: want at most %d", n, node.MaxAccounts)
 	}
 	a.Keys = make([]node.KeyAccount, n)
 	for i := range a.Keys {
 		a.Keys[i] = node.KeyAccount{
-			Key:    crdt.Key{Hi: r.fixed(), Lo: r.fixed()},
+			Key:    crdt.Key(r.fixed()),
 			Window: a.AsOf - r.varint(), Ends: sat.AddInt(a.AsOf, r.varint()),
 			Used: r.uvarint(), Back: r.uvarint(), PrevUsed: r.uvarint(), PrevBack: r.uvarint(),
 		}

@@ -26,8 +26,8 @@ func leftover() *Leftover {
 				{Name: 1, After: math.MinInt64}, {Name: math.MaxUint64, Weighted: true, After: now - 5},
 			},
 			Keys: []node.KeyAccount{
-				{Key: crdt.Key{Hi: 1, Lo: 2}, Window: now - 3_600_000, Ends: now + 1, Used: 4, Back: 5, PrevUsed: 6, PrevBack: 7},
-				{Key: crdt.Key{Hi: math.MaxUint64}, Ends: math.MaxInt64, Used: math.MaxUint64},
+				{Key: crdt.Key(1<<32 | 2), Window: now - 3_600_000, Ends: now + 1, Used: 4, Back: 5, PrevUsed: 6, PrevBack: 7},
+				{Key: math.MaxUint64, Ends: math.MaxInt64, Used: math.MaxUint64},
 			},
 		},
 	}

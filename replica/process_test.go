@@ -217,7 +217,7 @@ func countsOf(cells int, to ...crdt.Incarnation) []gossip.Message {
 		m.Lo, m.Hi = 0, uint64(cells)
 		for k := range cells {
 			m.Cells = append(m.Cells, gossip.Cell{
-				CellID: gossip.CellID{Key: crdt.Key{Hi: uint64(k + 1)}, Incarnation: 7}, Value: crdt.PN{P: 1},
+				CellID: gossip.CellID{Key: crdt.Key(k + 1), Incarnation: 7}, Value: crdt.PN{P: 1},
 				CellMeta: gossip.CellMeta{WindowLength: 1_000},
 			})
 		}
@@ -359,7 +359,7 @@ func acceptorOf(t *testing.T, start quorum.Start) (*AcceptorLoop, []gossip.Peer)
 // acceptOf is a request of us-1 to accept a watermark.
 func acceptOf(amount uint64) *sticky.Message {
 	return &sticky.Message{From: 2, To: 1, Number: 1, Accepts: []sticky.Accept{{
-		Key: crdt.Key{Hi: 5}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: amount,
+		Key: 5, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: amount,
 		Watermarks: sticky.Watermarks{{Window: 60_000, Amount: amount, End: 120_000}},
 	}}}
 }

@@ -20,14 +20,14 @@ type RefundToken struct {
 	Receipt     node.Receipt
 }
 
-// On the wire a token is its version, ten numbers of eight bytes each, a byte
+// On the wire a token is its version, nine numbers of eight bytes each, a byte
 // of flags, and the seal over all of that. Numbers are little-endian.
 const (
-	tokenVersion = 1
+	tokenVersion = 2
 	tokenAlone   = 1 << 0
 	tokenReserve = 1 << 1
 	sealBytes    = 16
-	tokenBytes   = 1 + 10*8 + 1 + sealBytes
+	tokenBytes   = 1 + 9*8 + 1 + sealBytes
 )
 
 // TokenSealer signs refund tokens with a key that no other process has, so that
@@ -44,7 +44,7 @@ func (s TokenSealer) Append(b []byte, t *RefundToken) []byte {
 	from, r := len(b), &t.Receipt
 	b = append(b, tokenVersion)
 	for _, v := range [...]uint64{
-		uint64(t.Incarnation), r.Number, r.Key.Hi, r.Key.Lo, uint64(r.ID), r.Rule,
+		uint64(t.Incarnation), r.Number, uint64(r.Key), uint64(r.ID), r.Rule,
 		uint64(r.Window), uint64(r.Length), uint64(r.Until), r.Hits,
 	} {
 		b = binary.LittleEndian.AppendUint64(b, v)
@@ -110,8 +110,7 @@ func readToken(text string) (t RefundToken, err error) {
 		return v
 	}
 	r := &t.Receipt
-	t.Incarnation, r.Number = crdt.Incarnation(next()), next()
-	r.Key = crdt.Key{Hi: next(), Lo: next()}
+	t.Incarnation, r.Number, r.Key = crdt.Incarnation(next()), next(), crdt.Key(next())
 	r.ID, r.Rule = rules.ID(next()), next()
 	r.Window, r.Length, r.Until = int64(next()), int64(next()), int64(next())
 	r.Hits = next()

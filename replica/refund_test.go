@@ -12,7 +12,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var in RefundToken
 		for _, p := range []*uint64{
-			(*uint64)(&in.Incarnation), &in.Receipt.Number, &in.Receipt.Key.Hi, &in.Receipt.Key.Lo, (*uint64)(&in.Receipt.ID),
+			(*uint64)(&in.Incarnation), &in.Receipt.Number, (*uint64)(&in.Receipt.Key), (*uint64)(&in.Receipt.ID),
 			&in.Receipt.Rule, &in.Receipt.Hits,
 		} {
 			*p = rapid.Uint64().Draw(t, "number")

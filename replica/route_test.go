@@ -72,7 +72,7 @@ func TestDeliverStrict(t *testing.T) {
 
 // TestRecipients finds the shards and the acceptor of each kind of item.
 func TestRecipients(t *testing.T) {
-	key := crdt.Key{Hi: 1 << 63}
+	key := crdt.Key(1 << 63)
 	for name, c := range map[string]struct {
 		m        sticky.Message
 		shards   bool

@@ -1,9 +1,11 @@
 package replica
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -132,7 +134,7 @@ func TestFullJournal(t *testing.T) {
 	keep := func(amount uint64) {
 		t.Helper()
 		m := acceptOf(amount)
-		m.Accepts[0].Key.Lo = amount % 3
+		m.Accepts[0].Key = crdt.Key(5<<10 + amount%3)
 		if err := l.Receive(0, now, m); err != nil {
 			t.Fatal(err)
 		}
@@ -370,4 +372,25 @@ func (x *storageRig) keepOne() {
 		x.t.Fatal(err)
 	}
 	x.store(l, log)
+}
+
+// TestJournalOfAnotherVersion leaves a journal that this version cannot read
+// where it is: its watermarks must not be forgotten.
+func TestJournalOfAnotherVersion(t *testing.T) {
+	x := newStorage(t)
+	record := []byte{wire.StrictVersion - 1, 0}
+	file, err := journal.Begin(x.journal(), slices.Values([][]byte{record}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err = x.OpenAcceptor(quorum.Config{Region: "us", Name: "us-0"})
+	if _, ok := errors.AsType[*journal.ForeignError](err); !ok || !strings.Contains(err.Error(), "of another version of rld") {
+		t.Fatalf("opened: %v", err)
+	}
+	if data, err := x.Folder.ReadFile(JournalFile); err != nil || !bytes.Contains(data, record) {
+		t.Errorf("the journal is gone: %v", err)
+	}
 }

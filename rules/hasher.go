@@ -11,8 +11,9 @@ import (
 // SecretBytes is the length of a Hasher's secret.
 const SecretBytes = 16
 
-// Hasher turns descriptors into keys: SipHash-128 under a secret. So counters
-// hold no text, and nobody without the secret can choose a key's hash.
+// Hasher turns descriptors into keys: the first word of SipHash-128 under a
+// secret. So counters hold no text, and nobody without the secret can choose a
+// key's hash.
 type Hasher struct{ k0, k1 uint64 }
 
 // NewHasher returns the hasher of a secret.
@@ -27,24 +28,24 @@ func (h Hasher) Key(
 	buf []byte, domain string, entries []Entry, patterns []string, grid uint64,
 ) (crdt.Key, []byte) {
 	buf = appendKey(buf, domain, entries, patterns, grid)
-	hi, lo := siphash.Hash128(h.k0, h.k1, buf)
-	return crdt.Key{Hi: hi, Lo: lo}, buf
+	hi, _ := siphash.Hash128(h.k0, h.k1, buf)
+	return crdt.Key(hi), buf
 }
 
 // RuleKey is Key for entries that a rule of a Set with a limit matched, on the
 // grid of its limit. What all these keys have in common is encoded once.
 func (h Hasher) RuleKey(buf []byte, r *Rule, entries []Entry) (crdt.Key, []byte) {
 	buf = appendKeyValues(append(buf, r.keyPrefix...), entries, r.Patterns)
-	hi, lo := siphash.Hash128(h.k0, h.k1, buf)
-	return crdt.Key{Hi: hi, Lo: lo}, buf
+	hi, _ := siphash.Hash128(h.k0, h.k1, buf)
+	return crdt.Key(hi), buf
 }
 
 // Derived returns another key for a key and a text. Keys that differ in either
 // have different ones.
 func (h Hasher) Derived(k crdt.Key, text string) crdt.Key {
-	b := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(make([]byte, 8, 64), k.Hi), k.Lo)
-	hi, lo := siphash.Hash128(h.k0, h.k1, append(b, text...)) // a grid is never 0, so no descriptor has these bytes
-	return crdt.Key{Hi: hi, Lo: lo}
+	b := binary.LittleEndian.AppendUint64(make([]byte, 8, 64), uint64(k))
+	hi, _ := siphash.Hash128(h.k0, h.k1, append(b, text...)) // a grid is never 0, so no descriptor has these bytes
+	return crdt.Key(hi)
 }
 
 // appendKey appends the canonical encoding of a counter: the grid, the domain,

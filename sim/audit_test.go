@@ -196,7 +196,7 @@ func TestBoundsAuditorCatches(t *testing.T) {
 		{"too many cells", func(r *rig, from, to *Daemon) {
 			m := r.message(from, to)
 			for i := range gossip.DefaultFrameCells + 1 {
-				m.Cells = append(m.Cells, r.cell(crdt.Key{Lo: uint64(i)}, m.From, 1))
+				m.Cells = append(m.Cells, r.cell(crdt.Key(i), m.From, 1))
 			}
 			r.show(to, m)
 		}},

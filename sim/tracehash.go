@@ -96,7 +96,7 @@ func (t *trace) decision(d *Daemon, c *node.Call) {
 		}
 		b := t.room(50)
 		b[0], b[1] = bit(st.Over), bit(st.Never)
-		binary.LittleEndian.PutUint64(b[2:], hits[i].Key.Hi)
+		binary.LittleEndian.PutUint64(b[2:], uint64(hits[i].Key))
 		binary.LittleEndian.PutUint64(b[10:], st.Remaining)
 		binary.LittleEndian.PutUint64(b[18:], uint64(st.Reset))
 		binary.LittleEndian.PutUint64(b[26:], uint64(st.Retry))

@@ -420,8 +420,8 @@ func entries(c *node.Call, i int) string {
 	return b.String()
 }
 
-// keyText returns the first half of a key, enough to distinguish keys.
-func keyText(k crdt.Key) string { return fmt.Sprintf("%016x", k.Hi) }
+// keyText formats a key.
+func keyText(k crdt.Key) string { return fmt.Sprintf("%016x", uint64(k)) }
 
 // windowText returns a wall time in Unix ms as virtual time.
 func (l *lines) windowText(ms int64) string { return seconds(time.Duration(ms*1e6 - l.world.base)) }

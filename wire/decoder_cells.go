@@ -10,7 +10,7 @@ import (
 )
 
 // keySize is the size of a key in bytes.
-const keySize = 16
+const keySize = 8
 
 // owner decodes kind and incarnation of the cells that follow. They must be
 // above those of the cell before, if there is one.
@@ -163,5 +163,5 @@ func (d *Decoder) readRefused(r reader, m *gossip.Message) {
 }
 
 func readKey(b []byte) crdt.Key {
-	return crdt.Key{Hi: binary.BigEndian.Uint64(b), Lo: binary.BigEndian.Uint64(b[8:])}
+	return crdt.Key(binary.BigEndian.Uint64(b))
 }

@@ -167,7 +167,7 @@ func (e *Encoder) cellWindows(cells []gossip.Cell) {
 }
 
 func appendKey(b []byte, k crdt.Key) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, k.Hi), k.Lo)
+	return binary.BigEndian.AppendUint64(b, uint64(k))
 }
 
 // allRefused writes the refusals of a part, incarnation by incarnation.

@@ -85,22 +85,22 @@ func TestEncodeErrors(t *testing.T) {
 		},
 		{
 			"cell twice", one(func(m *gossip.Message) { m.Cells[1] = m.Cells[0] }),
-			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2 " +
+			"wire: shard 0: cell 0000000000000001@1799999990000 daemon 1111111111111111: 300-2 " +
 				"is there twice",
 		},
 		{
 			"width", one(func(m *gossip.Message) { m.Cells[0].WindowLength = 0 }),
-			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
+			"wire: shard 0: cell 0000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
 				"width below 1 ms",
 		},
 		{
 			"carry", one(func(m *gossip.Message) { m.Cells[0].Carry = -1 }),
-			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
+			"wire: shard 0: cell 0000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
 				"carry below 0 ms",
 		},
 		{
 			"refund", one(func(m *gossip.Message) { m.Cells[0].Value.N = 301 }),
-			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-301: " +
+			"wire: shard 0: cell 0000000000000001@1799999990000 daemon 1111111111111111: 300-301: " +
 				"a daemon refunded more than it admitted",
 		},
 		{
@@ -109,12 +109,12 @@ func TestEncodeErrors(t *testing.T) {
 		},
 		{
 			"rights with a rate", one(func(m *gossip.Message) { m.Cells[3].Kind, m.Cells[3].Rate = gossip.Given, 1 }),
-			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 given to 000000000000aaaa: 900-0: " +
+			"wire: shard 0: cell 0000000000000001@1799999990000 given to 000000000000aaaa: 900-0: " +
 				"rights with more than what was given",
 		},
 		{
 			"level of a daemon", one(func(m *gossip.Message) { m.Cells[0].Level = 1 }),
-			"wire: shard 0: cell 00000000000000050000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
+			"wire: shard 0: cell 0000000000000001@1799999990000 daemon 1111111111111111: 300-2: " +
 				"level of a bucket that it does not describe",
 		},
 		{
@@ -140,7 +140,7 @@ func TestEncodeErrors(t *testing.T) {
 		{"too many refusals", one(func(m *gossip.Message) {
 			m.Refused = make([]gossip.Refusal, MaxFrameCells+1)
 		}), "wire: frame of 65537 refusals, want at most 65536"},
-		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 8486712 bytes, want at most 4194304"},
+		{"too many bytes", shards(1, scattered(MaxFrameCells)), "wire: frame of 7962424 bytes, want at most 4194304"},
 	} {
 		dst := []byte("as it was")
 		got, err := Encode(dst, test.msgs)
@@ -247,7 +247,7 @@ func TestDecodeErrors(t *testing.T) {
 		},
 		{
 			"window beyond a block", func(f *frame) { f.Metas[0] = &peerCellMeta{Known: 5, Window: 64} },
-			"wire: part 0 of the frame: cell 00000000000000050000000000000001@64 daemon 0000000000000001: 300-2: no window of the block of a known meta",
+			"wire: part 0 of the frame: cell 0000000000000001@64 daemon 0000000000000001: 300-2: no window of the block of a known meta",
 		},
 		{
 			"number of a meta", func(f *frame) { f.Metas[0].Number = 1 << 32 },
@@ -345,15 +345,15 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: incarnations of cells are not ascending at 0000000000000001",
 		},
 		{
-			"keys cut", func(f *frame) { own(f).Keys = own(f).Keys[:31] },
-			"wire: part 0 of the frame: field 3 of 31 bytes, want a multiple of 16",
+			"keys cut", func(f *frame) { own(f).Keys = own(f).Keys[:15] },
+			"wire: part 0 of the frame: field 3 of 15 bytes, want a multiple of 8",
 		},
 		{
 			"no keys", func(f *frame) { own(f).Keys = nil },
 			"wire: part 0 of the frame: 0 keys of 3 cells, want at least one each",
 		},
 		{
-			"same key", func(f *frame) { copy(own(f).Keys, own(f).Keys[16:]) },
+			"same key", func(f *frame) { copy(own(f).Keys, own(f).Keys[8:]) },
 			"wire: part 0 of the frame: keys of incarnation 0000000000000001 are not ascending at 1",
 		},
 		{
@@ -378,7 +378,7 @@ func TestDecodeErrors(t *testing.T) {
 		},
 		{
 			"refund", func(f *frame) { own(f).Refunded[1] = 2 },
-			"wire: part 0 of the frame: cell 00000000000000050000000000000002@1799999999000 daemon 0000000000000001: 1-2: " +
+			"wire: part 0 of the frame: cell 0000000000000002@1799999999000 daemon 0000000000000001: 1-2: " +
 				"a daemon refunded more than it admitted",
 		},
 		{
@@ -390,7 +390,7 @@ func TestDecodeErrors(t *testing.T) {
 			"wire: part 0 of the frame: refusal for reason 4, want 1 to 3",
 		},
 		{
-			"refusals", func(f *frame) { refused(f).Keys[15] = 9 },
+			"refusals", func(f *frame) { refused(f).Keys[7] = 9 },
 			"wire: part 0 of the frame: refusals of incarnation 0000000000000002 are not ascending at 1",
 		},
 		{
@@ -413,7 +413,7 @@ func TestDecodeErrors(t *testing.T) {
 
 // TestDecodeBounds exceeds each bound by one.
 func TestDecodeBounds(t *testing.T) {
-	words := func(n int) []byte { return make([]byte, 16*n) }
+	words := func(n int) []byte { return make([]byte, keySize*n) }
 	for _, test := range []struct {
 		part *peerPart
 		want string

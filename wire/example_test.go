@@ -26,7 +26,7 @@ func example() gossip.Message {
 	second := gossip.CellMeta{Rule: 8, WindowLength: 1000, Regional: true}
 	window := now.Millis() - 10_000
 	id := func(incarnation crdt.Incarnation, kind gossip.Kind, key uint64, window int64) gossip.CellID {
-		return gossip.CellID{Key: crdt.Key{Hi: 5, Lo: key}, Window: window, Kind: kind, Incarnation: incarnation}
+		return gossip.CellID{Key: crdt.Key(key), Window: window, Kind: kind, Incarnation: incarnation}
 	}
 	m := idle()
 	m.Lo, m.Complete, m.Unsent = 12_300, false, 70*time.Millisecond

@@ -78,13 +78,13 @@ func Fit(msgs []gossip.Message) int {
 // and tags.
 const (
 	maxPart          = 128
-	maxCell          = 160
-	maxRefusal       = 64
+	maxCell          = 152
+	maxRefusal       = 56
 	maxView          = 32
 	maxDigest        = 11
 	maxRepair        = 3
-	maxRightsMessage = 112
-	maxLoad          = 48
+	maxRightsMessage = 104
+	maxLoad          = 40
 )
 
 // Decode returns the messages of a frame from one incarnation to another, at

@@ -33,7 +33,7 @@ func genWindow() *rapid.Generator[int64] {
 func genCellID() *rapid.Generator[gossip.CellID] {
 	return rapid.Custom(func(t *rapid.T) gossip.CellID {
 		return gossip.CellID{
-			Key:         crdt.Key{Hi: rapid.Uint64Range(0, 3).Draw(t, "hi"), Lo: genWord().Draw(t, "lo")},
+			Key:         crdt.Key(genWord().Draw(t, "key")),
 			Window:      genWindow().Draw(t, "label"),
 			Kind:        gossip.Kind(rapid.Uint8Range(0, uint8(gossip.MaxKind)).Draw(t, "kind")),
 			Incarnation: genIncarnation().Draw(t, "incarnation"),

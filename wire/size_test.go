@@ -21,7 +21,7 @@ func busy(cells, rules int) gossip.Message {
 		width := int64(1000) << (rule % 6)
 		m.Cells = append(m.Cells, gossip.Cell{
 			CellID: gossip.CellID{
-				Key:    crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64()},
+				Key:    crdt.Key(rng.Uint64()),
 				Window: now.Millis() / width * width, Incarnation: m.From,
 			},
 			CellMeta: gossip.CellMeta{Rule: 0x9e3779b97f4a7c15 * uint64(rule+1), WindowLength: width},
@@ -38,7 +38,7 @@ func logged(cells int) gossip.Message {
 	m := busy(cells, 1)
 	for i := range m.Cells {
 		c := &m.Cells[i]
-		c.Key, c.Window, c.Value.P = crdt.Key{Hi: 1 << 63}, now.Millis()+int64(7*(i-cells)), 1
+		c.Key, c.Window, c.Value.P = 1<<63, now.Millis()+int64(7*(i-cells)), 1
 	}
 	return m
 }

@@ -9,7 +9,7 @@ import (
 
 // StrictVersion is the version of the encoding of messages about strict keys,
 // the first byte of their frames.
-const StrictVersion = 0x61
+const StrictVersion = 0x62
 
 // IsStrict reports whether a frame is about strict keys, by its first byte.
 func IsStrict(frame []byte) bool { return len(frame) > 0 && frame[0] == StrictVersion }
@@ -69,7 +69,7 @@ func strictFrame(m *sticky.Message) *rldv1.StrictFrame {
 
 func strictRequest(r *sticky.LeaseRequest) *rldv1.LeaseRequest {
 	return &rldv1.LeaseRequest{
-		Id: r.ID, Lessee: uint64(r.Lessee), Owner: uint64(r.Owner), KeyHi: r.Key.Hi, KeyLo: r.Key.Lo,
+		Id: r.ID, Lessee: uint64(r.Lessee), Owner: uint64(r.Owner), Key: uint64(r.Key),
 		Rule: r.Rule, Reserve: r.Reserve, Window: r.Window, Want: r.Want, Need: r.Need, Extra: r.Extra,
 		Returned: r.Returned, WithinMs: r.Within, Hops: uint32(r.Hops), Prefetch: r.Prefetch,
 	}
@@ -80,7 +80,7 @@ func strictRequest(r *sticky.LeaseRequest) *rldv1.LeaseRequest {
 func requestOf(r *rldv1.LeaseRequest) sticky.LeaseRequest {
 	return sticky.LeaseRequest{
 		ID: r.Id, Lessee: crdt.Incarnation(r.Lessee), Owner: crdt.Incarnation(r.Owner),
-		Key: crdt.Key{Hi: r.KeyHi, Lo: r.KeyLo}, Rule: r.Rule, Reserve: r.Reserve, Window: r.Window,
+		Key: crdt.Key(r.Key), Rule: r.Rule, Reserve: r.Reserve, Window: r.Window,
 		Want: r.Want, Need: r.Need, Extra: r.Extra, Returned: r.Returned, Within: r.WithinMs,
 		Hops: uint8(min(r.Hops, 255)), Prefetch: r.Prefetch,
 	}
@@ -88,7 +88,7 @@ func requestOf(r *rldv1.LeaseRequest) sticky.LeaseRequest {
 
 func strictGrant(g *sticky.LeaseGrant) *rldv1.LeaseGrant {
 	return &rldv1.LeaseGrant{
-		Id: g.ID, Owner: uint64(g.Owner), Round: g.Round, KeyHi: g.Key.Hi, KeyLo: g.Key.Lo, Rule: g.Rule,
+		Id: g.ID, Owner: uint64(g.Owner), Round: g.Round, Key: uint64(g.Key), Rule: g.Rule,
 		Reserve: g.Reserve, Denied: g.Denied, Never: g.Never, Window: g.Window, UntilMs: g.Until,
 		Total: g.Total, RetryMs: g.Retry, Remaining: g.Remaining, ResetMs: g.Reset,
 		Reason: uint32(g.Reason), Keep: g.Keep,
@@ -97,7 +97,7 @@ func strictGrant(g *sticky.LeaseGrant) *rldv1.LeaseGrant {
 
 func grantOf(g *rldv1.LeaseGrant) sticky.LeaseGrant {
 	return sticky.LeaseGrant{
-		ID: g.Id, Owner: crdt.Incarnation(g.Owner), Round: g.Round, Key: crdt.Key{Hi: g.KeyHi, Lo: g.KeyLo},
+		ID: g.Id, Owner: crdt.Incarnation(g.Owner), Round: g.Round, Key: crdt.Key(g.Key),
 		Rule: g.Rule, Reserve: g.Reserve, Denied: g.Denied, Never: g.Never, Window: g.Window,
 		Until: g.UntilMs, Total: g.Total, Retry: g.RetryMs, Remaining: g.Remaining, Reset: g.ResetMs,
 		Reason: reasonOf(g.Reason), Keep: g.Keep,

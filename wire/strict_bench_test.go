@@ -13,14 +13,14 @@ func strictCases() map[string]*sticky.Message {
 	batch := exampleRequest()
 	for i := range 63 {
 		a := batch.Requests[0]
-		a.Key.Lo += uint64(i + 1)
+		a.Key += crdt.Key(i + 1)
 		batch.Requests = append(batch.Requests, a)
 	}
 	accept := &sticky.Message{From: 1 << 60, To: 1 << 61, Stamp: 1_800_000_000_000 << 16, Number: 3}
 	for i := range 16 {
 		watermarks := sticky.Watermarks{{Window: 1_800_000_000_000, Amount: 100, End: 1_800_000_120_000}}
 		accept.Accepts = append(accept.Accepts, sticky.Accept{
-			Key: crdt.Key{Hi: 1 << 60, Lo: uint64(i)}, Ballot: sticky.Ballot{Round: 2, Owner: 1 << 60},
+			Key: crdt.Key(1<<60 | i), Ballot: sticky.Ballot{Round: 2, Owner: 1 << 60},
 			Seq: 7, Known: watermarks, Watermarks: watermarks,
 		})
 	}

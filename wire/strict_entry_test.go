@@ -41,7 +41,7 @@ func TestEntryRefused(t *testing.T) {
 		want   string
 	}{
 		{"nothing", nil, "wire: record of 0 bytes, want at least 1"},
-		{"another release", []byte{9}, "wire: frame of version 9, want 97, the only one known here"},
+		{"another release", []byte{9}, "wire: frame of version 9, want 98, the only one known here"},
 		{"no field", []byte{StrictVersion}, "wire: entry with 0 of its fields, want exactly one"},
 		{"two fields", EncodeEntry(nil, &two), "wire: entry with 2 of its fields, want exactly one"},
 		{"cut", []byte{StrictVersion, 4<<3 | length, 9}, "wire: frame: "},

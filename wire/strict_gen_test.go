@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 	"github.com/georld/rld/sticky/quorum"
 	"github.com/georld/rld/sticky/route"
@@ -20,7 +19,7 @@ func exampleRequest() *sticky.Message {
 		From: 0x1111111111111111, To: 0x2222222222222222, Stamp: 1_800_000_000_000 << 16, Number: 3,
 		Requests: []sticky.LeaseRequest{{
 			ID: 40_000, Lessee: 0x1111111111111111, Owner: 0x2222222222222222,
-			Key: crdt.Key{Hi: 0x3333333333333333, Lo: 0x4444444444444444}, Rule: 0x5555555555555555,
+			Key: 0x3333333333333333, Rule: 0x5555555555555555,
 			Window: 1_800_000_000_000, Want: 1, Need: 1, Extra: 4, Returned: 1, Within: 50,
 		}},
 	}
@@ -31,7 +30,7 @@ func exampleGrant() *sticky.Message {
 		From: 0x2222222222222222, To: 0x1111111111111111, Stamp: 1_800_000_000_000 << 16, Number: 3,
 		Grants: []sticky.LeaseGrant{{
 			ID: 40_000, Owner: 0x2222222222222222, Round: 2,
-			Key: crdt.Key{Hi: 0x3333333333333333, Lo: 0x4444444444444444}, Rule: 0x5555555555555555,
+			Key: 0x3333333333333333, Rule: 0x5555555555555555,
 			Window: 1_800_000_000_000, Until: 1_800_000_060_000, Total: 21, Remaining: 79, Reset: 31_000,
 		}},
 	}

@@ -21,7 +21,7 @@ func ballotOf(round, owner, term uint64) sticky.Ballot {
 
 func strictAccept(a *sticky.Accept) *rldv1.WatermarkAccept {
 	return &rldv1.WatermarkAccept{
-		KeyHi: a.Key.Hi, KeyLo: a.Key.Lo, Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
+		Key: uint64(a.Key), Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
 		Term: a.Ballot.Term, Seq: a.Seq, Known: listOf(a.Known, strictWatermark),
 		Watermarks:  listOf(a.Watermarks, strictWatermark),
 		Generations: listOf(a.Generations, strictGeneration),
@@ -30,7 +30,7 @@ func strictAccept(a *sticky.Accept) *rldv1.WatermarkAccept {
 
 func acceptOf(a *rldv1.WatermarkAccept) sticky.Accept {
 	return sticky.Accept{
-		Key: crdt.Key{Hi: a.KeyHi, Lo: a.KeyLo}, Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
+		Key: crdt.Key(a.Key), Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
 		Known: fromList(a.Known, watermarkOf), Watermarks: fromList(a.Watermarks, watermarkOf),
 		Generations: fromList(a.Generations, generationOf),
 	}
@@ -38,7 +38,7 @@ func acceptOf(a *rldv1.WatermarkAccept) sticky.Accept {
 
 func strictAccepted(a *sticky.Accepted) *rldv1.WatermarkAccepted {
 	return &rldv1.WatermarkAccepted{
-		KeyHi: a.Key.Hi, KeyLo: a.Key.Lo, Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
+		Key: uint64(a.Key), Round: a.Ballot.Round, Owner: uint64(a.Ballot.Owner),
 		Term: a.Ballot.Term, Seq: a.Seq, Voter: a.Voter, Ok: a.OK, Reason: uint32(a.Reason),
 		PromisedRound: a.Promised.Round, PromisedOwner: uint64(a.Promised.Owner),
 		PromisedTerm: a.Promised.Term, Held: listOf(a.Held, strictWatermark),
@@ -48,7 +48,7 @@ func strictAccepted(a *sticky.Accepted) *rldv1.WatermarkAccepted {
 
 func acceptedOf(a *rldv1.WatermarkAccepted) sticky.Accepted {
 	return sticky.Accepted{
-		Key: crdt.Key{Hi: a.KeyHi, Lo: a.KeyLo}, Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
+		Key: crdt.Key(a.Key), Ballot: ballotOf(a.Round, a.Owner, a.Term), Seq: a.Seq,
 		Voter: a.Voter, OK: a.Ok, Reason: reasonOf(a.Reason),
 		Promised: ballotOf(a.PromisedRound, a.PromisedOwner, a.PromisedTerm),
 		Held:     fromList(a.Held, watermarkOf), Generations: fromList(a.Generations, generationOf), Shared: a.Shared,
@@ -57,7 +57,7 @@ func acceptedOf(a *rldv1.WatermarkAccepted) sticky.Accepted {
 
 func strictSnapshotRequest(r *sticky.SnapshotRequest) *rldv1.SnapshotRequest {
 	return &rldv1.SnapshotRequest{
-		Voter: r.Voter, Generation: r.Generation, Number: r.Number, AfterHi: r.After.Hi, AfterLo: r.After.Lo,
+		Voter: r.Voter, Generation: r.Generation, Number: r.Number, After: uint64(r.After),
 		Begin: r.Begin,
 	}
 }
@@ -65,13 +65,13 @@ func strictSnapshotRequest(r *sticky.SnapshotRequest) *rldv1.SnapshotRequest {
 func snapshotRequestOf(r *rldv1.SnapshotRequest) sticky.SnapshotRequest {
 	return sticky.SnapshotRequest{
 		Voter: r.Voter, Generation: r.Generation, Number: r.Number,
-		After: crdt.Key{Hi: r.AfterHi, Lo: r.AfterLo}, Begin: r.Begin,
+		After: crdt.Key(r.After), Begin: r.Begin,
 	}
 }
 
 func strictChunk(c *sticky.SnapshotChunk) *rldv1.SnapshotChunk {
 	return &rldv1.SnapshotChunk{
-		Voter: c.Voter, Number: c.Number, AfterHi: c.After.Hi, AfterLo: c.After.Lo, Begin: c.Begin,
+		Voter: c.Voter, Number: c.Number, After: uint64(c.After), Begin: c.Begin,
 		Reason: uint32(c.Reason), Records: listOf(c.Records, strictRecord), Last: c.Last, EndedMs: c.Ended,
 		Generations: listOf(c.Generations, strictGeneration),
 	}
@@ -79,7 +79,7 @@ func strictChunk(c *sticky.SnapshotChunk) *rldv1.SnapshotChunk {
 
 func chunkOf(c *rldv1.SnapshotChunk) sticky.SnapshotChunk {
 	return sticky.SnapshotChunk{
-		Voter: c.Voter, Number: c.Number, After: crdt.Key{Hi: c.AfterHi, Lo: c.AfterLo}, Begin: c.Begin,
+		Voter: c.Voter, Number: c.Number, After: crdt.Key(c.After), Begin: c.Begin,
 		Reason: reasonOf(c.Reason), Records: fromList(c.Records, strictRecordOf), Last: c.Last, Ended: c.EndedMs,
 		Generations: fromList(c.Generations, generationOf),
 	}
@@ -87,14 +87,14 @@ func chunkOf(c *rldv1.SnapshotChunk) sticky.SnapshotChunk {
 
 func strictRecord(r *sticky.Record) *rldv1.StrictRecord {
 	return &rldv1.StrictRecord{
-		KeyHi: r.Key.Hi, KeyLo: r.Key.Lo, Round: r.Ballot.Round, Owner: uint64(r.Ballot.Owner),
+		Key: uint64(r.Key), Round: r.Ballot.Round, Owner: uint64(r.Ballot.Owner),
 		Term: r.Ballot.Term, Watermarks: listOf(r.Watermarks, strictWatermark), EndedMs: r.Ended,
 	}
 }
 
 func strictRecordOf(r *rldv1.StrictRecord) sticky.Record {
 	return sticky.Record{
-		Key: crdt.Key{Hi: r.KeyHi, Lo: r.KeyLo}, Ballot: ballotOf(r.Round, r.Owner, r.Term),
+		Key: crdt.Key(r.Key), Ballot: ballotOf(r.Round, r.Owner, r.Term),
 		Watermarks: fromList(r.Watermarks, watermarkOf), Ended: r.EndedMs,
 	}
 }

@@ -241,7 +241,7 @@ var strictBounds = []struct {
 	{"generations of a chunk", chunks(sticky.SnapshotChunk{Generations: make([]route.Generation, 1_025)}), "frame of 1025 generations, want at most 1024"},
 	{"records", records(make([]sticky.Record, 1_025)...), "frame of 1025 "},
 	{
-		"records twice", records(sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}, sticky.Record{Key: crdt.Key{Hi: 1, Lo: 2}}),
+		"records twice", records(sticky.Record{Key: crdt.Key(1<<32 | 2)}, sticky.Record{Key: crdt.Key(1<<32 | 2)}),
 		"snapshot chunk: records are not ascending at 1",
 	},
 	{"record", records(sticky.Record{Watermarks: watermarksOf(1, 1)}), "record 0: watermarks are not ascending at 1"},

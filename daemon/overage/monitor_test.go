@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
@@ -161,7 +160,7 @@ func TestRegionsOfTheCluster(t *testing.T) {
 // busyAt returns the busiest key of a rule at an instant.
 func busyAt(r *rules.Rule, window, count int64, us, eu uint64, refused node.Denied) *BusyKey {
 	return &BusyKey{
-		Busy:    node.Busy{Rule: r, Window: window, Length: r.Limit.Window(), Key: crdt.Key{Lo: 1}, Count: uint64(count), Denied: refused},
+		Busy:    node.Busy{Rule: r, Window: window, Length: r.Limit.Window(), Key: 1, Count: uint64(count), Denied: refused},
 		Regions: []node.RegionHits{{Region: "us", Hits: us}, {Region: "eu", Hits: eu}},
 	}
 }

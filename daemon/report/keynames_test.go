@@ -15,7 +15,7 @@ import (
 func sampled(key uint64, entries ...rules.Entry) (*node.Call, []node.Hit) {
 	c := &node.Call{Domain: "edge", Descriptors: []rules.Descriptor{{Entries: entries}}}
 	c.Statuses = []node.Status{{Sampled: true}}
-	return c, []node.Hit{{Key: crdt.Key{Hi: key}}}
+	return c, []node.Hit{{Key: crdt.Key(key)}}
 }
 
 // TestKeyNamesAreBounded adds many more keys than there is room for. A key with
@@ -33,9 +33,9 @@ func TestKeyNamesAreBounded(t *testing.T) {
 	if len(x.recent) > maxNames || len(x.former) != maxNames {
 		t.Errorf("%d recent and %d former names, want at most %d", len(x.recent), len(x.former), maxNames)
 	}
-	last := crdt.Key{Hi: 5*maxNames - 1}
-	got := x.of([]node.HotKey{{Key: hits[0].Key}, {Key: last}, {Key: crdt.Key{Hi: 1}}})
-	if len(got) != 2 || got[hits[0].Key].text != "user=hot" || got[last].text != fmt.Sprintf("user=%d", last.Hi) {
+	last := crdt.Key(5*maxNames - 1)
+	got := x.of([]node.HotKey{{Key: hits[0].Key}, {Key: last}, {Key: 1}})
+	if len(got) != 2 || got[hits[0].Key].text != "user=hot" || got[last].text != fmt.Sprintf("user=%d", uint64(last)) {
 		t.Errorf("%+v", got)
 	}
 	if n := testing.AllocsPerRun(100, func() { x.add(hot, hits) }); n > 0 {

@@ -15,7 +15,7 @@ import (
 )
 
 // keyText formats the hash of a key.
-func keyText(k crdt.Key) string { return fmt.Sprintf("%016x%016x", k.Hi, k.Lo) }
+func keyText(k crdt.Key) string { return fmt.Sprintf("%016x", uint64(k)) }
 
 // ruleRef returns the position of a rule, nil for none.
 func ruleRef(r *rules.Rule) *api.RuleRef {

@@ -39,7 +39,7 @@ func Mix(h uint64) uint64 {
 }
 
 // Fold returns the 64 bits of a key that Draw uses.
-func Fold(k crdt.Key) uint64 { return Mix(k.Hi+golden) ^ k.Lo }
+func Fold(k crdt.Key) uint64 { return Mix(uint64(k) + golden) }
 
 // Draw returns the uniform number that the candidate with hash name draws for
 // a folded key.

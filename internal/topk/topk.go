@@ -134,7 +134,7 @@ func (s *counter) clear() {
 
 // start returns the slot of the table at which the search for a key begins.
 func (s *counter) start(key crdt.Key) uint32 {
-	return uint32((key.Hi ^ bits.RotateLeft64(key.Lo, 32)) * 0x9e3779b97f4a7c15 >> s.shift)
+	return uint32(uint64(key) * 0x9e3779b97f4a7c15 >> s.shift)
 }
 
 // find returns the index of a key in the heap, -1 if it has none.

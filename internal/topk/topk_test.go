@@ -48,8 +48,8 @@ func TestSketchAgainstExact(t *testing.T) {
 		at := rapid.Int64Range(0, 5_000).Draw(t, "start")
 		keys := make([]crdt.Key, 41)
 		for i := range keys {
-			if keys[i] = (crdt.Key{Hi: uint64(i)}); collide {
-				keys[i].Lo = uint64(i) << 32
+			if keys[i] = crdt.Key(i); collide {
+				keys[i] <<= 57
 			}
 		}
 		for range rapid.IntRange(1, 200).Draw(t, "adds") {
@@ -94,10 +94,10 @@ func TestSketchAgainstExact(t *testing.T) {
 func TestSketchAmongMany(t *testing.T) {
 	h := topk.New(128)
 	rng := rand.New(rand.NewPCG(1, 2))
-	hot := crdt.Key{Hi: 1, Lo: 2}
+	hot := crdt.Key(1<<32 | 2)
 	for at := range int64(3_000) {
 		for range 100 {
-			h.Add(crdt.Key{Hi: rng.Uint64N(100_000), Lo: 7}, 1, at)
+			h.Add(crdt.Key(7<<32|rng.Uint64N(100_000)), 1, at)
 		}
 		h.Add(hot, 12, at)
 	}
@@ -116,7 +116,7 @@ func TestSketchAmongMany(t *testing.T) {
 func TestSketchCorners(t *testing.T) {
 	for _, capacity := range []int{-1, 0, 1, topk.MaxCapacity, 1 << 40} {
 		h := topk.New(capacity)
-		key := crdt.Key{Hi: 3}
+		key := crdt.Key(3)
 		for range 3 {
 			h.Add(key, math.MaxUint64, 900)
 			h.Add(key, math.MaxUint64, 1_000)
@@ -124,15 +124,15 @@ func TestSketchCorners(t *testing.T) {
 		if rate := h.Rate(key, 0); rate < 1<<50 {
 			t.Errorf("capacity %d: %d a second, want a great many", capacity, rate)
 		}
-		h.Add(crdt.Key{Hi: 4}, 0, 1_000)
+		h.Add(4, 0, 1_000)
 		h.Add(key, 1, math.MaxInt64)
 		if rate := h.Rate(key, math.MaxInt64); rate != 1 {
 			t.Errorf("capacity %d: %d a second at the end of time, want 1", capacity, rate)
 		}
 	}
 	h := topk.New(1)
-	h.Add(crdt.Key{Lo: 1}, 5, 10)
-	if h.Add(crdt.Key{Lo: 2}, 0, 10); h.Rate(crdt.Key{Lo: 1}, 10) != 5 {
+	h.Add(1, 5, 10)
+	if h.Add(2, 0, 10); h.Rate(1, 10) != 5 {
 		t.Error("no hits at all took the place of five")
 	}
 }
@@ -143,9 +143,9 @@ func TestSketchAllocatesNothing(t *testing.T) {
 	if allocs := testing.AllocsPerRun(20_000, func() {
 		n++
 		at = int64(n / 10)
-		h.Add(crdt.Key{Hi: n * 0x9e3779b97f4a7c15, Lo: n}, 1, at)
-		h.Add(crdt.Key{Hi: 1}, 1, at)
-		h.Rate(crdt.Key{Hi: 1}, at)
+		h.Add(crdt.Key(n*0x9e3779b97f4a7c15), 1, at)
+		h.Add(1, 1, at)
+		h.Rate(1, at)
 	}); allocs != 0 {
 		t.Errorf("%v allocations", allocs)
 	}
@@ -158,7 +158,7 @@ func BenchmarkSketchAdd(b *testing.B) {
 			rng := rand.New(rand.NewPCG(1, 2))
 			b.ReportAllocs()
 			for at := int64(0); b.Loop(); at++ {
-				h.Add(crdt.Key{Hi: rng.Uint64N(keys)}, 1, at>>10)
+				h.Add(crdt.Key(rng.Uint64N(keys)), 1, at>>10)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ func BenchmarkLookup(b *testing.B) {
 	const n = 1_000_000
 	key := func(i int) crdt.Key {
 		r := rand.NewPCG(uint64(i), 7)
-		return crdt.Key{Hi: r.Uint64(), Lo: r.Uint64()}
+		return crdt.Key(r.Uint64())
 	}
 	s := New(0)
 	for i := range n {

@@ -13,15 +13,18 @@ func (f *Filter) Add(k crdt.Key) {
 	if f.bits == nil {
 		f.bits = make([]uint64, filterBits/64)
 	}
-	i := k.Hi >> 48 // 16 bits that neither shard nor index use
+	i := filterBit(k)
 	f.bits[i/64] |= 1 << (i % 64)
 }
 
 // Has reports whether a key may have been added.
 func (f *Filter) Has(k crdt.Key) bool {
-	i := k.Hi >> 48
+	i := filterBit(k)
 	return f.bits != nil && f.bits[i/64]&(1<<(i%64)) != 0
 }
+
+// filterBit returns 16 bits of a key that neither shards nor the index use.
+func filterBit(k crdt.Key) uint64 { return uint64(k) >> 40 % filterBits }
 
 // Clear removes all keys.
 func (f *Filter) Clear() { f.bits = nil }

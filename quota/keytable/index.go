@@ -10,7 +10,9 @@ import "github.com/georld/rld/crdt"
 // (docs/adr/0003).
 //
 // Keys are keyed hashes already, so their bits are used as they are: without
-// the secret they cannot be made to collide.
+// the secret they cannot be made to collide. All keys of a shard may have
+// the lowest crdt.ShardBits bits in common. The first slot of a search has the
+// bits above them, 25 at most, and the tag the highest eight.
 //
 // The slots double without a pause: each later addition moves a few of the old
 // ones. Until all have moved, a key that is not in slots may be in old.
@@ -42,10 +44,10 @@ const (
 func (s slot) entry() int32 { return int32(s&(1<<entryBits-1)) - 1 }
 
 // tagOf returns eight bits of a key that start does not use.
-func tagOf(k crdt.Key) slot { return slot(k.Lo>>56) << entryBits }
+func tagOf(k crdt.Key) slot { return slot(k>>56) << entryBits }
 
 // start returns the slot of many at which the search for a key starts.
-func start(slots []slot, k crdt.Key) uint32 { return uint32(k.Lo) & uint32(len(slots)-1) }
+func start(slots []slot, k crdt.Key) uint32 { return uint32(k>>crdt.ShardBits) & uint32(len(slots)-1) }
 
 // find returns the entry of a key in a table and its number, nil for none.
 func (x *index) find(k crdt.Key, s *Table) (int32, *Entry) {

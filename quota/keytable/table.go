@@ -13,6 +13,7 @@ type Entry struct {
 	due   uint64 // see Expires and Inherited
 	Rule  int32  // for the caller; -1 in a new entry, Free in an unused one
 	Extra int32  // for the caller; -1 in a new entry
+	_     [8]byte
 }
 
 // Expires returns the time, in Unix milliseconds, from which the cell can no

@@ -56,7 +56,7 @@ func (x *Script) sentStrict(name string, m *sticky.Message) {
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	for _, r := range m.Requests {
 		switch {
-		case r.Key.Hi == 1:
+		case isPosted(r.Key):
 			add("post %d", r.ID)
 			continue
 		case r.ID == 0: // returns depend on when the timers of shards run
@@ -269,7 +269,7 @@ func (x *Script) countsMessage(from, to crdt.Incarnation, shard, shards, cells i
 	m.Complete, m.Hi = true, uint64(cells)
 	_, hits := x.resolve([]string{"plain=1"})
 	for i := range cells {
-		key := crdt.Key{Hi: uint64(shard)<<62 | uint64(i), Lo: 1}
+		key := crdt.Key(uint64(shard)<<62 | uint64(i)<<8 | 1)
 		m.Cells = append(m.Cells, gossip.Cell{
 			CellID:   gossip.CellID{Key: key, Window: x.window(), Incarnation: from},
 			Value:    crdt.PN{P: 1},

@@ -318,7 +318,10 @@ func (x *Script) named(names []string) []gossip.Peer {
 }
 
 // posted is the key of items that a script has the process send.
-func posted(id int) crdt.Key { return crdt.Key{Hi: 1, Lo: uint64(id)} }
+func posted(id int) crdt.Key { return crdt.Key(id<<8 | 1) }
+
+// isPosted reports whether a key is posted's. Hashes are greater.
+func isPosted(k crdt.Key) bool { return k < 1<<32 }
 
 // post has the process send a message each for some requests.
 func (x *Script) post(args []string) {

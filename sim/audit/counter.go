@@ -124,7 +124,7 @@ func intervalOf(l *rules.Limit, now int64) (start, length, carry int64) {
 func (t *truth) enter(d *sim.Decided) {
 	e := &t.entry
 	k := counterKey{d.Key, domainOf(d.Limit, d.Daemon)}
-	place := &t.recent[k.key.Lo%uint64(len(t.recent))]
+	place := &t.recent[uint64(k.key)%uint64(len(t.recent))]
 	c := *place
 	if c == nil || c.counterKey != k {
 		c = t.counters[k]
@@ -332,7 +332,7 @@ func (t *truth) sweep(slowest int64) {
 		if len(c.windows) == 0 {
 			t.close(c, &window{summary: c.log})
 			delete(t.counters, c.counterKey)
-			t.recent[c.key.Lo%uint64(len(t.recent))] = nil
+			t.recent[uint64(c.key)%uint64(len(t.recent))] = nil
 		} else {
 			kept = append(kept, c)
 		}

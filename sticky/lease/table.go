@@ -141,7 +141,7 @@ func idOf(key crdt.Key, r *rules.Rule, reserve bool) entryID {
 // entryKey returns the key of a key's entry, or of its regional reserve.
 func entryKey(k crdt.Key, reserve bool) crdt.Key {
 	if reserve {
-		k.Lo ^= 0x666c6f6f72 // only Hi selects the shard
+		k ^= 0x666c6f6f72 << crdt.ShardBits // the shard stays
 	}
 	return k
 }

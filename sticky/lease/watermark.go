@@ -30,7 +30,7 @@ const (
 func (e *entry) watermarksKey(region string) crdt.Key {
 	key := e.id.key
 	if e.id.perRegion {
-		key.Lo ^= rendezvous.Hash("region", region)
+		key ^= crdt.Key(rendezvous.Hash("region", region) << crdt.ShardBits)
 	}
 	return key
 }

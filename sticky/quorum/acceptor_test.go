@@ -110,10 +110,13 @@ func (g *rig) receive(m sticky.Message) error {
 	return g.r.Receive(g.at, g.now, &m)
 }
 
+// rigKey returns a key by its number. All share one overflow record.
+func rigKey(n uint64) crdt.Key { return crdt.Key(n * overflowRecords) }
+
 func (g *rig) accept(owner crdt.Incarnation, round, key uint64, known, watermarks sticky.Watermarks) sticky.Accepted {
 	g.t.Helper()
 	err := g.receive(sticky.Message{From: owner, Accepts: []sticky.Accept{{
-		Key: crdt.Key{Lo: key}, Ballot: sticky.Ballot{Round: round, Owner: owner, Term: 1}, Seq: 1, Known: known, Watermarks: watermarks,
+		Key: rigKey(key), Ballot: sticky.Ballot{Round: round, Owner: owner, Term: 1}, Seq: 1, Known: known, Watermarks: watermarks,
 	}}})
 	if err != nil {
 		g.t.Fatal(err)
@@ -175,7 +178,7 @@ func TestAcceptorUnconfirmed(t *testing.T) {
 func TestAcceptorGroupCommit(t *testing.T) {
 	g := newRig(t, Start{})
 	send := func(key uint64) {
-		if err := g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{Key: crdt.Key{Lo: key}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, key)}}}); err != nil {
+		if err := g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{Key: rigKey(key), Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1, Watermarks: g.watermark(60, key)}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +231,7 @@ func TestAcceptorEnded(t *testing.T) {
 	g.pass(12 * time.Second)
 	g.expect("over", g.accept(3, 2, 1, nil, g.watermark(60, 1)).OK, true)
 	g.expect("again", g.accept(4, 3, 1, g.watermark(60, 1), g.watermark(10, 1)).Reason, sticky.Ended)
-	rec, _ := g.r.Record(crdt.Key{Lo: 1})
+	rec, _ := g.r.Record(rigKey(1))
 	g.expect("marks", len(rec.Watermarks), 1)
 
 	g.pass(3 * time.Minute)
@@ -316,11 +319,11 @@ func TestAcceptorPages(t *testing.T) {
 		_ = g.receive(sticky.Message{From: crdt.Incarnation(name[0]-'a') + 1, SnapshotChunks: []sticky.SnapshotChunk{p}})
 	}
 	k := func(n uint64) sticky.Record {
-		return sticky.Record{Key: crdt.Key{Lo: n}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Watermarks: g.watermark(60, n)}
+		return sticky.Record{Key: rigKey(n), Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Watermarks: g.watermark(60, n)}
 	}
 	for _, bad := range []func(*sticky.SnapshotChunk){
 		func(p *sticky.SnapshotChunk) { p.Begin = false },
-		func(p *sticky.SnapshotChunk) { p.After.Lo = 1 },
+		func(p *sticky.SnapshotChunk) { p.After = 1 },
 		func(p *sticky.SnapshotChunk) { p.Number = 2 },
 		func(p *sticky.SnapshotChunk) { p.Reason = sticky.NotVoting },
 		func(p *sticky.SnapshotChunk) { p.Voter++ },
@@ -340,10 +343,10 @@ func TestAcceptorPages(t *testing.T) {
 	g.expect("taken", g.r.Status().Keys, 0)
 	page("b", func(p *sticky.SnapshotChunk) { p.Records, p.Last = []sticky.Record{k(1)}, false })
 	page("b", func(p *sticky.SnapshotChunk) {
-		p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []sticky.Record{k(2)}
+		p.Begin, p.After, p.Records = false, rigKey(1), []sticky.Record{k(2)}
 	})
 	page("b", func(p *sticky.SnapshotChunk) {
-		p.Begin, p.After, p.Records = false, crdt.Key{Lo: 1}, []sticky.Record{k(3)}
+		p.Begin, p.After, p.Records = false, rigKey(1), []sticky.Record{k(3)}
 	})
 	g.expect("keys", g.r.Status().Keys, 2)
 	g.expect("votes", g.r.Status().Voting, false)
@@ -363,7 +366,7 @@ func TestAcceptorPaging(t *testing.T) {
 	}
 	const n = 2_500
 	for i := range uint64(n) {
-		key := crdt.Key{Hi: rendezvous.Mix(i), Lo: i}
+		key := crdt.Key(rendezvous.Mix(i))
 		from.records[key] = &keyState{Record: sticky.Record{Key: key, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Watermarks: sticky.Watermarks{{Window: 1, Amount: i, End: testNow}, {Window: 2, Amount: i, End: testNow}}}}
 	}
 	cfg.Name = "b"

@@ -20,7 +20,7 @@ func (w *town) accepts() string {
 	for i, r := range w.all {
 		id := crdt.Incarnation(i + 1)
 		m := sticky.Message{From: id, To: id, Number: r.Routing().Number(), Accepts: []sticky.Accept{{
-			Key: crdt.Key{Hi: 77, Lo: uint64(w.at)}, Ballot: sticky.Ballot{Round: 9, Owner: id, Term: uint64(w.at)}, Seq: 1,
+			Key: crdt.Key(w.at)<<10 | 77, Ballot: sticky.Ballot{Round: 9, Owner: id, Term: uint64(w.at)}, Seq: 1,
 			Watermarks: sticky.Watermarks{{Window: testNow, Amount: 5, End: testNow + w.at.Milliseconds() + 60_000}},
 		}}}
 		if err := r.Receive(w.at, w.now(i), &m); err != nil {
@@ -122,7 +122,7 @@ func TestOutlierOwnsNothing(t *testing.T) {
 		for _, r := range w.all {
 			names := map[string]bool{}
 			for key := range uint64(300) {
-				if o := r.Routing().Owner(crdt.Key{Hi: key * 0x9e3779b97f4a7c15, Lo: key}, 1, false, 0); o.Incarnation != 0 {
+				if o := r.Routing().Owner(crdt.Key(key*0x9e3779b97f4a7c15), 1, false, 0); o.Incarnation != 0 {
 					names[o.Name] = true
 				}
 			}
@@ -175,7 +175,7 @@ func TestAcceptorManyWatermarks(t *testing.T) {
 	g.pass(103 * time.Second)
 	g.expect("when some are over", g.accept(2, 1, 1, nil, g.watermark(400, 1)).OK, true)
 	g.expect("those do not come back", g.accept(2, 1, 1, nil, g.watermark(100, 1)).Reason, sticky.Ended)
-	rec, _ := g.r.Record(crdt.Key{Lo: 1})
+	rec, _ := g.r.Record(rigKey(1))
 	g.expect("marks", len(rec.Watermarks), sticky.MaxWatermarks)
 }
 

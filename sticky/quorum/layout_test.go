@@ -127,7 +127,7 @@ func TestChange(t *testing.T) {
 	if got := w.voting(); got != "abcxyz" {
 		t.Fatalf("%s vote: want the first layout's", got)
 	}
-	key := crdt.Key{Hi: 5}
+	key := crdt.Key(5)
 	for _, i := range []int{0, 1} { // the majority that held it
 		w.all[i].records[key] = &keyState{Record: sticky.Record{Key: key, Ballot: sticky.Ballot{Round: 4, Owner: 1, Term: 1}, Watermarks: sticky.Watermarks{{Window: 1, Amount: 10 + uint64(i), End: testNow + 1000}}}}
 	}
@@ -174,7 +174,7 @@ func TestChange(t *testing.T) {
 func TestLayoutOverruled(t *testing.T) {
 	w := newTown(t)
 	w.run(5)
-	key := crdt.Key{Hi: 5}
+	key := crdt.Key(5)
 	for _, i := range []int{0, 1} {
 		w.all[i].records[key] = &keyState{Record: sticky.Record{Key: key, Watermarks: sticky.Watermarks{{Window: 1, Amount: 10, End: testNow + 1000}}}}
 	}

@@ -9,8 +9,10 @@ const (
 	// overflowRecords is the number of records that the keys beyond
 	// Config.MaxKeys share.
 	overflowRecords = 1_024
-	// overflowLo is the lower half of the keys of these records.
-	overflowLo = 0x6f766572666c6f77
+	// overflowFront is what the keys of these records have in common, above the
+	// bits of their number. A key of a limit has it with a probability of 2^-54:
+	// its record is then one that it shares.
+	overflowFront = 0x6f766572666c6c00
 )
 
 // overflowKey returns the key of the record that a key shares with others when
@@ -23,7 +25,7 @@ const (
 // other keys do not concern it. This needs proposers that differ by key: see
 // Proposer.Term.
 func overflowKey(key crdt.Key) crdt.Key {
-	return crdt.Key{Hi: key.Hi % overflowRecords, Lo: overflowLo}
+	return overflowFront | key%overflowRecords
 }
 
 // recordOf returns the state that stands for a key, a new one if there is none,

@@ -162,7 +162,7 @@ func TestOverflow(t *testing.T) {
 				n := rapid.Uint64Range(0, 5).Draw(t, "key")
 				w.owners = append(w.owners, &crowdOwner{
 					Proposer: Proposer{Term: uint64(len(w.owners) + 1)}, self: crdt.Incarnation(rapid.IntRange(1, 3).Draw(t, "owner")),
-					key: crdt.Key{Hi: n % 3, Lo: n},
+					key: crdt.Key(n<<10 | n%3),
 				})
 			case what == 1 && w.lost < 3:
 				w.loseDisk(rapid.IntRange(0, 2).Draw(t, "voter"))
@@ -208,7 +208,7 @@ func TestOverflowIsReported(t *testing.T) {
 	g.expect("a new record begins with what was shared", v.Held.Amount(60), uint64(9))
 	g.expect("and that is shared", v.Shared, true)
 	g.expect("knows that", g.accept(4, 3, 4, g.watermark(60, 9), g.watermark(60, 12)).OK, true)
-	rec, _ := g.r.Record(crdt.Key{Lo: 4})
+	rec, _ := g.r.Record(rigKey(4))
 	g.expect("a record before the end", rec.Watermarks.Amount(60), uint64(12))
 	g.pass(5 * time.Minute)
 	g.clocks()
@@ -216,7 +216,7 @@ func TestOverflowIsReported(t *testing.T) {
 	g.expect("keys", g.r.Status().Keys, 0)
 	v = g.accept(2, 4, 4, nil, g.watermark(600, 5))
 	g.expect("room again", v.OK && !v.Shared, true)
-	_, own := g.r.Record(crdt.Key{Lo: 4})
+	_, own := g.r.Record(rigKey(4))
 	g.expect("a record of its own", own, true)
 }
 
@@ -225,15 +225,15 @@ func TestOverflowIsReported(t *testing.T) {
 func TestOverflowIsSpread(t *testing.T) {
 	g := newRig(t, Start{Generation: 5})
 	ballot := sticky.Ballot{Round: 3, Owner: 2, Term: 1}
-	for key, amount := range map[crdt.Key]uint64{{Hi: 3, Lo: 8}: 2, {Hi: 4, Lo: 8}: 2, overflowKey(crdt.Key{Hi: 3, Lo: 8}): 6} {
+	for key, amount := range map[crdt.Key]uint64{8<<10 | 3: 2, 8<<10 | 4: 2, overflowKey(8<<10 | 3): 6} {
 		g.r.join(&sticky.Record{Key: key, Ballot: ballot, Watermarks: g.watermark(60, amount)})
 		ballot.Term++
 	}
 	g.r.finish()
 	g.ready()
-	rec, _ := g.r.Record(crdt.Key{Hi: 3, Lo: 8})
+	rec, _ := g.r.Record(8<<10 | 3)
 	g.expect("joined", rec.Watermarks.Amount(60), uint64(6))
 	g.expect("known to nobody", rec.Ballot.Owner, crdt.Incarnation(0))
-	rec, _ = g.r.Record(crdt.Key{Hi: 4, Lo: 8})
+	rec, _ = g.r.Record(8<<10 | 4)
 	g.expect("another one", rec.Watermarks.Amount(60), uint64(2))
 }

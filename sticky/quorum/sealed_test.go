@@ -3,7 +3,6 @@ package quorum
 import (
 	"testing"
 
-	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/sticky"
 )
 
@@ -12,7 +11,7 @@ import (
 func TestJoinOfTwoProposers(t *testing.T) {
 	g := newRig(t, Start{})
 	g.accept(2, 3, 1, nil, g.watermark(60, 20))
-	key := crdt.Key{Lo: 1}
+	key := rigKey(1)
 	g.r.join(&sticky.Record{Key: key, Ballot: sticky.Ballot{Round: 3, Owner: 2, Term: 1}, Watermarks: g.watermark(60, 30)})
 	g.expect("one proposer", g.r.records[key].Ballot, sticky.Ballot{Round: 3, Owner: 2, Term: 1})
 	g.r.join(&sticky.Record{Key: key, Ballot: sticky.Ballot{Round: 2, Owner: 3, Term: 1}, Watermarks: g.watermark(60, 25)})

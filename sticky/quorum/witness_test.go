@@ -65,7 +65,7 @@ func TestOlderDisk(t *testing.T) {
 			}
 			if tc.accepted {
 				_ = g.receive(sticky.Message{From: 2, Accepts: []sticky.Accept{{
-					Key: crdt.Key{Lo: 7}, Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1,
+					Key: rigKey(7), Ballot: sticky.Ballot{Round: 1, Owner: 2, Term: 1}, Seq: 1,
 					Watermarks: g.watermark(60, 1), Generations: known,
 				}}})
 			}
@@ -102,7 +102,7 @@ func TestWitness(t *testing.T) {
 	_ = g.receive(sticky.Message{From: 3, Accepted: []sticky.Accepted{{Voter: route.NameHash("b"), OK: true, Generations: known(99)}}})
 	g.expect("of another daemon", ask(), uint64(7))
 	_ = g.receive(sticky.Message{From: 3, Accepts: []sticky.Accept{{
-		Key: crdt.Key{Lo: 7}, Ballot: sticky.Ballot{Round: 1, Owner: 3, Term: 1}, Seq: 1, Watermarks: g.watermark(60, 1), Generations: known(9),
+		Key: rigKey(7), Ballot: sticky.Ballot{Round: 1, Owner: 3, Term: 1}, Seq: 1, Watermarks: g.watermark(60, 1), Generations: known(9),
 	}}})
 	g.expect("of an owner", ask(), uint64(9))
 	g.accept(2, 1, 1, nil, g.watermark(60, 5)) // with the next store

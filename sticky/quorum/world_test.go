@@ -89,7 +89,7 @@ const (
 	theEnd    = theWindow + 60_000
 )
 
-var theKey = crdt.Key{Hi: 1, Lo: 2}
+var theKey = crdt.Key(1<<32 | 2)
 
 func daemonName(i int) string { return string(rune('a' + i)) }
 

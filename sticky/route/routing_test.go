@@ -36,7 +36,7 @@ func keysOf(n int) []crdt.Key {
 	rng := rand.New(rand.NewPCG(7, 7))
 	keys := make([]crdt.Key, n)
 	for i := range keys {
-		keys[i] = crdt.Key{Hi: rng.Uint64(), Lo: rng.Uint64()}
+		keys[i] = crdt.Key(rng.Uint64())
 	}
 	return keys
 }
@@ -79,7 +79,7 @@ func TestRoutingGolden(t *testing.T) {
 	v := New(l, "eu", "eu1", 4, allLive(l))
 	got := ""
 	for i := range uint64(16) {
-		got += v.Owner(crdt.Key{Hi: i, Lo: i * i}, 0, false, 0).Name + " "
+		got += v.Owner(crdt.Key(i), 0, false, 0).Name + " "
 	}
 	if got != golden {
 		t.Errorf("homes %q: want %q", got, golden)

@@ -26,7 +26,7 @@ const (
 
 // StrictFrame is one message about strict keys.
 //
-// A frame begins with 5 bytes: the version of the encoding (1 byte, now 0x61,
+// A frame begins with 5 bytes: the version of the encoding (1 byte, now 0x62,
 // which no other frame begins with) and the CRC-32C of the bytes that follow it
 // (4 bytes, little-endian).
 type StrictFrame struct {
@@ -163,10 +163,9 @@ type LeaseRequest struct {
 	Id     uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Lessee uint64                 `protobuf:"fixed64,2,opt,name=lessee,proto3" json:"lessee,omitempty"`
 	Owner  uint64                 `protobuf:"fixed64,3,opt,name=owner,proto3" json:"owner,omitempty"`
-	// The 128 bits of the key, as in all messages below.
-	KeyHi uint64 `protobuf:"fixed64,4,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
-	KeyLo uint64 `protobuf:"fixed64,5,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
-	Rule  uint64 `protobuf:"fixed64,6,opt,name=rule,proto3" json:"rule,omitempty"`
+	// The hash of the key, as in all messages below.
+	Key  uint64 `protobuf:"fixed64,4,opt,name=key,proto3" json:"key,omitempty"`
+	Rule uint64 `protobuf:"fixed64,6,opt,name=rule,proto3" json:"rule,omitempty"`
 	// The key is counted in a regional reserve.
 	Reserve  bool   `protobuf:"varint,7,opt,name=reserve,proto3" json:"reserve,omitempty"`
 	Window   int64  `protobuf:"zigzag64,8,opt,name=window,proto3" json:"window,omitempty"`
@@ -233,16 +232,9 @@ func (x *LeaseRequest) GetOwner() uint64 {
 	return 0
 }
 
-func (x *LeaseRequest) GetKeyHi() uint64 {
+func (x *LeaseRequest) GetKey() uint64 {
 	if x != nil {
-		return x.KeyHi
-	}
-	return 0
-}
-
-func (x *LeaseRequest) GetKeyLo() uint64 {
-	if x != nil {
-		return x.KeyLo
+		return x.Key
 	}
 	return 0
 }
@@ -323,8 +315,7 @@ type LeaseGrant struct {
 	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Owner uint64                 `protobuf:"fixed64,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Round uint64                 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
-	KeyHi uint64                 `protobuf:"fixed64,4,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
-	KeyLo uint64                 `protobuf:"fixed64,5,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
+	Key   uint64                 `protobuf:"fixed64,4,opt,name=key,proto3" json:"key,omitempty"`
 	Rule  uint64                 `protobuf:"fixed64,6,opt,name=rule,proto3" json:"rule,omitempty"`
 	// The key is counted in a regional reserve.
 	Reserve bool `protobuf:"varint,7,opt,name=reserve,proto3" json:"reserve,omitempty"`
@@ -398,16 +389,9 @@ func (x *LeaseGrant) GetRound() uint64 {
 	return 0
 }
 
-func (x *LeaseGrant) GetKeyHi() uint64 {
+func (x *LeaseGrant) GetKey() uint64 {
 	if x != nil {
-		return x.KeyHi
-	}
-	return 0
-}
-
-func (x *LeaseGrant) GetKeyLo() uint64 {
-	if x != nil {
-		return x.KeyLo
+		return x.Key
 	}
 	return 0
 }
@@ -561,8 +545,7 @@ func (x *Watermark) GetEndMs() int64 {
 // ballot: round, owner and term. Watermarks ascend by window.
 type WatermarkAccept struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
-	KeyHi      uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
-	KeyLo      uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
+	Key        uint64                 `protobuf:"fixed64,1,opt,name=key,proto3" json:"key,omitempty"`
 	Round      uint64                 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
 	Owner      uint64                 `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
 	Term       uint64                 `protobuf:"varint,5,opt,name=term,proto3" json:"term,omitempty"`
@@ -605,16 +588,9 @@ func (*WatermarkAccept) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *WatermarkAccept) GetKeyHi() uint64 {
+func (x *WatermarkAccept) GetKey() uint64 {
 	if x != nil {
-		return x.KeyHi
-	}
-	return 0
-}
-
-func (x *WatermarkAccept) GetKeyLo() uint64 {
-	if x != nil {
-		return x.KeyLo
+		return x.Key
 	}
 	return 0
 }
@@ -671,8 +647,7 @@ func (x *WatermarkAccept) GetGenerations() []*StrictGeneration {
 // WatermarkAccepted answers a WatermarkAccept.
 type WatermarkAccepted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	KeyHi uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
-	KeyLo uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
+	Key   uint64                 `protobuf:"fixed64,1,opt,name=key,proto3" json:"key,omitempty"`
 	// Ballot and sequence number of the WatermarkAccept.
 	Round  uint64 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
 	Owner  uint64 `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -724,16 +699,9 @@ func (*WatermarkAccepted) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *WatermarkAccepted) GetKeyHi() uint64 {
+func (x *WatermarkAccepted) GetKey() uint64 {
 	if x != nil {
-		return x.KeyHi
-	}
-	return 0
-}
-
-func (x *WatermarkAccepted) GetKeyLo() uint64 {
-	if x != nil {
-		return x.KeyLo
+		return x.Key
 	}
 	return 0
 }
@@ -897,8 +865,7 @@ type SnapshotRequest struct {
 	Voter         uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
 	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
-	AfterHi       uint64                 `protobuf:"fixed64,4,opt,name=after_hi,json=afterHi,proto3" json:"after_hi,omitempty"`
-	AfterLo       uint64                 `protobuf:"fixed64,5,opt,name=after_lo,json=afterLo,proto3" json:"after_lo,omitempty"`
+	After         uint64                 `protobuf:"fixed64,4,opt,name=after,proto3" json:"after,omitempty"`
 	Begin         bool                   `protobuf:"varint,6,opt,name=begin,proto3" json:"begin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -955,16 +922,9 @@ func (x *SnapshotRequest) GetNumber() uint64 {
 	return 0
 }
 
-func (x *SnapshotRequest) GetAfterHi() uint64 {
+func (x *SnapshotRequest) GetAfter() uint64 {
 	if x != nil {
-		return x.AfterHi
-	}
-	return 0
-}
-
-func (x *SnapshotRequest) GetAfterLo() uint64 {
-	if x != nil {
-		return x.AfterLo
+		return x.After
 	}
 	return 0
 }
@@ -981,8 +941,7 @@ type SnapshotChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Voter         uint64                 `protobuf:"fixed64,1,opt,name=voter,proto3" json:"voter,omitempty"`
 	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	AfterHi       uint64                 `protobuf:"fixed64,3,opt,name=after_hi,json=afterHi,proto3" json:"after_hi,omitempty"`
-	AfterLo       uint64                 `protobuf:"fixed64,4,opt,name=after_lo,json=afterLo,proto3" json:"after_lo,omitempty"`
+	After         uint64                 `protobuf:"fixed64,3,opt,name=after,proto3" json:"after,omitempty"`
 	Begin         bool                   `protobuf:"varint,5,opt,name=begin,proto3" json:"begin,omitempty"`
 	Reason        uint32                 `protobuf:"varint,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	Records       []*StrictRecord        `protobuf:"bytes,7,rep,name=records,proto3" json:"records,omitempty"`
@@ -1037,16 +996,9 @@ func (x *SnapshotChunk) GetNumber() uint64 {
 	return 0
 }
 
-func (x *SnapshotChunk) GetAfterHi() uint64 {
+func (x *SnapshotChunk) GetAfter() uint64 {
 	if x != nil {
-		return x.AfterHi
-	}
-	return 0
-}
-
-func (x *SnapshotChunk) GetAfterLo() uint64 {
-	if x != nil {
-		return x.AfterLo
+		return x.After
 	}
 	return 0
 }
@@ -1096,8 +1048,7 @@ func (x *SnapshotChunk) GetGenerations() []*StrictGeneration {
 // StrictRecord is the state of an acceptor for one key.
 type StrictRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	KeyHi uint64                 `protobuf:"fixed64,1,opt,name=key_hi,json=keyHi,proto3" json:"key_hi,omitempty"`
-	KeyLo uint64                 `protobuf:"fixed64,2,opt,name=key_lo,json=keyLo,proto3" json:"key_lo,omitempty"`
+	Key   uint64                 `protobuf:"fixed64,1,opt,name=key,proto3" json:"key,omitempty"`
 	// The ballot that the acceptor has promised.
 	Round         uint64       `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
 	Owner         uint64       `protobuf:"fixed64,4,opt,name=owner,proto3" json:"owner,omitempty"`
@@ -1138,16 +1089,9 @@ func (*StrictRecord) Descriptor() ([]byte, []int) {
 	return file_rld_v1_strict_proto_rawDescGZIP(), []int{9}
 }
 
-func (x *StrictRecord) GetKeyHi() uint64 {
+func (x *StrictRecord) GetKey() uint64 {
 	if x != nil {
-		return x.KeyHi
-	}
-	return 0
-}
-
-func (x *StrictRecord) GetKeyLo() uint64 {
-	if x != nil {
-		return x.KeyLo
+		return x.Key
 	}
 	return 0
 }
@@ -1670,7 +1614,7 @@ func (x *StrictPin) GetRegion() string {
 
 // StrictEntry is one record of an acceptor's journal. Exactly one field is set,
 // also when it is empty. A record begins with the version of the encoding (1
-// byte, now 0x61).
+// byte, now 0x62).
 type StrictEntry struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Record *StrictRecord          `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
@@ -1836,13 +1780,12 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	" \x03(\v2\x19.rld.v1.WatermarkAcceptedR\baccepted\x12D\n" +
 	"\x11snapshot_requests\x18\v \x03(\v2\x17.rld.v1.SnapshotRequestR\x10snapshotRequests\x12>\n" +
 	"\x0fsnapshot_chunks\x18\f \x03(\v2\x15.rld.v1.SnapshotChunkR\x0esnapshotChunks\x12.\n" +
-	"\alayouts\x18\r \x03(\v2\x14.rld.v1.StrictLayoutR\alayouts\"\xe7\x02\n" +
+	"\alayouts\x18\r \x03(\v2\x14.rld.v1.StrictLayoutR\alayouts\"\xcb\x02\n" +
 	"\fLeaseRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06lessee\x18\x02 \x01(\x06R\x06lessee\x12\x14\n" +
-	"\x05owner\x18\x03 \x01(\x06R\x05owner\x12\x15\n" +
-	"\x06key_hi\x18\x04 \x01(\x06R\x05keyHi\x12\x15\n" +
-	"\x06key_lo\x18\x05 \x01(\x06R\x05keyLo\x12\x12\n" +
+	"\x05owner\x18\x03 \x01(\x06R\x05owner\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\x06R\x03key\x12\x12\n" +
 	"\x04rule\x18\x06 \x01(\x06R\x04rule\x12\x18\n" +
 	"\areserve\x18\a \x01(\bR\areserve\x12\x16\n" +
 	"\x06window\x18\b \x01(\x12R\x06window\x12\x12\n" +
@@ -1853,14 +1796,13 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\breturned\x18\f \x01(\x04R\breturned\x12\x1b\n" +
 	"\twithin_ms\x18\r \x01(\rR\bwithinMs\x12\x12\n" +
 	"\x04hops\x18\x0e \x01(\rR\x04hops\x12\x1a\n" +
-	"\bprefetch\x18\x0f \x01(\x04R\bprefetch\"\x9b\x03\n" +
+	"\bprefetch\x18\x0f \x01(\x04R\bprefetch\"\xff\x02\n" +
 	"\n" +
 	"LeaseGrant\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\x06R\x05owner\x12\x14\n" +
-	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x15\n" +
-	"\x06key_hi\x18\x04 \x01(\x06R\x05keyHi\x12\x15\n" +
-	"\x06key_lo\x18\x05 \x01(\x06R\x05keyLo\x12\x12\n" +
+	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x10\n" +
+	"\x03key\x18\x04 \x01(\x06R\x03key\x12\x12\n" +
 	"\x04rule\x18\x06 \x01(\x06R\x04rule\x12\x18\n" +
 	"\areserve\x18\a \x01(\bR\areserve\x12\x16\n" +
 	"\x06denied\x18\b \x01(\bR\x06denied\x12\x14\n" +
@@ -1877,10 +1819,9 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\tWatermark\x12\x16\n" +
 	"\x06window\x18\x01 \x01(\x12R\x06window\x12\x16\n" +
 	"\x06amount\x18\x02 \x01(\x04R\x06amount\x12\x15\n" +
-	"\x06end_ms\x18\x03 \x01(\x12R\x05endMs\"\xa9\x02\n" +
-	"\x0fWatermarkAccept\x12\x15\n" +
-	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
-	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
+	"\x06end_ms\x18\x03 \x01(\x12R\x05endMs\"\x8d\x02\n" +
+	"\x0fWatermarkAccept\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x14\n" +
 	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\x06R\x05owner\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x10\n" +
@@ -1889,10 +1830,9 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
 	"watermarks\x18\b \x03(\v2\x11.rld.v1.WatermarkR\n" +
 	"watermarks\x12:\n" +
-	"\vgenerations\x18\t \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"\xbf\x03\n" +
-	"\x11WatermarkAccepted\x12\x15\n" +
-	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
-	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
+	"\vgenerations\x18\t \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"\xa3\x03\n" +
+	"\x11WatermarkAccepted\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x14\n" +
 	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\x06R\x05owner\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x12\x10\n" +
@@ -1912,31 +1852,28 @@ const file_rld_v1_strict_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x16\n" +
-	"\x06writes\x18\x03 \x01(\x04R\x06writes\"\xab\x01\n" +
+	"\x06writes\x18\x03 \x01(\x04R\x06writes\"\x8b\x01\n" +
 	"\x0fSnapshotRequest\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x19\n" +
-	"\bafter_hi\x18\x04 \x01(\x06R\aafterHi\x12\x19\n" +
-	"\bafter_lo\x18\x05 \x01(\x06R\aafterLo\x12\x14\n" +
-	"\x05begin\x18\x06 \x01(\bR\x05begin\"\xbc\x02\n" +
+	"\x06number\x18\x03 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\x06R\x05after\x12\x14\n" +
+	"\x05begin\x18\x06 \x01(\bR\x05begin\"\x9c\x02\n" +
 	"\rSnapshotChunk\x12\x14\n" +
 	"\x05voter\x18\x01 \x01(\x06R\x05voter\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x19\n" +
-	"\bafter_hi\x18\x03 \x01(\x06R\aafterHi\x12\x19\n" +
-	"\bafter_lo\x18\x04 \x01(\x06R\aafterLo\x12\x14\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05after\x18\x03 \x01(\x06R\x05after\x12\x14\n" +
 	"\x05begin\x18\x05 \x01(\bR\x05begin\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\rR\x06reason\x12.\n" +
 	"\arecords\x18\a \x03(\v2\x14.rld.v1.StrictRecordR\arecords\x12\x12\n" +
 	"\x04last\x18\b \x01(\bR\x04last\x12\x19\n" +
 	"\bended_ms\x18\t \x01(\x12R\aendedMs\x12:\n" +
 	"\vgenerations\x18\n" +
-	" \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"\xca\x01\n" +
-	"\fStrictRecord\x12\x15\n" +
-	"\x06key_hi\x18\x01 \x01(\x06R\x05keyHi\x12\x15\n" +
-	"\x06key_lo\x18\x02 \x01(\x06R\x05keyLo\x12\x14\n" +
+	" \x03(\v2\x18.rld.v1.StrictGenerationR\vgenerations\"\xae\x01\n" +
+	"\fStrictRecord\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x06R\x03key\x12\x14\n" +
 	"\x05round\x18\x03 \x01(\x04R\x05round\x12\x14\n" +
 	"\x05owner\x18\x04 \x01(\x06R\x05owner\x12\x12\n" +
 	"\x04term\x18\x05 \x01(\x04R\x04term\x121\n" +

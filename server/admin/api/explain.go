@@ -62,7 +62,7 @@ type Explained struct {
 	// reason if a rule matched, and the fields below are null or empty.
 	Limit      *LimitInForce `json:"limit"`
 	WhyNoLimit WhyNoLimit    `json:"why_no_limit"`
-	// Key is the hash of the key, 32 hexadecimal digits, the same on all
+	// Key is the hash of the key, 16 hexadecimal digits, the same on all
 	// daemons of the cluster.
 	Key string `json:"key"`
 	// NextKey is that under the next cluster secret, "" for one secret: block

@@ -154,7 +154,7 @@ type LimitsRequest struct {
 	// rule, or the name of its limit. An empty Domain is any that has the rule.
 	Domain string `json:"domain,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Key is that of BlockKey, UnblockKey and ResetKey, 32 hexadecimal digits.
+	// Key is that of BlockKey, UnblockKey and ResetKey, 16 hexadecimal digits.
 	Key string `json:"key,omitempty"`
 	// Requests, OverageBudget and Mode ("shadow" or "enforce") are the values
 	// of SetOverride; one of them at least.

@@ -197,7 +197,7 @@ type TopKey struct {
 	// Rule is its path. Name is the name of its limit, "" if it has none.
 	Rule string `json:"rule"`
 	Name string `json:"name"`
-	// Key is the hash of the key, 32 hexadecimal digits. Text is the
+	// Key is the hash of the key, 16 hexadecimal digits. Text is the
 	// descriptor, key=value,key=value, "" unless requested and known.
 	Key  string `json:"key"`
 	Text string `json:"text"`
