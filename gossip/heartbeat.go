@@ -13,14 +13,15 @@ const (
 	// regionalHeartbeat is the time between two messages of an idle link
 	// within a region, fastestHeartbeat that across regions. In large regions
 	// it is perDaemon and perRemoteDaemon for each daemon of the region, up to
-	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most. It is
-	// that between two daemons of different regions that send each other no
-	// sums: see sameRanks.
+	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most. Two
+	// daemons of different regions that send each other no sums (sameRanks)
+	// wait withoutSums times as long.
 	regionalHeartbeat = 3 * time.Second
 	fastestHeartbeat  = time.Second
 	perDaemon         = 100 * time.Millisecond
 	perRemoteDaemon   = 150 * time.Millisecond
 	slowestHeartbeat  = 10 * time.Second
+	withoutSums       = 3
 
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
@@ -70,11 +71,10 @@ func setBeats(e *Engine) {
 	for _, l := range e.links {
 		l.beat, l.peerBeat = l.heartbeat(len(regions[l.region].ids)), l.heartbeat(len(regions[0].ids))
 		if paired[l.region] && !l.local {
-			l.beat = slowestHeartbeat
-			if l.ordinal == self.ordinal {
-				l.beat = fastestHeartbeat
+			l.beat = max(fastestHeartbeat, l.interval())
+			if l.ordinal != self.ordinal {
+				l.beat = max(min(withoutSums*l.heartbeat(len(regions[0].ids)), slowestHeartbeat), l.interval())
 			}
-			l.beat = max(l.beat, l.interval())
 			l.peerBeat = l.beat
 		}
 		// The shards of a daemon send their heartbeats together, and those to

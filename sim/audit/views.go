@@ -89,7 +89,7 @@ func (a *viewAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	}
 	if m.Complete && m.Hi <= v.contiguous {
 		v.sent, v.until = max(v.sent, sent), max(v.until, sent-m.Unsent)
-		if m.Nonce > v.nonce {
+		if m.Nonce > v.nonce && m.Echo != 0 {
 			v.echoed = max(v.echoed, a.answered(from, to, sent))
 		}
 	}
