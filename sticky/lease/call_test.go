@@ -44,7 +44,7 @@ func (w *world) hit(d rules.Descriptor) Hit {
 		name = append(name, e.Key, e.Value)
 	}
 	text := strings.Join(name, "|")
-	return Hit{Key: crdt.Key(rendezvous.Hash("key", text)), Rule: r, N: d.Hits}
+	return Hit{Key: crdt.Key(rendezvous.Hash("key"+w.hashing, text)), Rule: r, N: d.Hits}
 }
 
 // ask has a daemon decide a call of some descriptors of domain d.
