@@ -84,7 +84,7 @@ func TestSetsKept(t *testing.T) {
 func TestOverridesBound(t *testing.T) {
 	block := func(key, version int) *OverrideChange {
 		c := &OverrideChange{Override: Override{For: 1_000}}
-		c.Key, c.Block = fmt.Sprintf("%032x", key), true
+		c.Key, c.Block = fmt.Sprintf("%016x", key), true
 		if version > 0 {
 			v := at(version)
 			c.If = &v
@@ -107,7 +107,7 @@ func TestOverridesBound(t *testing.T) {
 	l = Limits{}
 	for i := range MaxOverrides {
 		o := Override{For: 1, Until: 1 << 50}
-		o.Key, o.Block = fmt.Sprintf("%032x", i), true
+		o.Key, o.Block = fmt.Sprintf("%016x", i), true
 		l.Overrides = append(l.Overrides, o)
 	}
 	if err := l.override(block(MaxOverrides, 0), "a", "", at(1), 1_000); err == nil || err.Error() != "there are 10000 overrides: unset some of them first" {
@@ -121,7 +121,7 @@ func TestOverridesBound(t *testing.T) {
 // TestEmergencyEntered checks that an emergency override becomes an entry once,
 // also after it was unset and no outcome is known any more.
 func TestEmergencyEntered(t *testing.T) {
-	e := &Emergency{ID: 7, Target: Target{Key: fmt.Sprintf("%032x", 1)}, Setting: Setting{Block: true}, Until: 3_600_000}
+	e := &Emergency{ID: 7, Target: Target{Key: fmt.Sprintf("%016x", 1)}, Setting: Setting{Block: true}, Until: 3_600_000}
 	var l Limits
 	if err := l.enter(e, at(1), 1_000); err != nil {
 		t.Fatal(err)

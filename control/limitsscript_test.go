@@ -74,7 +74,7 @@ func ruleFiles(text string) []RuleFile {
 }
 
 // key returns a hash for a number.
-func key(number string) string { return fmt.Sprintf("%032s", number) }
+func key(number string) string { return fmt.Sprintf("%016s", number) }
 
 func (s *script) setting(d *datadriven.TestData) Setting {
 	number := func(name string) *uint32 {

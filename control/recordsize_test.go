@@ -140,7 +140,7 @@ func TestRecordTooLarge(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for i := range MaxOverrides {
 		o := Override{Version: r.Version, From: 1, For: 1 << 20, Until: 1 << 50, Reason: randomText(rng, 600)}
-		o.Key, o.Block = fmt.Sprintf("%032x", i), true
+		o.Key, o.Block = fmt.Sprintf("%016x", i), true
 		r.Limits.Overrides = append(r.Limits.Overrides, o)
 	}
 	e := r.entry(&Request{ID: 7, Author: "operator", Change: Change{Note: &Note{Text: "one more"}}})

@@ -49,7 +49,7 @@ func TestPagesOfADaemonAlone(t *testing.T) {
 	var x api.ExplainAnswer
 	r.page(t, "/v1/explain?domain=edge&d=user:a&hits=3", http.StatusOK, &x)
 	d := x.Descriptors[0]
-	if !x.Allowed || x.HTTPStatus != http.StatusOK || d.Rule.Line != 4 || d.Rule.File != c.Limits.Path || len(d.Key) != 32 ||
+	if !x.Allowed || x.HTTPStatus != http.StatusOK || d.Rule.Line != 4 || d.Rule.File != c.Limits.Path || len(d.Key) != 16 ||
 		d.Verdict.Remaining != 4_000_000_000-3 || d.Estimate.Capacity != 4_000_000_000 || len(d.Counts) != 0 || d.StrictKey != nil || d.Rights != nil {
 		t.Errorf("%+v", d)
 	}

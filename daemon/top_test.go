@@ -38,7 +38,7 @@ func TestTop(t *testing.T) {
 		{Domain: "edge", Rule: "user", Text: "user=b", Share: new(1.0)},
 	} {
 		k := a.Keys[i]
-		if k.Domain != want.Domain || k.Rule != want.Rule || k.Name != want.Name || k.Text != want.Text || len(k.Key) != 32 ||
+		if k.Domain != want.Domain || k.Rule != want.Rule || k.Name != want.Name || k.Text != want.Text || len(k.Key) != 16 ||
 			k.DeniedPerSecond <= 0 || k.HitsPerSecond < k.DeniedPerSecond || (k.Share == nil) != (want.Share == nil) {
 			t.Errorf("%+v, want %+v", k, want)
 		}

@@ -80,7 +80,7 @@ func (s *Storage) readJournal(r *Recovery) (*journal.Journal, quorum.Start, erro
 		return file, quorum.Start{Generation: uint64(s.Fence)}, err
 	}
 	stored, bad := Recover(kept.Records)
-	if v, is := errors.AsType[*wire.VersionError](bad); is {
+	if v, is := errors.AsType[*wire.VersionError](bad); is && v.Got == v.Want-1 {
 		foreign := &journal.ForeignError{File: r.File, What: fmt.Sprintf("of another version of rld: its records have version %d, want %d", v.Got, v.Want)}
 		return nil, quorum.Start{}, errors.Join(foreign, file.Close())
 	}

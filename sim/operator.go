@@ -465,7 +465,7 @@ func (a *faults) changeRegion(w *World, r *control.Record, kind int, wild bool) 
 // target draws a rule or a key, and what an override sets.
 func (a *faults) target(key bool) (control.Target, control.Setting) {
 	if key {
-		return control.Target{Key: fmt.Sprintf("%032x", a.rng.IntN(3))}, control.Setting{Block: true}
+		return control.Target{Key: fmt.Sprintf("%016x", a.rng.IntN(3))}, control.Setting{Block: true}
 	}
 	return control.Target{Domain: "log", Rule: []string{"user", "path"}[a.rng.IntN(2)]}, control.Setting{Requests: new(uint32(a.rng.IntN(200)))}
 }

@@ -101,18 +101,18 @@ func TestSize(t *testing.T) {
 		most int // bytes of the frame, or, in hundredths, of each cell
 	}{
 		{"idle, without stamp and rules", shards(1, small), 28},
-		{"1 cell, without stamp and rules", shards(1, one), 74_00},
+		{"1 cell, without stamp and rules", shards(1, one), 66_00},
 		{"idle", shards(1, idle()), 46},
 		{"idle after a month", shards(1, month), 56},
 		{"idle, in a region of three", shards(1, inRegion(idle())), 78},
 		{"idle, 8 shards", shards(8, idle()), 106},
 		{"idle, 64 shards, in a region of three", shards(MaxShards, inRegion(idle())), 590},
-		{"1 cell", shards(1, busy(1, 1)), 92_00},
-		{"10 cells of 3 rules", shards(1, busy(10, 3)), 31_00},
-		{"100 cells of 5 rules", shards(1, busy(100, 5)), 21_00},
-		{"4096 cells of 1 rule", shards(1, busy(4096, 1)), 18_00},
-		{"4096 cells of 20 rules", shards(1, busy(4096, 20)), 20_00},
-		{"8 shards of 100 cells of 20 rules", shards(8, busy(100, 20)), 20_00},
+		{"1 cell", shards(1, busy(1, 1)), 84_00},
+		{"10 cells of 3 rules", shards(1, busy(10, 3)), 23_00},
+		{"100 cells of 5 rules", shards(1, busy(100, 5)), 13_00},
+		{"4096 cells of 1 rule", shards(1, busy(4096, 1)), 10_00},
+		{"4096 cells of 20 rules", shards(1, busy(4096, 20)), 12_00},
+		{"8 shards of 100 cells of 20 rules", shards(8, busy(100, 20)), 12_00},
 		{"1000 stamps of a sliding log", shards(1, logged(1000)), 3_00},
 	} {
 		frame, cells := mustEncode(t, test.msgs...), 0

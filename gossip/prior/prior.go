@@ -91,8 +91,8 @@ func (o *Own) Roll(now time.Duration, window, length int64) (r Report, ok bool) 
 		return Report{}, false
 	}
 	r.Window, ok = o.Window, o.Exhausted
-	gone := uint64(window-o.Window) / uint64(length) // at least 1
-	if gone > age+1 {
+	gone := uint64(window-o.Window) / uint64(length)
+	if gone == 0 || gone > age+1 { // 0: of another key with this hash
 		*o = Own{Window: window, Started: now, length: length}
 		return Report{}, false
 	}

@@ -215,3 +215,12 @@ func TestSources(t *testing.T) {
 		}
 	})
 }
+
+// TestRollOfUnalignedWindows: the key of another rule with the same hash may
+// have windows that start within those of this one.
+func TestRollOfUnalignedWindows(t *testing.T) {
+	o, _, _ := steady(30, 100)
+	if _, ok := o.Roll(time.Minute, o.Window+second/2, second); ok || o.Window != 1+29*second+second/2 || o.Offered != 0 {
+		t.Errorf("half a window later: %+v, reported %v", o, ok)
+	}
+}

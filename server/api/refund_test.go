@@ -137,7 +137,7 @@ func TestRefusedRefunds(t *testing.T) {
 		return tokens(t, rldv1.NewRateLimiterClient(dial(t, api.New(e, server.DefaultSettings(), nil))), 5)[0]
 	}
 	flipped := slices.Clone(token)
-	flipped[90]++
+	flipped[82]++
 	const forged = "refund token was not issued by this daemon: send one as an answer of Check carried it"
 	for _, tt := range []struct {
 		name string

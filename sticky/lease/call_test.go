@@ -44,7 +44,11 @@ func (w *world) hit(d rules.Descriptor) Hit {
 		name = append(name, e.Key, e.Value)
 	}
 	text := strings.Join(name, "|")
-	return Hit{Key: crdt.Key(rendezvous.Hash("key", text)), Rule: r, N: d.Hits}
+	key := crdt.Key(rendezvous.Hash("key"+w.hashing, text))
+	if w.colliding {
+		key &= 1
+	}
+	return Hit{Key: key, Rule: r, N: d.Hits}
 }
 
 // ask has a daemon decide a call of some descriptors of domain d.

@@ -40,7 +40,7 @@ import (
 // voter refuses, and Accept once for all voters.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
-		s := &script{world: world{t: t}}
+		s := &script{world: world{t: t, hashing: "205"}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s.t = t
 			s.out.Reset()

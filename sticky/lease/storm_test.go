@@ -31,6 +31,21 @@ func TestLimitHoldsInStorms(t *testing.T) {
 	}
 }
 
+// TestCollidingKeysInStorms lets the keys of all rules have one of two hashes.
+// Limits may be exceeded, but calls are still admitted.
+func TestCollidingKeysInStorms(t *testing.T) {
+	allowed := 0
+	for seed := range uint64(30) {
+		w := newWorld(t, seed, strictRules, 3, 1+int(seed%3))
+		w.colliding, w.loss = true, float64(seed%5)/10
+		w.storm()
+		allowed += w.allowed
+	}
+	if allowed < 100 {
+		t.Errorf("only %d calls were allowed in 30 storms", allowed)
+	}
+}
+
 func (w *world) storm() {
 	keys := []string{"fixed", "sliding", "log", "bucket", "leaky", "share", "big"}
 	for range 1_000 {

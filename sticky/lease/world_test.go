@@ -40,6 +40,8 @@ type world struct {
 
 	maxKeys    int               // 0 for the default
 	first      string            // the only region of the first layout, "" for all
+	hashing    string            // selects the hash of keys, and so their owners
+	colliding  bool              // the hash of all keys is one of two
 	allotments func() Allotments // nil for none
 	charged    func(c *call)     // called after each admitted call
 	decided    func(c *call)     // called after each call

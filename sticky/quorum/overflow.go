@@ -9,9 +9,9 @@ const (
 	// overflowRecords is the number of records that the keys beyond
 	// Config.MaxKeys share.
 	overflowRecords = 1_024
-	// overflowFront is what the keys of these records have in common, above the
-	// bits of their number. A key of a limit has it with a probability of 2^-54:
-	// its record is then one that it shares.
+	// overflowFront is what the keys of these records have in common, above
+	// the bits of their number. The key of a limit has it with a probability
+	// of 2^-54: its record is then one that it shares.
 	overflowFront = 0x6f766572666c6c00
 )
 

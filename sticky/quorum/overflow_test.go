@@ -188,6 +188,29 @@ func TestOverflow(t *testing.T) {
 	}
 }
 
+// TestCollidingOwners has two owners, which do not know of each other, of two
+// keys with one hash. Together they consume at most the limit, and both reach
+// its end: none waits for the other one.
+func TestCollidingOwners(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newCrowd(t)
+		for i := range 2 {
+			w.owners = append(w.owners, &crowdOwner{Proposer: Proposer{Term: uint64(i + 1)}, self: crdt.Incarnation(i + 1), key: 7})
+		}
+		for range 100 {
+			for _, o := range w.owners {
+				w.advance(o)
+				w.consume(o)
+			}
+		}
+		for i, o := range w.owners {
+			if o.others+o.own < crowdLimit {
+				t.Fatalf("owner %d knows of %d consumed by others and %d of its own, %d are left", i+1, o.others, o.own, crowdLimit-o.others-o.own)
+			}
+		}
+	})
+}
+
 // TestOverflowIsReported informs owners that a watermark is shared, until its
 // window is over.
 func TestOverflowIsReported(t *testing.T) {

@@ -86,7 +86,7 @@ func TestRoutingGolden(t *testing.T) {
 	}
 }
 
-const golden = "us1 us2 eu3 eu1 eu3 asia1 us3 eu2 eu2 us1 us2 eu2 us3 eu2 us1 us3 "
+const golden = "us1 us2 us2 us2 us2 eu3 asia1 eu2 us3 eu1 us2 eu3 asia3 us3 asia1 asia3 "
 
 func TestRoutingOwners(t *testing.T) {
 	l := threeRegions(1, 1, 1)
