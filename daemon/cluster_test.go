@@ -201,7 +201,7 @@ func TestClusterRollingRestart(t *testing.T) {
 		untilInto(0)
 		begin := time.Now()
 		for _, r := range w.residents {
-			r.hits(10, "tenant", "kept")
+			r.hits(10, "tenant", "held")
 		}
 		w.load(time.Second, each)
 		kept := w.limit - 10*uint64(len(w.residents))
@@ -211,7 +211,7 @@ func TestClusterRollingRestart(t *testing.T) {
 			w.load(time.Second, each)
 			r.start()
 			w.underLoad(20*time.Second, each, r.name+" is ready", r.ready.Load)
-			if got := r.remaining("tenant", "kept"); got != kept {
+			if got := r.remaining("tenant", "held"); got != kept {
 				t.Errorf("%s is ready and has %d remaining, want %d", r.name, got, kept)
 			}
 			w.underLoad(20*time.Second, each, r.name+" is back", w.whole)
@@ -221,7 +221,7 @@ func TestClusterRollingRestart(t *testing.T) {
 		}
 		w.load(time.Minute, each)
 		w.audit("rolling restart", begin, time.Now(), w.limit+w.slack(each, farBound))
-		if !w.agree("tenant", "kept", kept) {
+		if !w.agree("tenant", "held", kept) {
 			t.Error("counts of former incarnations are lost")
 		}
 	})

@@ -198,7 +198,7 @@ func TestExplainStrict(t *testing.T) {
 		defer w.closeDisks()
 		user := ""
 		for i := 0; user == "" || w.ownerOf(w.in("us")[0], "login", user).region != "eu"; i++ {
-			user = fmt.Sprint("u", i)
+			user = fmt.Sprint("x", i)
 		}
 		us := w.in("us")[0]
 		owner := w.ownerOf(us, "login", user)

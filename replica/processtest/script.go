@@ -320,8 +320,8 @@ func (x *Script) named(names []string) []gossip.Peer {
 // posted is the key of items that a script has the process send.
 func posted(id int) crdt.Key { return crdt.Key(id<<8 | 1) }
 
-// isPosted reports whether a key is posted's. Hashes are greater.
-func isPosted(k crdt.Key) bool { return k < 1<<32 }
+// isPosted reports whether a key is one of posted. Hashes are greater.
+func isPosted(k crdt.Key) bool { return k < 1<<32 && k%256 == 1 }
 
 // post has the process send a message each for some requests.
 func (x *Script) post(args []string) {
