@@ -53,8 +53,8 @@ func (n *Node) follow(p *peer, m *Message) {
 		n.events.AddOnce(Split, p.Name, there.Recovery.Random.String(), fmt.Sprintf(
 			"recovery %d is %v there and %v here", here.Recovery.Number, there.Recovery.Random, here.Recovery.Random))
 		return
-	case order == 0 && m.Hash != n.record.Hash() && p.sender.ID == n.leader() && !n.leads():
-		n.diverge(fmt.Sprintf("version %v is %s here and %s at the leader", here, n.record.Hash(), m.Hash))
+	case order == 0 && m.Hash != n.record.shortHash() && p.sender.ID == n.leader() && !n.leads():
+		n.diverge(fmt.Sprintf("version %v is %08x here and %08x at the leader", here, n.record.shortHash(), m.Hash))
 	}
 	switch {
 	case order > 0:

@@ -1,6 +1,9 @@
 package control
 
 import (
+	"cmp"
+	"slices"
+
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/georld/rld/control/revocation"
@@ -58,6 +61,8 @@ type Sender struct {
 	Emergencies Number `json:"emergencies,omitzero"`
 	// Acceptor is the state of its acceptor, nil for a daemon without one.
 	Acceptor *AcceptorReport `json:"acceptor,omitempty"`
+	// Voter is the id of its voter in raft, 0 without one.
+	Voter Number `json:"voter,omitempty"`
 }
 
 // Message is a message between the nodes of two daemons. Each one carries the
@@ -66,16 +71,37 @@ type Sender struct {
 type Message struct {
 	From, To crdt.Incarnation `json:"-"`
 
+	// State is the number of the statement of the sender, see statement. Known
+	// is that of the latest statement of the receiver that the sender has, 0
+	// for none.
+	State, Known uint64 `json:"-"`
+	// Since is the number of a statement that the receiver has, 0 for none. A
+	// frame then contains the parts in Changed alone; Receive adds the others.
+	Since   uint64 `json:"-"`
+	Changed Parts  `json:"-"`
+	// Age is for how long the statement has been the same, in milliseconds, 0
+	// if the receiver has it. With Since, Sender.Clock begins when that
+	// statement was made.
+	Age int64 `json:"-"`
+	// ToVoter is the voter of the receiver in the statement Known. It is not
+	// sent: a message of raft from Sender.Voter to it is sent without the two,
+	// and Receive adds them.
+	ToVoter Number `json:"-"`
+	// Made is the clock of the sender when its statement was made. It is not
+	// sent, either.
+	Made int64 `json:"-"`
+
 	Sender  Sender  `json:"sender,omitzero"`
 	Cluster Number  `json:"cluster,omitzero"` // 0 before the founding
 	Version Version `json:"version,omitzero"`
-	Hash    string  `json:"hash,omitempty"` // of the record of Version
+	Hash    uint32  `json:"-"` // of the record of Version, see shortHash
 	// Want requests the entries, or the record, that the sender lacks.
 	Want bool `json:"want,omitempty"`
 
 	// Base is the record of the sender, for a receiver that lags far behind.
 	Base []byte `json:"-"`
-	// Log is the recovery that Entries and Raft belong to.
+	// Log is the recovery that Entries and Raft belong to. It is not sent where
+	// it is that of Version, and Receive adds it.
 	Log Recovery `json:"log,omitzero"`
 	// Entries are committed entries that follow each other.
 	Entries []Item `json:"entries,omitempty"`
@@ -161,3 +187,221 @@ const (
 
 // bytes of the entries of one message, beyond which it gets no more.
 const fillBytes = 256 << 10
+
+// Parts is a set of the parts of a statement.
+type Parts uint32
+
+// part is a part of a statement.
+type part struct {
+	equal func(a, b *Message) bool
+	copy  func(to, from *Message)
+}
+
+func partOf[T comparable](of func(*Message) *T) part {
+	return part{
+		func(a, b *Message) bool { return *of(a) == *of(b) },
+		func(to, from *Message) { *of(to) = *of(from) },
+	}
+}
+
+// acceptorPart is the state of the acceptor. One with a layout that is unknown
+// to others is new in each message.
+var acceptorPart = part{
+	func(a, b *Message) bool {
+		x, y := a.Sender.Acceptor, b.Sender.Acceptor
+		if x == nil || y == nil || x.Unknown != nil || y.Unknown != nil {
+			return x == y
+		}
+		return *x == *y
+	},
+	func(to, from *Message) { to.Sender.Acceptor = from.Sender.Acceptor },
+}
+
+// parts are those of a statement, in the order of their bits in Parts. Those
+// that change most often are first.
+var parts = []part{
+	partOf(func(m *Message) *uint64 { return &m.Sender.Store }),
+	partOf(func(m *Message) *uint64 { return &m.Version.Index }),
+	partOf(func(m *Message) *uint32 { return &m.Hash }),
+	partOf(func(m *Message) *uint64 { return &m.Sender.Applied }),
+	partOf(func(m *Message) *Number { return &m.Sender.Heard }),
+	partOf(func(m *Message) *ID { return &m.Sender.Leader }),
+	partOf(func(m *Message) *bool { return &m.Sender.Majority }),
+	partOf(func(m *Message) *bool { return &m.Sender.Starting }),
+	partOf(func(m *Message) *bool { return &m.Sender.Leaving }),
+	partOf(func(m *Message) *Number { return &m.Sender.HeardOf }),
+	partOf(func(m *Message) *Version { return &m.Sender.Stored }),
+	partOf(func(m *Message) *Version { return &m.Sender.Region }),
+	acceptorPart,
+	partOf(func(m *Message) *Number { return &m.Sender.Files }),
+	partOf(func(m *Message) *Number { return &m.Sender.Emergencies }),
+	partOf(func(m *Message) *Number { return &m.Sender.Voter }),
+	partOf(func(m *Message) *uint64 { return &m.Sender.Began }),
+	partOf(func(m *Message) *bool { return &m.Sender.Durable }),
+	partOf(func(m *Message) *bool { return &m.Sender.Witness }),
+	partOf(func(m *Message) *int { return &m.Sender.Format }),
+	partOf(func(m *Message) *Number { return &m.Cluster }),
+	partOf(func(m *Message) *Recovery { return &m.Version.Recovery }),
+}
+
+// AllParts are the parts that exist.
+var AllParts = Parts(1)<<len(parts) - 1
+
+// changed returns the parts in which two statements differ.
+func changed(a, b *Message) (all Parts) {
+	for i, p := range parts {
+		if !p.equal(a, b) {
+			all |= 1 << i
+		}
+	}
+	return all
+}
+
+// complete takes all parts but those of a set from another message.
+func (m *Message) complete(from *Message, but Parts) {
+	for i, p := range parts {
+		if but&(1<<i) == 0 {
+			p.copy(m, from)
+		}
+	}
+}
+
+// Without returns the message as its frame contains it: without the parts that
+// did not change.
+func (m *Message) Without() *Message {
+	less := *m
+	if less.Log == m.Version.Recovery {
+		less.Log = Recovery{}
+	}
+	if m.Since != 0 {
+		less.complete(&Message{}, m.Changed)
+	}
+	return &less
+}
+
+// OnlyChanged reports whether a message has no parts that did not change.
+func (m *Message) OnlyChanged() bool {
+	for i, p := range parts {
+		if m.Since != 0 && m.Changed&(1<<i) == 0 && !p.equal(m, &Message{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// statement returns what a message states about its sender: all that each
+// message contains beside the identity of the daemon and its clock.
+//
+// Statements are numbered. A message names the latest one that its sender has
+// of the receiver. The receiver then sends what changed since, and no more.
+func (m *Message) statement() Message {
+	s := Message{State: m.State, Made: m.Made, Sender: m.Sender, Cluster: m.Cluster, Version: m.Version, Hash: m.Hash}
+	s.Sender.ID, s.Sender.Run, s.Sender.Clock, s.Sender.Waits = ID{}, Run{}, 0, nil
+	return s
+}
+
+// statements are some of one daemon, ascending by State.
+type statements []Message
+
+// Bounds of the statements that are kept.
+const (
+	ownStatements  = 64
+	peerStatements = 8
+)
+
+// find returns the statement with a number, nil for none.
+func (s statements) find(state uint64) *Message {
+	for i := range s {
+		if s[i].State == state && state != 0 {
+			return &s[i]
+		}
+	}
+	return nil
+}
+
+// latest returns the number of the latest one, 0 for none.
+func (s statements) latest() uint64 {
+	if len(s) == 0 {
+		return 0
+	}
+	return s[len(s)-1].State
+}
+
+// number sets the number of the statement of this daemon in m.
+func (s *statements) number(m *Message) {
+	if last := s.find(s.latest()); last != nil && changed(m, last) == 0 && (last.Made != 0 || m.Sender.Clock == 0) {
+		m.State, m.Made = last.State, last.Made
+		return
+	}
+	m.State, m.Made = s.latest()+1, m.Sender.Clock
+	*s = append(slices.Delete(*s, 0, max(0, len(*s)+1-ownStatements)), m.statement())
+}
+
+// add keeps the statement of a peer in m, and the one that it refers to.
+func (s *statements) add(m *Message) {
+	i, known := slices.BinarySearchFunc(*s, m.State, func(o Message, state uint64) int { return cmp.Compare(o.State, state) })
+	if known || m.State == 0 {
+		return
+	}
+	*s = slices.Insert(*s, i, m.statement())
+	if len(*s) > peerStatements {
+		oldest := 0
+		if (*s)[0].State == m.Since {
+			oldest = 1
+		}
+		*s = slices.Delete(*s, oldest, oldest+1)
+	}
+}
+
+// abridge prepares a message to a peer that may be nil, which contains the
+// statement of this daemon.
+func abridge(n *Node, m *Message, p *peer) {
+	if p == nil {
+		return
+	}
+	if m.Known = p.stated.latest(); m.Known != 0 {
+		m.ToVoter = p.stated[len(p.stated)-1].Sender.Voter
+	}
+	base := n.statements.find(p.knows)
+	if base != nil {
+		m.Since, m.Changed = base.State, changed(m, base)
+	}
+	if m.State != m.Since {
+		m.Age = m.Sender.Clock - m.Made
+	}
+	if base != nil {
+		m.Sender.Clock -= base.Made
+	}
+}
+
+// expand adds to a message of a peer what its frame did not contain. It
+// returns false if it is unknown here.
+func expand(n *Node, m *Message, p *peer) bool {
+	p.knows = m.Known
+	if m.Since != 0 {
+		base := p.stated.find(m.Since)
+		if base == nil {
+			return false
+		}
+		m.complete(base, m.Changed)
+		m.Sender.Clock += base.Made
+	}
+	m.Made = m.Sender.Clock - m.Age
+	p.stated.add(m)
+	if m.Log == (Recovery{}) {
+		m.Log = m.Version.Recovery
+	}
+	for _, r := range m.Raft {
+		if r.GetFrom() == 0 {
+			r.From = new(uint64(m.Sender.Voter))
+		}
+		if r.GetTo() == 0 {
+			own := n.statements.find(m.Known)
+			if own == nil {
+				return false
+			}
+			r.To = new(uint64(own.Sender.Voter))
+		}
+	}
+	return true
+}

@@ -58,6 +58,8 @@ type Node struct {
 	// changed or a peer came.
 	stated   []byte
 	statedAt time.Duration
+	// statements are the latest ones of this daemon, see Message.statement.
+	statements statements
 
 	due    dues
 	disk   disk
@@ -105,6 +107,10 @@ type peer struct {
 	// reports that none came since.
 	raftAt     time.Duration
 	unanswered bool
+	// stated are the statements of the peer that it may refer to, and knows is
+	// the latest one of this daemon that it has.
+	stated statements
+	knows  uint64
 }
 
 // New returns a node. The seed must be another one at each start: its run comes
@@ -249,7 +255,8 @@ func (n *Node) Tick(at time.Duration, wall int64) {
 }
 
 // ErrUncounted is the error of Receive for a message of an id that is dead, or
-// of a run that may not be the only one of its id.
+// of a run that may not be the only one of its id, and for one that refers to
+// what this daemon does not know. The peer then sends it.
 var ErrUncounted = errors.New("control: message of a daemon that does not count")
 
 // ErrUnknownSender is the error of Receive for a message of no live daemon.
@@ -262,6 +269,10 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	p := n.peer(m.From)
 	if p == nil || m.To != n.address {
 		return ErrUnknownSender
+	}
+	if !expand(n, m, p) {
+		n.send(p, Message{}) // the peer learns what is known here
+		return ErrUncounted
 	}
 	if n.record != nil && m.Cluster != 0 && m.Cluster != n.record.Cluster.ID {
 		p.foreign = m.Cluster
@@ -313,18 +324,25 @@ func (n *Node) Ready(at time.Duration) Ready {
 	n.clock(at)
 	r := Ready{Store: n.toStore()}
 	r.Messages, n.out = n.out, nil
-	for i := range r.Messages {
-		m := &r.Messages[i]
-		m.From, m.Sender = n.address, n.sender()
-		if p := n.peer(m.To); p != nil {
-			p.sentAt = at
-		}
+	var own Message // the statement of this daemon
+	if len(r.Messages) > 0 {
+		own.Sender = n.sender()
 		if n.record != nil {
-			m.Cluster, m.Version, m.Hash = n.record.Cluster.ID, n.record.Version, n.record.Hash()
+			own.Cluster, own.Version, own.Hash = n.record.Cluster.ID, n.record.Version, n.record.shortHash()
 			if n.diverged { // nothing that follows this record is of use
-				m.Version.Index = 0
+				own.Version.Index = 0
 			}
 		}
+		n.statements.number(&own)
+	}
+	for i := range r.Messages {
+		m, p := &r.Messages[i], n.peer(r.Messages[i].To)
+		m.From, m.Sender, m.State, m.Made = n.address, own.Sender, own.State, own.Made
+		m.Cluster, m.Version, m.Hash = own.Cluster, own.Version, own.Hash
+		if p != nil {
+			p.sentAt = at
+		}
+		abridge(n, m, p)
 	}
 	r.Results, n.requests.results = n.requests.results, nil
 	r.Events = n.events.Take()
@@ -342,7 +360,7 @@ func (n *Node) sender() Sender {
 	s.Heard, s.HeardOf = n.rights.heardRegions()
 	s.Majority = n.record != nil && n.abstains == "" && 2*n.liveVoters() > n.record.Voting() && Elects(n)
 	if n.raft != nil {
-		s.Applied = n.raft.applied
+		s.Applied, s.Voter = n.raft.applied, n.raft.id
 	}
 	if n.record != nil && n.record.Limits.Pending() != (Version{}) {
 		s.Stored, s.Region = n.limits.has(), n.limits.ofRegion()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/quota/epoch"
@@ -359,6 +360,13 @@ func (r *Record) Hash() string {
 		r.hash = hex.EncodeToString(sum[:16])
 	}
 	return r.hash
+}
+
+// shortHash returns the first 32 bits of the hash, as messages contain it. The
+// next entry has all of it.
+func (r *Record) shortHash() uint32 {
+	v, _ := strconv.ParseUint(r.Hash()[:8], 16, 32) // these are hexadecimal
+	return uint32(v)
 }
 
 // DecodeRecord reads the JSON form of a record, for a daemon that reads formats

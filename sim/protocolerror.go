@@ -223,16 +223,20 @@ var unknown = append(binary.AppendUvarint(append(binary.AppendUvarint(nil, 1_999
 // withUnknown returns a frame about rights or strict keys as a later version
 // sends it. Counts have no unknown fields: a change of them is another version
 // of the protocol, which the handshake refuses.
-func withUnknown(frame []byte) []byte {
+func withUnknown(from replica.Origin, frame []byte) []byte {
 	if !wire.IsRights(frame) && !wire.IsStrict(frame) && !wire.IsControl(frame) || len(frame)+len(unknown) > wire.MaxFrameBytes {
 		return frame
 	}
-	return sealed(append(frame, unknown...))
+	return sealed(from, append(frame, unknown...))
 }
 
 // sealed sets the checksum of a frame.
-func sealed(frame []byte) []byte {
-	wire.SetChecksum(frame)
+func sealed(from replica.Origin, frame []byte) []byte {
+	if wire.IsControl(frame) {
+		wire.SetControlChecksum(from.ControlEnds(), frame)
+	} else {
+		wire.SetChecksum(frame)
+	}
 	return frame
 }
 
@@ -243,7 +247,7 @@ func sameWithoutUnknown(in *replica.Inbound, from replica.Origin, frame []byte) 
 	if !extended {
 		return nil
 	}
-	plain, err := replica.Decode(&wire.Decoder{}, from, sealed(bytes.Clone(rest)))
+	plain, err := replica.Decode(&wire.Decoder{}, from, sealed(from, bytes.Clone(rest)))
 	if err == nil && !reflect.DeepEqual(plain, *in) {
 		err = errors.New("unknown fields change a message")
 	}

@@ -312,7 +312,7 @@ func (l *lines) frameText(from replica.Origin, frame []byte) string {
 	case wire.IsStrict(frame):
 		l.strictText(&b, frame)
 	case wire.IsControl(frame):
-		l.controlText(&b, frame)
+		controlText(&b, from, frame)
 	default:
 		all, err := l.decoder.Decode(from.Incarnation, from.To, frame)
 		if err != nil {
@@ -392,13 +392,13 @@ func (l *lines) strictText(b *strings.Builder, frame []byte) {
 }
 
 // controlText adds a message of the control log.
-func (l *lines) controlText(b *strings.Builder, frame []byte) {
-	m, err := wire.DecodeControl(frame)
+func controlText(b *strings.Builder, from replica.Origin, frame []byte) {
+	m, err := wire.DecodeControl(from.ControlEnds(), frame)
 	if err != nil {
 		b.WriteString("kind=unreadable")
 		return
 	}
-	fmt.Fprintf(b, "kind=control version=%v want=%t base=%d entries=%d requests=%d", m.Version, m.Want, len(m.Base), len(m.Entries), len(m.Requests))
+	fmt.Fprintf(b, "kind=control state=%d since=%d version=%v want=%t base=%d entries=%d requests=%d", m.State, m.Since, m.Version, m.Want, len(m.Base), len(m.Entries), len(m.Requests))
 	for i := range min(len(m.Raft), maxItems) {
 		r := m.Raft[i]
 		fmt.Fprintf(b, " [%v term=%d index=%d commit=%d reject=%t]", r.GetType(), r.GetTerm(), r.GetIndex(), r.GetCommit(), r.GetReject())

@@ -2,7 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
+	"slices"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -19,6 +21,28 @@ const ControlVersion = 0x81
 // IsControl reports whether a frame is of the control log, by its first byte.
 func IsControl(frame []byte) bool { return len(frame) > 0 && frame[0] == ControlVersion }
 
+// ControlEnds are the ends of a stream of control messages, as its hellos prove
+// them: the incarnations of the sender and the receiver, and the daemon that
+// sends. Frames do not contain them; their checksum covers them.
+type ControlEnds struct {
+	From, To crdt.Incarnation
+	ID       control.ID
+	Run      control.Run
+}
+
+// covered returns the ends as bytes.
+func (e *ControlEnds) covered() []byte {
+	var incarnations ends
+	incarnations.set(e.From, e.To)
+	return slices.Concat(incarnations[:], e.ID[:], e.Run[:])
+}
+
+// SetControlChecksum sets the checksum of a frame of the control log that was
+// changed by hand.
+func SetControlChecksum(e *ControlEnds, frame []byte) {
+	binary.LittleEndian.PutUint32(frame[atChecksum:], checksum(frame, e.covered()))
+}
+
 // EncodeControl appends the frame of a message to dst and returns the extended
 // slice. It only reads the message and keeps no part of it. Equal messages have
 // equal frames on all daemons of one build.
@@ -30,42 +54,101 @@ func EncodeControl(dst []byte, m *control.Message) ([]byte, error) {
 	if err := checkControl(m); err != nil {
 		return dst, err
 	}
+	voter := m.Sender.Voter
+	m = m.Without()
 	header, err := controlHeader(m)
 	if err != nil {
 		return dst, err
 	}
-	f := &rldv1.ControlFrame{From: uint64(m.From), To: uint64(m.To), Header: header, Base: m.Base}
-	if err := putControl(f, m); err != nil {
-		return dst, err
-	}
+	f := &rldv1.ControlFrame{Header: header, Base: m.Base}
+	putControl(f, m)
 	for i, r := range m.Raft {
-		data, err := deterministic.Marshal(r)
+		data, err := deterministic.Marshal(lean(r, voter, m.ToVoter))
 		if err != nil {
 			return dst, malformed("raft message %d: %v", i, err)
 		}
 		f.Raft = append(f.Raft, data)
 	}
-	return seal(dst, ControlVersion, f)
+	f.Entries = putItems(m.Entries)
+	out, err := deterministic.MarshalAppend(append(dst, ControlVersion, 0, 0, 0, 0), f)
+	if err != nil {
+		return dst, malformed("%v", err)
+	}
+	if len(f.Header)+len(f.Base)+len(f.Entries)+len(f.Raft) > 0 { // a statement alone becomes no shorter
+		out = deflated(out, len(dst)+sealSize)
+	}
+	if n := len(out) - len(dst); n > MaxFrameBytes {
+		return dst, &SizeError{What: "bytes", Got: n, Max: MaxFrameBytes}
+	}
+	SetControlChecksum(endsOf(m), out[len(dst):])
+	return out, nil
+}
+
+// endsOf returns the ends of the stream of a message.
+func endsOf(m *control.Message) *ControlEnds {
+	return &ControlEnds{m.From, m.To, m.Sender.ID, m.Sender.Run}
+}
+
+// lean returns a message of raft without what its frame leaves out: the two
+// voters, if they are those of the statements.
+func lean(r *raftpb.Message, from, to control.Number) *raftpb.Message {
+	l := &raftpb.Message{
+		Type: r.Type, From: some(r.From), To: some(r.To), Term: some(r.Term), LogTerm: some(r.LogTerm), Index: some(r.Index),
+		Entries: r.Entries, Commit: some(r.Commit), Vote: some(r.Vote), Snapshot: r.Snapshot, Reject: some(r.Reject),
+		RejectHint: some(r.RejectHint), Context: r.Context, Responses: r.Responses,
+	}
+	if r.GetFrom() == uint64(from) {
+		l.From = nil
+	}
+	if r.GetTo() == uint64(to) {
+		l.To = nil
+	}
+	return l
+}
+
+// some returns nil for a number of 0.
+func some[T comparable](v *T) *T {
+	if v != nil && *v == *new(T) {
+		return nil
+	}
+	return v
 }
 
 // DecodeControl returns the message of a frame, which shares no memory with it.
 // Empty lists are nil. The message is valid on its own: its lists are bounded,
 // its header is the one that EncodeControl writes, and its messages of raft are
 // those that voters exchange. The receiver checks its sender and its content:
-// the record and the entries are not decoded.
+// the record and the entries are not decoded. It lacks what Receive adds.
 //
 // The error is a *VersionError, a *SizeError, a *ChecksumError for a frame that
-// was cut or changed, or a *FormatError. The memory that it allocates is at
-// most some 150 bytes for each byte of the frame.
-func DecodeControl(frame []byte) (*control.Message, error) {
-	var f rldv1.ControlFrame
-	if err := unseal(frame, ControlVersion, &f); err != nil {
+// was cut or changed or is of another stream, or a *FormatError. The memory
+// that it allocates is at most some 150 bytes for each byte of the frame, or of
+// what it was before it was compressed.
+func DecodeControl(ends *ControlEnds, frame []byte) (*control.Message, error) {
+	if err := checkEnvelope(frame, ControlVersion, sealSize, ends.covered()); err != nil {
 		return nil, err
+	}
+	var f rldv1.ControlFrame
+	if err := decode(frame[sealSize:], &f); err != nil {
+		return nil, err
+	}
+	if len(f.Packed) > 0 {
+		payload, err := inflated(f.Packed)
+		if err != nil {
+			return nil, err
+		}
+		f.Reset()
+		if err := decode(payload, &f); err != nil {
+			return nil, err
+		}
+		if len(f.Packed) > 0 {
+			return nil, malformed("a frame that is compressed twice")
+		}
 	}
 	if n := len(f.Raft); n > control.MaxRaft { // before the work of a list without bounds
 		return nil, &SizeError{What: "raft messages", Got: n, Max: control.MaxRaft}
 	}
-	m := &control.Message{From: crdt.Incarnation(f.From), To: crdt.Incarnation(f.To)}
+	m := &control.Message{From: ends.From, To: ends.To, Sender: control.Sender{ID: ends.ID, Run: ends.Run}}
 	if len(f.Header) > 0 {
 		if err := json.Unmarshal(f.Header, m); err != nil {
 			return nil, malformed("header: %.260v", err)
@@ -161,6 +244,7 @@ func checkControl(m *control.Message) error {
 	if m.From == 0 || m.To == 0 {
 		c.fail("message from incarnation %v to %v, want none to be 0", m.From, m.To)
 	}
+	c.statement(m)
 	for i := 0; i < len(m.Raft) && c.err == nil; i++ {
 		c.raft(i, m.Raft[i])
 	}
@@ -173,9 +257,19 @@ func (c *checker) raft(item int, r *raftpb.Message) {
 	switch {
 	case !known || raft.IsLocalMsg(r.GetType()):
 		c.fail("raft message %d of type %v, want one that voters send each other", item, r.GetType())
-	case r.GetFrom() == 0 || r.GetTo() == 0 || raft.IsLocalMsgTarget(r.GetFrom()) || raft.IsLocalMsgTarget(r.GetTo()):
+	case raft.IsLocalMsgTarget(r.GetFrom()) || raft.IsLocalMsgTarget(r.GetTo()): // 0 is of the two statements
 		c.fail("raft message %d from voter %x to %x, want two voters", item, r.GetFrom(), r.GetTo())
 	case len(r.GetResponses()) > 0:
 		c.fail("raft message %d with %d responses, which only local messages have", item, len(r.GetResponses()))
+	}
+}
+
+// statement checks the numbers of the statements that a message refers to.
+func (c *checker) statement(m *control.Message) {
+	switch {
+	case m.Since > m.State:
+		c.fail("statement %d that changed since statement %d, want an earlier one", m.State, m.Since)
+	case m.Since == 0 && m.Changed != 0 || m.Changed&^control.AllParts != 0:
+		c.fail("statement %d changed since %d in %x, want no other parts than %x, and none since 0", m.State, m.Since, m.Changed, control.AllParts)
 	}
 }

@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"strings"
 
 	"go.etcd.io/raft/v3/raftpb"
 	"pgregory.net/rapid"
@@ -12,7 +11,8 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
-// exampleControl is the comparison of versions that a daemon sends each second.
+// exampleControl is a comparison of versions with a daemon that has no
+// statement of the sender.
 func exampleControl() *control.Message {
 	return &control.Message{
 		From: 0x1111111111111111, To: 0x2222222222222222,
@@ -25,15 +25,35 @@ func exampleControl() *control.Message {
 		},
 		Cluster: 0x6666666666666666,
 		Version: control.Version{Recovery: control.Recovery{Random: 0x6666666666666666}, Index: 1_000_000},
-		Hash:    strings.Repeat("9", 32),
+		Hash:    0x99999999,
+		State:   1, Known: 1,
 	}
 }
 
-// exampleHeartbeat is the message that a leader sends each voter five times a
-// second.
+// exampleRest is a comparison of versions without a change.
+func exampleRest() *control.Message {
+	m := exampleControl()
+	m.State, m.Known, m.Since, m.Sender.Clock = 120, 90, 120, 100_000
+	return m.Without()
+}
+
+// exampleBeat is a heartbeat of a leader without a change.
+func exampleBeat() *control.Message {
+	m := exampleRest()
+	m.Raft, m.Sender.Voter, m.ToVoter = exampleHeartbeat().Raft, 0x7777777777777777, 0x8888888888888888
+	return m
+}
+
+// exampleEntries is a message about a voter that was added.
+func exampleEntries() *control.Message {
+	m := exampleRest()
+	m.Entries = []control.Item{{Index: 30, Voter: &control.Voter{Raft: 0x7777777777777777, Daemon: control.ID(bytes.Repeat([]byte{0x33}, 16)), Region: "us", Learner: true}}}
+	return m
+}
+
+// exampleHeartbeat is a heartbeat of a leader.
 func exampleHeartbeat() *control.Message {
 	m := exampleControl()
-	m.Log = m.Version.Recovery
 	m.Raft = []*raftpb.Message{{
 		Type: new(raftpb.MsgHeartbeat), From: new(uint64(0x7777777777777777)), To: new(uint64(0x8888888888888888)),
 		Term: new(uint64(100)), Commit: new(uint64(1_000_000)),
@@ -130,7 +150,9 @@ func genControlFounding(t *rapid.T) *control.FoundingMessage {
 }
 
 func genControlRaft(t *rapid.T) *raftpb.Message {
-	number := func(least uint64, what string) *uint64 { return new(rapid.Uint64Range(least, 1<<63).Draw(t, what)) }
+	number := func(least uint64, what string) *uint64 {
+		return some(new(rapid.Uint64Range(least, 1<<63).Draw(t, what)))
+	}
 	r := &raftpb.Message{
 		Type: new(rapid.SampledFrom([]raftpb.MessageType{
 			raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgPreVote, raftpb.MsgSnap, raftpb.MsgHeartbeat, raftpb.MsgReadIndex,
@@ -155,11 +177,6 @@ func genControlRaft(t *rapid.T) *raftpb.Message {
 
 func genControlNonce(t *rapid.T) *control.Nonce {
 	return &control.Nonce{Number: genControlNumber(t, "nonce"), ID: genControlID(t, "id"), Run: genControlRun(t)}
-}
-
-// genControlHash returns the hash of a record, "" for none.
-func genControlHash(t *rapid.T) string {
-	return rapid.StringMatching("([0-9a-f]{32})?").Draw(t, "hash")
 }
 
 // genControlAcceptor returns the state of an acceptor, nil for none. One with
@@ -189,9 +206,9 @@ func genControl(t *rapid.T) *control.Message {
 			Starting: rapid.Bool().Draw(t, "starting"), Majority: rapid.Bool().Draw(t, "majority"), Leader: genControlID(t, "leader"),
 			Heard: genControlNumber(t, "heard"), HeardOf: genControlNumber(t, "heard of"),
 			Witness: rapid.Bool().Draw(t, "witness"), Format: rapid.Int().Draw(t, "format"), Clock: rapid.Int64().Draw(t, "clock"),
-			Files: genControlNumber(t, "files"), Acceptor: genControlAcceptor(t),
+			Files: genControlNumber(t, "files"), Voter: genControlNumber(t, "voter"), Acceptor: genControlAcceptor(t),
 		},
-		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: genControlHash(t),
+		Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.Uint32().Draw(t, "hash"),
 		Want: rapid.Bool().Draw(t, "want"), Ask: genControlNumber(t, "ask"),
 	}
 	if rapid.Bool().Draw(t, "limits") {
@@ -204,16 +221,31 @@ func genControl(t *rapid.T) *control.Message {
 			Until: rapid.Int64().Draw(t, "until"), Author: rapid.String().Draw(t, "author"), Signature: []byte{1},
 		}}
 	}
-	some := func(what string) int { return max(0, rapid.IntRange(-2, 3).Draw(t, what)) }
-	for range some("entries") {
+	m.State, m.Known, m.Age = rapid.Uint64Range(0, 1<<62).Draw(t, "state"), rapid.Uint64().Draw(t, "known"), rapid.Int64().Draw(t, "age")
+	switch rapid.IntRange(0, 3).Draw(t, "statement") {
+	case 0:
+		m.Version.Recovery.Random = m.Cluster
+	case 1:
+		m.Sender.Leader = m.Sender.ID
+	case 2:
+		m.Since, m.Changed = rapid.Uint64Range(0, m.State).Draw(t, "since"), control.Parts(rapid.Uint32Range(0, uint32(control.AllParts)).Draw(t, "changed"))
+		if m.Since == 0 {
+			m.Changed = 0
+		}
+	}
+	several := func(what string) int { return max(0, rapid.IntRange(-2, 3).Draw(t, what)) }
+	for range several("entries") {
 		m.Entries = append(m.Entries, genControlItem(t))
 		m.Log = genControlVersion(t, "log").Recovery
 	}
-	for range some("raft") {
+	for range several("raft") {
 		m.Raft = append(m.Raft, genControlRaft(t))
+		if r := m.Raft[len(m.Raft)-1]; r.GetFrom() == uint64(m.Sender.Voter) { // it is not sent
+			r.From = nil
+		}
 		m.Log = genControlVersion(t, "log").Recovery
 	}
-	for range some("requests") {
+	for range several("requests") {
 		m.Requests = append(m.Requests, control.Request{
 			ID: genControlNumber(t, "id"), Author: rapid.String().Draw(t, "author"), Reason: rapid.String().Draw(t, "reason"), Change: genControlChange(t),
 		})
@@ -234,5 +266,5 @@ func genControl(t *rapid.T) *control.Message {
 	case 3:
 		m.Founding = genControlFounding(t)
 	}
-	return m
+	return m.Without()
 }

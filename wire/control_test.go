@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"compress/flate"
 	"errors"
 	"fmt"
 	"runtime"
@@ -32,27 +33,32 @@ func mustControl(t fataler, m *control.Message) []byte {
 func sealedControl(payload []byte) []byte {
 	frame := append(make([]byte, sealSize), payload...)
 	frame[0] = ControlVersion
-	SetChecksum(frame)
+	SetControlChecksum(endsOf(exampleControl()), frame)
 	return frame
 }
 
+// decodeExample decodes a frame of a stream with the ends of the examples.
+func decodeExample(frame []byte) (*control.Message, error) {
+	return DecodeControl(endsOf(exampleControl()), frame)
+}
+
 // frameOf returns the message of an example with another header.
-func frameOf(t fataler, header []byte) *rldv1.ControlFrame {
-	f := &rldv1.ControlFrame{From: 1, To: 2, Header: header}
-	if err := putControl(f, exampleControl()); err != nil {
-		t.Fatalf("%v", err)
-	}
+func frameOf(header []byte) *rldv1.ControlFrame {
+	f := &rldv1.ControlFrame{Header: header}
+	putControl(f, exampleControl())
 	return f
 }
 
 // withHeader returns the frame of an example with another header.
 func withHeader(t fataler, header string) []byte {
-	return sealedControl(marshal(t, frameOf(t, []byte(header))))
+	return sealedControl(marshal(t, frameOf([]byte(header))))
 }
 
 // exampleAsking is an example with a header.
 func exampleAsking() *control.Message {
-	return controlWith(func(m *control.Message) { m.Log, m.Ask = m.Version.Recovery, 0x3333333333333333 })
+	return controlWith(func(m *control.Message) {
+		m.Log, m.Answer = control.Recovery{Number: 1, Random: 2}, &control.Answer{Ask: 0x3333333333333333}
+	})
 }
 
 func headerOf(t fataler, m *control.Message) string {
@@ -74,7 +80,7 @@ func TestControlRoundTrip(t *testing.T) {
 		if !IsControl(frame) || IsRights(frame) || IsStrict(frame) {
 			t.Fatal("not recognized")
 		}
-		got, err := DecodeControl(frame)
+		got, err := DecodeControl(endsOf(m), frame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +92,7 @@ func TestControlRoundTrip(t *testing.T) {
 		}
 		bad := rapid.IntRange(0, len(frame)*8-1).Draw(t, "bit")
 		frame[bad/8] ^= 1 << (bad % 8)
-		if _, err := DecodeControl(frame); err == nil {
+		if _, err := DecodeControl(endsOf(m), frame); err == nil {
 			t.Fatalf("bit %d changed, and accepted", bad)
 		}
 	})
@@ -97,7 +103,7 @@ func TestControlRoundTrip(t *testing.T) {
 // it can be encoded and decoded again.
 func FuzzDecodeControl(f *testing.F) {
 	gen := rapid.Custom(genControl)
-	messages := []*control.Message{exampleControl(), exampleHeartbeat()}
+	messages := []*control.Message{exampleControl(), exampleHeartbeat(), exampleRest(), exampleBeat(), exampleEntries()}
 	for seed := range 8 {
 		messages = append(messages, gen.Example(seed))
 	}
@@ -111,7 +117,7 @@ func FuzzDecodeControl(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload, header, r []byte) {
 		decodeControlAny(t, payload)
 		decodeControlAny(t, sealedControl(payload))
-		f := frameOf(t, header)
+		f := frameOf(header)
 		f.Raft = [][]byte{r}
 		decodeControlAny(t, sealedControl(marshal(t, f)))
 	})
@@ -120,7 +126,7 @@ func FuzzDecodeControl(f *testing.F) {
 // decodeControlAny decodes any frame and reports whether it was accepted.
 func decodeControlAny(t fataler, given []byte) bool {
 	frame := bytes.Clone(given)
-	m, err := DecodeControl(frame)
+	m, err := decodeExample(frame)
 	if (m == nil) == (err == nil) {
 		t.Fatalf("message %v beside the error %v", m, err)
 	}
@@ -135,7 +141,7 @@ func decodeControlAny(t fataler, given []byte) bool {
 		t.Fatal("the frame was changed")
 	}
 	clear(frame) // the message does not share its memory
-	twice, err := DecodeControl(again)
+	twice, err := decodeExample(again)
 	if diff := cmp.Diff(m, twice, protocmp.Transform()); err != nil || diff != "" {
 		t.Fatalf("decoded again: %v\n-first +second\n%s", err, diff)
 	}
@@ -166,7 +172,7 @@ func TestControlEdits(t *testing.T) {
 			}
 		}
 		if inHeader {
-			data = marshal(t, frameOf(t, data))
+			data = marshal(t, frameOf(data))
 		}
 		verdicts[decodeControlAny(t, sealedControl(data))]++
 	})
@@ -181,27 +187,27 @@ func TestControlEnvelope(t *testing.T) {
 		t.Error("a frame of another kind counts as one of the control log")
 	}
 	var version *VersionError
-	if _, err := DecodeControl([]byte{StrictVersion, 0, 0, 0, 0}); !errors.As(err, &version) {
+	if _, err := decodeExample([]byte{StrictVersion, 0, 0, 0, 0}); !errors.As(err, &version) {
 		t.Errorf("frame about strict keys: %v", err)
 	}
 	var format *FormatError
 	for n := range sealSize {
-		if _, err := DecodeControl(frame[:n]); !errors.As(err, &format) {
+		if _, err := decodeExample(frame[:n]); !errors.As(err, &format) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}
 	var sum *ChecksumError
 	for n := sealSize; n < len(frame); n++ {
-		if _, err := DecodeControl(frame[:n]); !errors.As(err, &sum) {
+		if _, err := decodeExample(frame[:n]); !errors.As(err, &sum) {
 			t.Errorf("cut to %d: %v", n, err)
 		}
 		decodeControlAny(t, sealedControl(frame[sealSize:n]))
 	}
 	var size *SizeError
-	if _, err := DecodeControl(make([]byte, MaxFrameBytes+1)); !errors.As(err, &size) {
+	if _, err := decodeExample(make([]byte, MaxFrameBytes+1)); !errors.As(err, &size) {
 		t.Errorf("large: %v", err)
 	}
-	if _, err := DecodeControl(sealedControl(nil)); !errors.As(err, &format) {
+	if m, err := decodeExample(sealedControl(nil)); err != nil || m.State != 0 { // all fields are 0
 		t.Errorf("empty payload: %v", err)
 	}
 }
@@ -212,7 +218,7 @@ func TestControlLater(t *testing.T) {
 	later := protowire.AppendString(protowire.AppendTag(nil, 1_000, protowire.BytesType), "later")
 	m := exampleHeartbeat()
 	m.Raft[0].ProtoReflect().SetUnknown(later)
-	got, err := DecodeControl(sealedControl(append(mustControl(t, m)[sealSize:], later...)))
+	got, err := decodeExample(sealedControl(append(mustControl(t, m)[sealSize:], later...)))
 	if diff := cmp.Diff(exampleHeartbeat(), got, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -267,8 +273,11 @@ func TestControlBounds(t *testing.T) {
 			g.Value.Regions = make([]control.FirstRegion, control.MaxRegions+1)
 		}), "frame of 65 regions, want at most 64"},
 		{"empty raft message", heartbeatWith((*raftpb.Message).Reset), "raft message 0 of type MsgHup"},
-		{"raft message from 0", heartbeatWith(func(r *raftpb.Message) { r.From = nil }), "raft message 0 from voter 0 to 8888888888888888"},
-		{"raft message to 0", heartbeatWith(func(r *raftpb.Message) { r.To = new(uint64(0)) }), "raft message 0 from voter 7777777777777777 to 0"},
+		{"raft message of the two statements", heartbeatWith(func(r *raftpb.Message) { r.From, r.To = nil, nil }), ""},
+		{"statement since a later one", controlWith(func(m *message) { m.State, m.Since = 7, 9 }), "statement 7"},
+		{"statement since itself", controlWith(func(m *message) { m.State, m.Since = 7, 7 }), ""},
+		{"changes since none", controlWith(func(m *message) { m.Changed = 1 }), "want no other parts"},
+		{"unknown changes", controlWith(func(m *message) { m.State, m.Since, m.Changed = 7, 6, control.AllParts+1 }), "want no other parts"},
 		{"raft message from a thread", heartbeatWith(func(r *raftpb.Message) { r.From = new(uint64(raft.LocalAppendThread)) }), "want two voters"},
 		{"raft message to a thread", heartbeatWith(func(r *raftpb.Message) { r.To = new(uint64(raft.LocalApplyThread)) }), "want two voters"},
 		{"raft message with responses", heartbeatWith(func(r *raftpb.Message) { r.Responses = make([]*raftpb.Message, 1) }), "raft message 0 with 1 responses"},
@@ -287,12 +296,15 @@ func TestControlBounds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		out, sent := EncodeControl([]byte{1}, tt.m)
-		f := frameOf(t, []byte(headerOf(t, tt.m)))
-		f.From, f.To = uint64(tt.m.From), uint64(tt.m.To)
+		f := &rldv1.ControlFrame{Header: []byte(headerOf(t, tt.m)), Entries: putItems(tt.m.Entries)}
+		putControl(f, tt.m.Without())
 		for _, r := range tt.m.Raft {
 			f.Raft = append(f.Raft, marshal(t, r))
 		}
-		_, received := DecodeControl(sealedControl(marshal(t, f)))
+		ends := endsOf(tt.m)
+		frame := sealedControl(marshal(t, f))
+		SetControlChecksum(ends, frame)
+		_, received := DecodeControl(ends, frame)
 		if tt.want == "" {
 			if sent != nil || received != nil {
 				t.Errorf("%s: %v, %v", tt.name, sent, received)
@@ -327,11 +339,88 @@ func TestControlTooLarge(t *testing.T) {
 
 // TestControlRaftGarbage rejects bytes that are not a message of raft.
 func TestControlRaftGarbage(t *testing.T) {
-	f := frameOf(t, nil)
+	f := frameOf(nil)
 	f.Raft = [][]byte{{0xff}}
 	var format *FormatError
-	if m, err := DecodeControl(sealedControl(marshal(t, f))); !errors.As(err, &format) {
+	if m, err := decodeExample(sealedControl(marshal(t, f))); !errors.As(err, &format) {
 		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// TestControlStreams rejects frames of other streams.
+func TestControlStreams(t *testing.T) {
+	frame := mustControl(t, exampleRest())
+	for i, change := range []func(e *ControlEnds){
+		func(e *ControlEnds) { e.From++ }, func(e *ControlEnds) { e.To++ }, func(e *ControlEnds) { e.From, e.To = e.To, e.From },
+		func(e *ControlEnds) { e.ID[15]++ }, func(e *ControlEnds) { e.Run[0]++ }, func(*ControlEnds) {},
+	} {
+		e := endsOf(exampleRest())
+		change(e)
+		var sum *ChecksumError
+		if _, err := DecodeControl(e, frame); errors.As(err, &sum) != (i < 5) {
+			t.Errorf("change %d: %v", i, err)
+		}
+	}
+}
+
+// TestControlPacked compresses a payload if that is shorter, and rejects one
+// that is compressed twice, becomes too large, or is not compressed.
+func TestControlPacked(t *testing.T) {
+	m := exampleControl()
+	m.Base = []byte(strings.Repeat(`{"name":"us","weight":333333},{"request":"c590ca2cf5b6bdf9"}`, 5))
+	frame := mustControl(t, m)
+	var f rldv1.ControlFrame
+	if err := decode(frame[sealSize:], &f); err != nil || len(f.Packed) == 0 || len(f.Base) > 0 || len(frame) > 200 {
+		t.Fatalf("frame of %d bytes, %d of them compressed, %v", len(frame), len(f.Packed), err)
+	}
+	if got, err := decodeExample(frame); err != nil || !bytes.Equal(got.Base, m.Base) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	pack := func(payload []byte) []byte {
+		var b bytes.Buffer
+		w, err := flate.NewWriterDict(&b, flate.BestCompression, []byte(dictionary))
+		if err == nil {
+			_, err = w.Write(payload)
+		}
+		if err = errors.Join(err, w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return bytes.TrimSuffix(b.Bytes(), lastBlock)
+	}
+	for name, packed := range map[string][]byte{
+		"twice": pack(frame[sealSize:]), "large": pack(make([]byte, 10_000)), "garbage": {0xff, 1, 2}, "cut": f.Packed[:20],
+		"no frame": pack([]byte{0xff}),
+	} {
+		if got, err := decodeExample(sealedControl(marshal(t, &rldv1.ControlFrame{Packed: packed}))); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	m.Base = bytes.Repeat([]byte("x"), 1_000) // more than mostInflated
+	if frame = mustControl(t, m); len(frame) < 1_000 {
+		t.Errorf("frame of %d bytes, want one that is not compressed", len(frame))
+	}
+}
+
+// TestControlParts rejects a part of a statement that the frame declares the
+// same, and an item that is neither an entry nor about a voter.
+func TestControlParts(t *testing.T) {
+	for i, f := range []*rldv1.ControlFrame{
+		{State: 7, Since: 1, Store: 1},
+		{State: 7, Since: 1, Changed: 1, Index: 1},
+		{State: 7, Since: 9},
+		{Flags: 1 << 6},
+		{Flags: 1 << 8},
+		{Header: []byte(`{"log":{"number":1,"random":"0000000000000002"}}`), Recovery: 1, Random: 2},
+		{Flags: 1 << 7, Leader: make([]byte, 16)},
+		{Leader: []byte{1}},
+		{Entries: []*rldv1.ControlItem{{Region: "us"}}},
+		{Entries: []*rldv1.ControlItem{{Daemon: []byte{1}}}},
+		{Entries: []*rldv1.ControlItem{{Flags: 16}}},
+	} {
+		var format *FormatError
+		if m, err := decodeExample(sealedControl(marshal(t, f))); !errors.As(err, &format) {
+			t.Errorf("frame %d: %+v, %v", i, m, err)
+		}
 	}
 }
 
@@ -343,8 +432,10 @@ func TestControlSize(t *testing.T) {
 		m    *control.Message
 		most int
 	}{
-		{"comparison of versions", exampleControl(), 200},
-		{"heartbeat of a leader", exampleHeartbeat(), 270},
+		{"comparison of versions", exampleControl(), 120},
+		{"comparison without changes", exampleRest(), 16},
+		{"heartbeat of a leader", exampleBeat(), 30},
+		{"entry about a voter", exampleEntries(), 70},
 	} {
 		n := len(mustControl(t, tt.m))
 		t.Logf("%s: %d bytes", tt.name, n)
@@ -370,8 +461,8 @@ func TestControlAllocationBounded(t *testing.T) {
 		f    *rldv1.ControlFrame
 	}{
 		{"record", &rldv1.ControlFrame{Header: []byte(header), Base: make([]byte, 100_000)}},
-		{"entries", &rldv1.ControlFrame{Header: list("entries", "{}")}},
-		{"entries with content", &rldv1.ControlFrame{Header: list("entries", `{"seat":{}}`)}},
+		{"entries", &rldv1.ControlFrame{Entries: slices.Repeat([]*rldv1.ControlItem{{}}, 100_000)}},
+		{"entries in a header", &rldv1.ControlFrame{Header: list("entries", `{"seat":{}}`)}},
 		{"requests", &rldv1.ControlFrame{Header: list("requests", "{}")}},
 		{"refusals", &rldv1.ControlFrame{Header: list("refused", "{}")}},
 		{"one large entry", &rldv1.ControlFrame{Header: list(`entries":[{"entry":[0]}],"later`, "0")}},
@@ -379,12 +470,12 @@ func TestControlAllocationBounded(t *testing.T) {
 		{"raft entries", &rldv1.ControlFrame{Header: []byte(header), Raft: many(7)}},
 		{"raft responses", &rldv1.ControlFrame{Header: []byte(header), Raft: many(14)}},
 	} {
-		f := frameOf(t, tt.f.Header)
-		f.Base, f.Raft = tt.f.Base, tt.f.Raft
+		f := frameOf(tt.f.Header)
+		f.Base, f.Raft, f.Entries, f.Packed = tt.f.Base, tt.f.Raft, tt.f.Entries, tt.f.Packed
 		frame := sealedControl(marshal(t, f))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = DecodeControl(frame)
+		_, _ = decodeExample(frame)
 		runtime.ReadMemStats(&after)
 		got := (after.TotalAlloc - before.TotalAlloc) / uint64(len(frame))
 		t.Logf("%s: %d bytes for each", tt.name, got)
@@ -409,7 +500,7 @@ func BenchmarkControl(b *testing.B) {
 		b.Run("decode/"+tt.name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _ = DecodeControl(frame)
+				_, _ = decodeExample(frame)
 			}
 		})
 	}

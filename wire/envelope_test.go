@@ -24,7 +24,7 @@ func TestChecksumCoversVersion(t *testing.T) {
 		Version:        func(b []byte) error { _, err := new(Decoder).Decode(example().From, example().To, b); return err },
 		RightsVersion:  func(b []byte) error { _, err := DecodeRights(b); return err },
 		StrictVersion:  func(b []byte) error { _, err := DecodeStrict(b); return err },
-		ControlVersion: func(b []byte) error { _, err := DecodeControl(b); return err },
+		ControlVersion: func(b []byte) error { _, err := decodeExample(b); return err },
 	}
 	for _, frame := range [][]byte{counts, rights, strict, control} {
 		was := frame[0]

@@ -27,26 +27,66 @@ const (
 // ControlFrame is one message of the control log.
 //
 // Before it, a frame has 5 bytes: the version of the encoding (1 byte; now
-// 0x81, which no other frame begins with) and the CRC-32C of all bytes that
-// follow it (4 bytes, little-endian).
+// 0x81, which no other frame begins with) and a CRC-32C (4 bytes,
+// little-endian). It covers the version, the incarnations of the sender and the
+// receiver (8 bytes each, little-endian), the id and the run of the sender (16
+// bytes each), which the hellos of the stream prove, and all bytes that follow.
 type ControlFrame struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The incarnations of the sender and the receiver, not 0.
-	From uint64 `protobuf:"fixed64,1,opt,name=from,proto3" json:"from,omitempty"`
-	To   uint64 `protobuf:"fixed64,2,opt,name=to,proto3" json:"to,omitempty"`
+	// The number of the statement of the sender: of the fields flags to acceptor.
+	// It ascends with each change.
+	State uint64 `protobuf:"varint,1,opt,name=state,proto3" json:"state,omitempty"`
+	// The number of the latest statement of the receiver that the sender has; 0
+	// for none.
+	Known uint64 `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"`
+	// Not 0 if the statement is incomplete: the receiver takes what is not in
+	// changed from the statement state - since + 1, which it has.
+	Since uint64 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`
+	// A set of parts of the statement: control.Parts; 0 where since is 0.
+	Changed uint32 `protobuf:"varint,4,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Unix milliseconds; with since, after that statement was made.
+	Clock int64 `protobuf:"zigzag64,5,opt,name=clock,proto3" json:"clock,omitempty"`
+	// Bits: durable, witness, leaving, starting, majority, want; that random is
+	// that of the cluster; and that the leader is the sender.
+	Flags   uint32 `protobuf:"varint,6,opt,name=flags,proto3" json:"flags,omitempty"`
+	Store   uint64 `protobuf:"varint,7,opt,name=store,proto3" json:"store,omitempty"`
+	Applied uint64 `protobuf:"varint,8,opt,name=applied,proto3" json:"applied,omitempty"`
+	Index   uint64 `protobuf:"varint,9,opt,name=index,proto3" json:"index,omitempty"` // of the version, as recovery and random
+	Hash    uint32 `protobuf:"fixed32,10,opt,name=hash,proto3" json:"hash,omitempty"` // the first bytes of that of the record; 0 for none
+	// Messages between two voters: raftpb.Message of go.etcd.io/raft/v3, without
+	// fields that are 0. One from the voter of the sender has no from, and one to
+	// the voter of the receiver, in the statement known, no to.
+	Raft [][]byte `protobuf:"bytes,11,rep,name=raft,proto3" json:"raft,omitempty"`
+	// In place of all other fields: their encoding, compressed by DEFLATE with the
+	// dictionary of package wire, without the last 4 bytes, 00 00 ff ff. It has at
+	// most 8 times as many bytes.
+	Packed []byte `protobuf:"bytes,12,opt,name=packed,proto3" json:"packed,omitempty"`
+	Format int64  `protobuf:"varint,13,opt,name=format,proto3" json:"format,omitempty"`
+	Heard  uint64 `protobuf:"varint,14,opt,name=heard,proto3" json:"heard,omitempty"`
+	// For how many milliseconds the statement has been the same; 0 if the receiver
+	// has it.
+	Age         int64           `protobuf:"zigzag64,15,opt,name=age,proto3" json:"age,omitempty"`
+	HeardOf     uint64          `protobuf:"fixed64,16,opt,name=heard_of,json=heardOf,proto3" json:"heard_of,omitempty"`
+	Cluster     uint64          `protobuf:"fixed64,17,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	Recovery    uint32          `protobuf:"varint,18,opt,name=recovery,proto3" json:"recovery,omitempty"`
+	Random      uint64          `protobuf:"fixed64,19,opt,name=random,proto3" json:"random,omitempty"`
+	Leader      []byte          `protobuf:"bytes,20,opt,name=leader,proto3" json:"leader,omitempty"` // 16 bytes; empty for none
+	Voter       uint64          `protobuf:"fixed64,21,opt,name=voter,proto3" json:"voter,omitempty"`
+	Stored      *ControlVersion `protobuf:"bytes,22,opt,name=stored,proto3" json:"stored,omitempty"` // none while no limits are pending, as region
+	Region      *ControlVersion `protobuf:"bytes,23,opt,name=region,proto3" json:"region,omitempty"`
+	Files       uint64          `protobuf:"fixed64,24,opt,name=files,proto3" json:"files,omitempty"`
+	Emergencies uint64          `protobuf:"fixed64,25,opt,name=emergencies,proto3" json:"emergencies,omitempty"`
+	// None in a header that has one.
+	Acceptor *ControlAcceptor `protobuf:"bytes,26,opt,name=acceptor,proto3" json:"acceptor,omitempty"`
+	Began    uint64           `protobuf:"varint,27,opt,name=began,proto3" json:"began,omitempty"`
+	Ask      uint64           `protobuf:"fixed64,28,opt,name=ask,proto3" json:"ask,omitempty"`
+	Entries  []*ControlItem   `protobuf:"bytes,29,rep,name=entries,proto3" json:"entries,omitempty"`
+	// The record of the sender in its JSON form; empty for none.
+	Base []byte `protobuf:"bytes,30,opt,name=base,proto3" json:"base,omitempty"`
 	// All other fields of the message in the JSON form of control.Message: without
 	// spaces, without fields that are not known, and with every field that may not
 	// be omitted. A field that a later version adds may be omitted. Empty for none.
-	Header []byte `protobuf:"bytes,3,opt,name=header,proto3" json:"header,omitempty"`
-	// The record of the sender in its JSON form; empty for none.
-	Base []byte `protobuf:"bytes,4,opt,name=base,proto3" json:"base,omitempty"`
-	// Messages between two voters: raftpb.Message of go.etcd.io/raft/v3.
-	Raft    [][]byte        `protobuf:"bytes,5,rep,name=raft,proto3" json:"raft,omitempty"`
-	Sender  *ControlSender  `protobuf:"bytes,6,opt,name=sender,proto3" json:"sender,omitempty"`
-	Cluster uint64          `protobuf:"fixed64,7,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	Version *ControlVersion `protobuf:"bytes,8,opt,name=version,proto3" json:"version,omitempty"`
-	// Of the record of the version, 16 bytes; empty for none.
-	Hash          []byte `protobuf:"bytes,9,opt,name=hash,proto3" json:"hash,omitempty"`
+	Header        []byte `protobuf:"bytes,31,opt,name=header,proto3" json:"header,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -81,23 +121,205 @@ func (*ControlFrame) Descriptor() ([]byte, []int) {
 	return file_rld_v1_control_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *ControlFrame) GetFrom() uint64 {
+func (x *ControlFrame) GetState() uint64 {
 	if x != nil {
-		return x.From
+		return x.State
 	}
 	return 0
 }
 
-func (x *ControlFrame) GetTo() uint64 {
+func (x *ControlFrame) GetKnown() uint64 {
 	if x != nil {
-		return x.To
+		return x.Known
 	}
 	return 0
 }
 
-func (x *ControlFrame) GetHeader() []byte {
+func (x *ControlFrame) GetSince() uint64 {
 	if x != nil {
-		return x.Header
+		return x.Since
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetChanged() uint32 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetClock() int64 {
+	if x != nil {
+		return x.Clock
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetFlags() uint32 {
+	if x != nil {
+		return x.Flags
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetStore() uint64 {
+	if x != nil {
+		return x.Store
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetApplied() uint64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetHash() uint32 {
+	if x != nil {
+		return x.Hash
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetRaft() [][]byte {
+	if x != nil {
+		return x.Raft
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetPacked() []byte {
+	if x != nil {
+		return x.Packed
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetFormat() int64 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetHeard() uint64 {
+	if x != nil {
+		return x.Heard
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetAge() int64 {
+	if x != nil {
+		return x.Age
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetHeardOf() uint64 {
+	if x != nil {
+		return x.HeardOf
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetCluster() uint64 {
+	if x != nil {
+		return x.Cluster
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetRecovery() uint32 {
+	if x != nil {
+		return x.Recovery
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetRandom() uint64 {
+	if x != nil {
+		return x.Random
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetLeader() []byte {
+	if x != nil {
+		return x.Leader
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetVoter() uint64 {
+	if x != nil {
+		return x.Voter
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetStored() *ControlVersion {
+	if x != nil {
+		return x.Stored
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetRegion() *ControlVersion {
+	if x != nil {
+		return x.Region
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetFiles() uint64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetEmergencies() uint64 {
+	if x != nil {
+		return x.Emergencies
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetAcceptor() *ControlAcceptor {
+	if x != nil {
+		return x.Acceptor
+	}
+	return nil
+}
+
+func (x *ControlFrame) GetBegan() uint64 {
+	if x != nil {
+		return x.Began
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetAsk() uint64 {
+	if x != nil {
+		return x.Ask
+	}
+	return 0
+}
+
+func (x *ControlFrame) GetEntries() []*ControlItem {
+	if x != nil {
+		return x.Entries
 	}
 	return nil
 }
@@ -109,84 +331,41 @@ func (x *ControlFrame) GetBase() []byte {
 	return nil
 }
 
-func (x *ControlFrame) GetRaft() [][]byte {
+func (x *ControlFrame) GetHeader() []byte {
 	if x != nil {
-		return x.Raft
+		return x.Header
 	}
 	return nil
 }
 
-func (x *ControlFrame) GetSender() *ControlSender {
-	if x != nil {
-		return x.Sender
-	}
-	return nil
-}
-
-func (x *ControlFrame) GetCluster() uint64 {
-	if x != nil {
-		return x.Cluster
-	}
-	return 0
-}
-
-func (x *ControlFrame) GetVersion() *ControlVersion {
-	if x != nil {
-		return x.Version
-	}
-	return nil
-}
-
-func (x *ControlFrame) GetHash() []byte {
-	if x != nil {
-		return x.Hash
-	}
-	return nil
-}
-
-// ControlSender is the daemon that sent a message: control.Sender.
-type ControlSender struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// 16 bytes each. No leader is empty.
-	Id          []byte          `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Run         []byte          `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
-	Leader      []byte          `protobuf:"bytes,3,opt,name=leader,proto3" json:"leader,omitempty"`
-	Store       uint64          `protobuf:"varint,4,opt,name=store,proto3" json:"store,omitempty"`
-	Began       uint64          `protobuf:"varint,5,opt,name=began,proto3" json:"began,omitempty"`
-	Applied     uint64          `protobuf:"varint,6,opt,name=applied,proto3" json:"applied,omitempty"`
-	Format      int64           `protobuf:"varint,7,opt,name=format,proto3" json:"format,omitempty"`
-	Clock       int64           `protobuf:"varint,8,opt,name=clock,proto3" json:"clock,omitempty"` // Unix milliseconds
-	Durable     bool            `protobuf:"varint,9,opt,name=durable,proto3" json:"durable,omitempty"`
-	Witness     bool            `protobuf:"varint,10,opt,name=witness,proto3" json:"witness,omitempty"`
-	Leaving     bool            `protobuf:"varint,11,opt,name=leaving,proto3" json:"leaving,omitempty"`
-	Starting    bool            `protobuf:"varint,12,opt,name=starting,proto3" json:"starting,omitempty"`
-	Heard       uint64          `protobuf:"varint,13,opt,name=heard,proto3" json:"heard,omitempty"`
-	HeardOf     uint64          `protobuf:"fixed64,14,opt,name=heard_of,json=heardOf,proto3" json:"heard_of,omitempty"`
-	Stored      *ControlVersion `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"` // none while no limits are pending, as region
-	Region      *ControlVersion `protobuf:"bytes,16,opt,name=region,proto3" json:"region,omitempty"`
-	Files       uint64          `protobuf:"fixed64,17,opt,name=files,proto3" json:"files,omitempty"`
-	Emergencies uint64          `protobuf:"fixed64,18,opt,name=emergencies,proto3" json:"emergencies,omitempty"`
-	// None in a header that has one.
-	Acceptor      *ControlAcceptor `protobuf:"bytes,19,opt,name=acceptor,proto3" json:"acceptor,omitempty"`
-	Majority      bool             `protobuf:"varint,20,opt,name=majority,proto3" json:"majority,omitempty"`
+// ControlItem is a committed entry: control.Item. One with neither an entry nor
+// a voter is the first one of a leader.
+type ControlItem struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // less that of the item before, modulo 2^64
+	Entry         []byte                 `protobuf:"bytes,2,opt,name=entry,proto3" json:"entry,omitempty"`
+	Raft          uint64                 `protobuf:"fixed64,3,opt,name=raft,proto3" json:"raft,omitempty"`   // of a voter, as all that follow
+	Daemon        []byte                 `protobuf:"bytes,4,opt,name=daemon,proto3" json:"daemon,omitempty"` // 16 bytes; empty without a voter
+	Region        string                 `protobuf:"bytes,5,opt,name=region,proto3" json:"region,omitempty"`
+	Flags         uint32                 `protobuf:"varint,6,opt,name=flags,proto3" json:"flags,omitempty"` // bits: learner, witness, former, and that it is removed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ControlSender) Reset() {
-	*x = ControlSender{}
+func (x *ControlItem) Reset() {
+	*x = ControlItem{}
 	mi := &file_rld_v1_control_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ControlSender) String() string {
+func (x *ControlItem) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ControlSender) ProtoMessage() {}
+func (*ControlItem) ProtoMessage() {}
 
-func (x *ControlSender) ProtoReflect() protoreflect.Message {
+func (x *ControlItem) ProtoReflect() protoreflect.Message {
 	mi := &file_rld_v1_control_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -198,149 +377,51 @@ func (x *ControlSender) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ControlSender.ProtoReflect.Descriptor instead.
-func (*ControlSender) Descriptor() ([]byte, []int) {
+// Deprecated: Use ControlItem.ProtoReflect.Descriptor instead.
+func (*ControlItem) Descriptor() ([]byte, []int) {
 	return file_rld_v1_control_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *ControlSender) GetId() []byte {
+func (x *ControlItem) GetIndex() uint64 {
 	if x != nil {
-		return x.Id
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ControlItem) GetEntry() []byte {
+	if x != nil {
+		return x.Entry
 	}
 	return nil
 }
 
-func (x *ControlSender) GetRun() []byte {
+func (x *ControlItem) GetRaft() uint64 {
 	if x != nil {
-		return x.Run
+		return x.Raft
+	}
+	return 0
+}
+
+func (x *ControlItem) GetDaemon() []byte {
+	if x != nil {
+		return x.Daemon
 	}
 	return nil
 }
 
-func (x *ControlSender) GetLeader() []byte {
-	if x != nil {
-		return x.Leader
-	}
-	return nil
-}
-
-func (x *ControlSender) GetStore() uint64 {
-	if x != nil {
-		return x.Store
-	}
-	return 0
-}
-
-func (x *ControlSender) GetBegan() uint64 {
-	if x != nil {
-		return x.Began
-	}
-	return 0
-}
-
-func (x *ControlSender) GetApplied() uint64 {
-	if x != nil {
-		return x.Applied
-	}
-	return 0
-}
-
-func (x *ControlSender) GetFormat() int64 {
-	if x != nil {
-		return x.Format
-	}
-	return 0
-}
-
-func (x *ControlSender) GetClock() int64 {
-	if x != nil {
-		return x.Clock
-	}
-	return 0
-}
-
-func (x *ControlSender) GetDurable() bool {
-	if x != nil {
-		return x.Durable
-	}
-	return false
-}
-
-func (x *ControlSender) GetWitness() bool {
-	if x != nil {
-		return x.Witness
-	}
-	return false
-}
-
-func (x *ControlSender) GetLeaving() bool {
-	if x != nil {
-		return x.Leaving
-	}
-	return false
-}
-
-func (x *ControlSender) GetStarting() bool {
-	if x != nil {
-		return x.Starting
-	}
-	return false
-}
-
-func (x *ControlSender) GetHeard() uint64 {
-	if x != nil {
-		return x.Heard
-	}
-	return 0
-}
-
-func (x *ControlSender) GetHeardOf() uint64 {
-	if x != nil {
-		return x.HeardOf
-	}
-	return 0
-}
-
-func (x *ControlSender) GetStored() *ControlVersion {
-	if x != nil {
-		return x.Stored
-	}
-	return nil
-}
-
-func (x *ControlSender) GetRegion() *ControlVersion {
+func (x *ControlItem) GetRegion() string {
 	if x != nil {
 		return x.Region
 	}
-	return nil
+	return ""
 }
 
-func (x *ControlSender) GetFiles() uint64 {
+func (x *ControlItem) GetFlags() uint32 {
 	if x != nil {
-		return x.Files
+		return x.Flags
 	}
 	return 0
-}
-
-func (x *ControlSender) GetEmergencies() uint64 {
-	if x != nil {
-		return x.Emergencies
-	}
-	return 0
-}
-
-func (x *ControlSender) GetAcceptor() *ControlAcceptor {
-	if x != nil {
-		return x.Acceptor
-	}
-	return nil
-}
-
-func (x *ControlSender) GetMajority() bool {
-	if x != nil {
-		return x.Majority
-	}
-	return false
 }
 
 // ControlVersion is a version of a record: control.Version.
@@ -493,39 +574,47 @@ var File_rld_v1_control_proto protoreflect.FileDescriptor
 
 const file_rld_v1_control_proto_rawDesc = "" +
 	"\n" +
-	"\x14rld/v1/control.proto\x12\x06rld.v1\"\x81\x02\n" +
-	"\fControlFrame\x12\x12\n" +
-	"\x04from\x18\x01 \x01(\x06R\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\x06R\x02to\x12\x16\n" +
-	"\x06header\x18\x03 \x01(\fR\x06header\x12\x12\n" +
-	"\x04base\x18\x04 \x01(\fR\x04base\x12\x12\n" +
-	"\x04raft\x18\x05 \x03(\fR\x04raft\x12-\n" +
-	"\x06sender\x18\x06 \x01(\v2\x15.rld.v1.ControlSenderR\x06sender\x12\x18\n" +
-	"\acluster\x18\a \x01(\x06R\acluster\x120\n" +
-	"\aversion\x18\b \x01(\v2\x16.rld.v1.ControlVersionR\aversion\x12\x12\n" +
-	"\x04hash\x18\t \x01(\fR\x04hash\"\xc1\x04\n" +
-	"\rControlSender\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\fR\x02id\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\fR\x03run\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\fR\x06leader\x12\x14\n" +
-	"\x05store\x18\x04 \x01(\x04R\x05store\x12\x14\n" +
-	"\x05began\x18\x05 \x01(\x04R\x05began\x12\x18\n" +
-	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x16\n" +
-	"\x06format\x18\a \x01(\x03R\x06format\x12\x14\n" +
-	"\x05clock\x18\b \x01(\x03R\x05clock\x12\x18\n" +
-	"\adurable\x18\t \x01(\bR\adurable\x12\x18\n" +
-	"\awitness\x18\n" +
-	" \x01(\bR\awitness\x12\x18\n" +
-	"\aleaving\x18\v \x01(\bR\aleaving\x12\x1a\n" +
-	"\bstarting\x18\f \x01(\bR\bstarting\x12\x14\n" +
-	"\x05heard\x18\r \x01(\x04R\x05heard\x12\x19\n" +
-	"\bheard_of\x18\x0e \x01(\x06R\aheardOf\x12.\n" +
-	"\x06stored\x18\x0f \x01(\v2\x16.rld.v1.ControlVersionR\x06stored\x12.\n" +
-	"\x06region\x18\x10 \x01(\v2\x16.rld.v1.ControlVersionR\x06region\x12\x14\n" +
-	"\x05files\x18\x11 \x01(\x06R\x05files\x12 \n" +
-	"\vemergencies\x18\x12 \x01(\x06R\vemergencies\x123\n" +
-	"\bacceptor\x18\x13 \x01(\v2\x17.rld.v1.ControlAcceptorR\bacceptor\x12\x1a\n" +
-	"\bmajority\x18\x14 \x01(\bR\bmajority\"Z\n" +
+	"\x14rld/v1/control.proto\x12\x06rld.v1\"\xc3\x06\n" +
+	"\fControlFrame\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\x04R\x05state\x12\x14\n" +
+	"\x05known\x18\x02 \x01(\x04R\x05known\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\x04R\x05since\x12\x18\n" +
+	"\achanged\x18\x04 \x01(\rR\achanged\x12\x14\n" +
+	"\x05clock\x18\x05 \x01(\x12R\x05clock\x12\x14\n" +
+	"\x05flags\x18\x06 \x01(\rR\x05flags\x12\x14\n" +
+	"\x05store\x18\a \x01(\x04R\x05store\x12\x18\n" +
+	"\aapplied\x18\b \x01(\x04R\aapplied\x12\x14\n" +
+	"\x05index\x18\t \x01(\x04R\x05index\x12\x12\n" +
+	"\x04hash\x18\n" +
+	" \x01(\aR\x04hash\x12\x12\n" +
+	"\x04raft\x18\v \x03(\fR\x04raft\x12\x16\n" +
+	"\x06packed\x18\f \x01(\fR\x06packed\x12\x16\n" +
+	"\x06format\x18\r \x01(\x03R\x06format\x12\x14\n" +
+	"\x05heard\x18\x0e \x01(\x04R\x05heard\x12\x10\n" +
+	"\x03age\x18\x0f \x01(\x12R\x03age\x12\x19\n" +
+	"\bheard_of\x18\x10 \x01(\x06R\aheardOf\x12\x18\n" +
+	"\acluster\x18\x11 \x01(\x06R\acluster\x12\x1a\n" +
+	"\brecovery\x18\x12 \x01(\rR\brecovery\x12\x16\n" +
+	"\x06random\x18\x13 \x01(\x06R\x06random\x12\x16\n" +
+	"\x06leader\x18\x14 \x01(\fR\x06leader\x12\x14\n" +
+	"\x05voter\x18\x15 \x01(\x06R\x05voter\x12.\n" +
+	"\x06stored\x18\x16 \x01(\v2\x16.rld.v1.ControlVersionR\x06stored\x12.\n" +
+	"\x06region\x18\x17 \x01(\v2\x16.rld.v1.ControlVersionR\x06region\x12\x14\n" +
+	"\x05files\x18\x18 \x01(\x06R\x05files\x12 \n" +
+	"\vemergencies\x18\x19 \x01(\x06R\vemergencies\x123\n" +
+	"\bacceptor\x18\x1a \x01(\v2\x17.rld.v1.ControlAcceptorR\bacceptor\x12\x14\n" +
+	"\x05began\x18\x1b \x01(\x04R\x05began\x12\x10\n" +
+	"\x03ask\x18\x1c \x01(\x06R\x03ask\x12-\n" +
+	"\aentries\x18\x1d \x03(\v2\x13.rld.v1.ControlItemR\aentries\x12\x12\n" +
+	"\x04base\x18\x1e \x01(\fR\x04base\x12\x16\n" +
+	"\x06header\x18\x1f \x01(\fR\x06header\"\x93\x01\n" +
+	"\vControlItem\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05entry\x18\x02 \x01(\fR\x05entry\x12\x12\n" +
+	"\x04raft\x18\x03 \x01(\x06R\x04raft\x12\x16\n" +
+	"\x06daemon\x18\x04 \x01(\fR\x06daemon\x12\x16\n" +
+	"\x06region\x18\x05 \x01(\tR\x06region\x12\x14\n" +
+	"\x05flags\x18\x06 \x01(\rR\x05flags\"Z\n" +
 	"\x0eControlVersion\x12\x1a\n" +
 	"\brecovery\x18\x01 \x01(\rR\brecovery\x12\x16\n" +
 	"\x06random\x18\x02 \x01(\x06R\x06random\x12\x14\n" +
@@ -553,21 +642,20 @@ func file_rld_v1_control_proto_rawDescGZIP() []byte {
 var file_rld_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
 var file_rld_v1_control_proto_goTypes = []any{
 	(*ControlFrame)(nil),    // 0: rld.v1.ControlFrame
-	(*ControlSender)(nil),   // 1: rld.v1.ControlSender
+	(*ControlItem)(nil),     // 1: rld.v1.ControlItem
 	(*ControlVersion)(nil),  // 2: rld.v1.ControlVersion
 	(*ControlAcceptor)(nil), // 3: rld.v1.ControlAcceptor
 }
 var file_rld_v1_control_proto_depIdxs = []int32{
-	1, // 0: rld.v1.ControlFrame.sender:type_name -> rld.v1.ControlSender
-	2, // 1: rld.v1.ControlFrame.version:type_name -> rld.v1.ControlVersion
-	2, // 2: rld.v1.ControlSender.stored:type_name -> rld.v1.ControlVersion
-	2, // 3: rld.v1.ControlSender.region:type_name -> rld.v1.ControlVersion
-	3, // 4: rld.v1.ControlSender.acceptor:type_name -> rld.v1.ControlAcceptor
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2, // 0: rld.v1.ControlFrame.stored:type_name -> rld.v1.ControlVersion
+	2, // 1: rld.v1.ControlFrame.region:type_name -> rld.v1.ControlVersion
+	3, // 2: rld.v1.ControlFrame.acceptor:type_name -> rld.v1.ControlAcceptor
+	1, // 3: rld.v1.ControlFrame.entries:type_name -> rld.v1.ControlItem
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_rld_v1_control_proto_init() }
