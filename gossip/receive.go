@@ -181,6 +181,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 		l.silent = false
 		l.greeting, l.greeted = true, 0 // it may have missed what it was informed of
 		e.roles.heard(l)
+		e.unassigned = e.unassigned || e.leaving && l.local
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}
 	if l.greeting && l.local && e.roles.two {
