@@ -101,7 +101,8 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.nonce, l.nonceAt = m.Nonce, now
 	l.measureRTT(now, m)
-	l.refused, l.repair = settle(l.refused, m.Echo), settle(l.repair, m.Echo)
+	l.settleRefused(m.Echo)
+	l.repair = settle(l.repair, m.Echo)
 	l.told.settle(m.Echo)
 	if m.Stamp != 0 {
 		l.wall, l.wallNonce = m.Stamp.Millis(), m.Nonce
