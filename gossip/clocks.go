@@ -14,7 +14,7 @@ import (
 type Clocks struct {
 	peers     []peerClock
 	maxOffset int64 // milliseconds
-	outlier   bool  // most peers contradict this clock
+	outlier   bool  // most of the cluster contradicts this clock
 	held      bool  // a jump of this clock is held back
 }
 
@@ -58,7 +58,8 @@ func (c *Clocks) of(id crdt.Incarnation) *peerClock {
 	return &c.peers[len(c.peers)-1]
 }
 
-// Outlier reports whether more than half of the peers contradict this clock.
+// Outlier reports whether more than half of the cluster contradicts this clock,
+// without silent peers.
 func (c *Clocks) Outlier() bool { return c.outlier }
 
 // MaxOffset returns the maximum offset in milliseconds.
@@ -85,13 +86,19 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 // Tick checks the clock against those of the peers, and reports changes to e. A
 // jump of the wall clock is adopted if a majority of the cluster has it, with
 // this daemon: at once without peers. A clock that more than half of the
-// cluster contradicts is an outlier.
+// cluster contradicts is an outlier. Silent peers do not count: their clocks
+// may have been set right since.
 func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 	c.checkJump(now, clock, e)
 	limit := c.maxOffset * 4 / 5
 	var ahead, behind []int64
+	heard := 0
 	for i := range c.peers {
 		p := &c.peers[i]
+		if l := e.links.find(p.id); l != nil && l.silent {
+			continue
+		}
+		heard++
 		if p.low > limit {
 			ahead = append(ahead, p.low)
 		}
@@ -103,7 +110,7 @@ func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 	if len(behind) > len(ahead) {
 		off = behind
 	}
-	outlier := 2*len(off) > len(c.peers)+1
+	outlier := 2*len(off) > heard+1
 	if outlier == c.outlier {
 		return
 	}

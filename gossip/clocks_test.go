@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,6 +85,39 @@ func TestOutlier(t *testing.T) {
 		if tt.clocks.Outlier() != tt.outlier {
 			t.Errorf("%v: outlier %v", tt.clocks.peers, tt.clocks.Outlier())
 		}
+	}
+}
+
+// TestSilentPeersMakeNoOutlier: a region whose clocks were off is silent
+// since. A daemon that the others agree with is no outlier for it.
+func TestSilentPeersMakeNoOutlier(t *testing.T) {
+	r := newRig(Config{}, "a", "b", "c", "c", "c")
+	a1, clock := r.of("a1"), hlc.NewClock(hlc.Config{})
+	c := NewClocks(250 * time.Millisecond)
+	r.taking = func(m *member, msg *Message) {
+		if from := r.holder(msg.From); m == a1 && msg.Stamp != 0 {
+			lead := map[string]int64{"c": -1_000}[from.region]
+			c.peers = slices.DeleteFunc(c.peers, func(p peerClock) bool { return p.id == msg.From })
+			c.peers = append(c.peers, peerClock{id: msg.From, low: lead, high: lead + 1})
+		}
+	}
+	outlier := func() bool {
+		c.Tick(r.mono(a1), clock, a1.Engine)
+		return c.Outlier()
+	}
+	r.run(3 * time.Second)
+	if !outlier() {
+		t.Fatal("three of four contradict it, and it is no outlier")
+	}
+	r.lost = func(from, _ *member) bool { return from.region == "c" }
+	r.run(15 * time.Second)
+	if outlier() {
+		t.Error("silent peers contradict it")
+	}
+	r.lost = nil
+	r.run(15 * time.Second)
+	if !outlier() {
+		t.Error("peers that answer again do not contradict it")
 	}
 }
 

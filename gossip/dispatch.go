@@ -58,7 +58,9 @@ func dispatch(e *Engine, now time.Duration) {
 	d.version, d.at = e.state.version, never
 	for i != none {
 		c := e.state.cells.at(i)
-		c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c)
+		if c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c); c.Kind == Daemon && !c.held {
+			letGo(&e.state, c)
+		}
 		receivers(e, c, func(l *link, copied bool) {
 			wait := l.interval()
 			switch s := e.scope(l); {
@@ -143,7 +145,7 @@ func receivers(e *Engine, c *cell, visit func(l *link, copied bool)) {
 		}
 	}
 	s := e.scope(nil)
-	if c.Kind == Transferred || !s.mayLeave(c) {
+	if c.Kind == Transferred || s.held(c) || !s.mayLeave(c) {
 		return
 	}
 	for r := range e.roles.regions[1:] {

@@ -265,6 +265,7 @@ func checkSilence(e *Engine, now time.Duration) {
 		return
 	}
 	e.queue.silentAt = never
+	moved := false
 	for _, l := range e.links {
 		switch at := l.silentAt(); {
 		case l.silent:
@@ -274,7 +275,11 @@ func checkSilence(e *Engine, now time.Duration) {
 			l.silent = true
 			e.roles.heard(l)
 			e.event(now, PeerSilent, l.peer.ID, 0, 0)
+			moved = moved || e.leaving && l.local
 		}
+	}
+	if moved { // others must get what the silent peer may not have
+		e.reassign(now)
 	}
 }
 

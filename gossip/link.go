@@ -89,6 +89,7 @@ type link struct {
 
 	rated   []int32 // cells that its latest messages gave a slope
 	refused []listed[Refusal]
+	listed  map[CellID]struct{} // the cells of refused
 	repair  []listed[uint16]
 	metas   receivedMetas
 
@@ -279,19 +280,6 @@ func (t *toldRules) settle(echo uint64) {
 	if t.nonce != 0 && t.nonce <= echo {
 		t.nonce = 0
 	}
-}
-
-// MaxRefused bounds the refused cells of a peer. A message beyond it is not
-// acknowledged, so the peer sends it again.
-const MaxRefused = 1_024
-
-// refuse lists a cell as refused. It returns false if the list is full.
-func (l *link) refuse(id CellID, r Reason) bool {
-	if len(l.refused) >= MaxRefused {
-		return false
-	}
-	l.refused = append(l.refused, listed[Refusal]{item: Refusal{id, r}})
-	return true
 }
 
 // starting reports whether the peer may have just started. Its shards become

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -138,6 +139,40 @@ func TestLeavingDaemonBelievesThoseThatLeave(t *testing.T) {
 	for m, o := range map[*member]*member{a1: a2, a2: a1} {
 		if l := m.links.find(o.self.ID); !l.starting(r.mono(m)) || l.ready {
 			t.Errorf("%s: %s is ready %v, starting %v", m.name, o.name, l.ready, l.starting(r.mono(m)))
+		}
+	}
+}
+
+// TestLeavingDaemonHandsOverWithoutSilentPeers: the two that keep a key died
+// and are members yet. A daemon that leaves hands its counts of it to others,
+// and takes back one that answers again.
+func TestLeavingDaemonHandsOverWithoutSilentPeers(t *testing.T) {
+	for _, returns := range []bool{false, true} {
+		r := newRig(Config{}, "a", "a", "a", "a", "a", "a")
+		r.run(5 * time.Second)
+		k, dead := r.kept("a1", "a2"), []*member{r.of("a1"), r.of("a2")}
+		r.lost = func(from, to *member) bool { return slices.Contains(dead, from) || slices.Contains(dead, to) }
+		r.add("a6", k, 10)
+		a6 := r.of("a6")
+		a6.Leave(r.mono(a6))
+		r.run(time.Second)
+		holders := 0
+		for _, name := range []string{"a3", "a4", "a5"} {
+			if r.total(name, k) == 10 {
+				holders++
+			}
+		}
+		if holders != 2 {
+			t.Errorf("%d of the daemons that stay have the hits, want 2", holders)
+		}
+		if r.lost = nil; !returns {
+			continue
+		}
+		r.run(4 * time.Second)
+		for _, m := range dead {
+			if got := r.total(m.name, k); got != 10 {
+				t.Errorf("%s answers again and has %d of 10 hits", m.name, got)
+			}
 		}
 	}
 }

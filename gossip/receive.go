@@ -107,7 +107,8 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.nonce, l.nonceAt = m.Nonce, now
 	l.measureRTT(now, m)
-	l.refused, l.repair = settle(l.refused, m.Echo), settle(l.repair, m.Echo)
+	l.settleRefused(m.Echo)
+	l.repair = settle(l.repair, m.Echo)
 	l.told.settle(m.Echo)
 	if m.Stamp != 0 {
 		l.wall, l.wallNonce = m.Stamp.Millis(), m.Nonce
@@ -188,6 +189,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 		l.silent = false
 		l.greeting, l.greeted = true, 0 // it may have missed what it was informed of
 		e.roles.heard(l)
+		e.unassigned = e.unassigned || e.leaving && l.local
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 	}
 	if l.greeting && l.local && e.roles.two {

@@ -237,6 +237,30 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreListedOnce: a peer that gets no answers sends cells again and
+// again that it should keep. Their refusals fill no list.
+func TestRefusalsAreListedOnce(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	a1, a2 := r.of("a1"), r.of("a2")
+	r.run(time.Second)
+	a2.state.max = 0
+	r.lost = func(from, _ *member) bool { return from == a2 }
+	r.add("a1", 0, 1)
+	r.add("a1", 1, 1)
+	r.run(30 * time.Second)
+	if a2.count(CellRefused) < 4 {
+		t.Fatal("no cell was sent again")
+	}
+	if l := a2.links.find(a1.self.ID); len(l.refused) != 2 {
+		t.Errorf("%d refusals of 2 cells", len(l.refused))
+	}
+	a2.state.max, r.lost = 10, nil
+	r.run(10 * time.Second)
+	if l := a2.links.find(a1.self.ID); len(l.refused)+len(l.listed) > 0 || r.total("a2", 0) != 1 || r.total("a2", 1) != 1 {
+		t.Errorf("%d refusals, %d and %d of 1 hit, when there is room", len(l.refused), r.total("a2", 0), r.total("a2", 1))
+	}
+}
+
 // An engine never has more cells than its bound: it reports own hits beyond it
 // as unknown to others.
 func TestMaxCells(t *testing.T) {

@@ -82,3 +82,37 @@ func (s *state) resend(now time.Duration, region crdt.Incarnation, all []CellID)
 		}
 	}
 }
+
+// MaxRefused bounds the refused cells of a peer. A message beyond it is not
+// acknowledged, so the peer sends it again.
+const MaxRefused = 1_024
+
+// refuse lists a cell as refused, once. It returns false if the list is full. A
+// cell that is in the list came before the peer had the list: the peer sends it
+// again then.
+func (l *link) refuse(id CellID, r Reason) bool {
+	if _, in := l.listed[id]; in {
+		return true
+	}
+	if len(l.refused) >= MaxRefused {
+		return false
+	}
+	if l.listed == nil {
+		l.listed = make(map[CellID]struct{})
+	}
+	l.listed[id] = struct{}{}
+	l.refused = append(l.refused, listed[Refusal]{item: Refusal{id, r}})
+	return true
+}
+
+// settleRefused drops the refused cells that the peer knows of.
+func (l *link) settleRefused(echo uint64) {
+	was := len(l.refused)
+	if l.refused = settle(l.refused, echo); len(l.refused) == was {
+		return
+	}
+	clear(l.listed)
+	for i := range l.refused {
+		l.listed[l.refused[i].item.CellID] = struct{}{}
+	}
+}

@@ -133,7 +133,8 @@ type roles struct {
 }
 
 // assign assigns the work anew. ready reports whether this daemon takes part.
-// With last it takes part if no other daemon of the region does.
+// With last it takes part if no other daemon of the region does, and silent
+// ones do not: a daemon that leaves cannot wait until they return.
 func (r *roles) assign(ls links, ready, last bool) {
 	r.version++
 	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
@@ -143,7 +144,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 	r.active = 1
 	for _, l := range ls {
 		l.region = r.place(l.peer.Region)
-		if l.ready {
+		if l.ready && !(last && l.local && l.silent) {
 			m := &r.regions[l.region]
 			m.add(l.peer.ID, l.naming)
 			if l.silent && l.local {

@@ -28,7 +28,7 @@ func (s *scope) includes(c *cell) bool {
 	switch {
 	case !s.to.local:
 		again := c.version <= s.to.resyncTo && (c.Kind == RegionSum || c.Kind == Daemon && s.sums(c))
-		return (again || s.mayLeave(c)) && s.leaves(c, s.roles.winner(s.to, c.Key))
+		return (again || !s.held(c) && s.mayLeave(c)) && s.leaves(c, s.roles.winner(s.to, c.Key))
 	case c.Kind == Given:
 		return c.Incarnation == s.to.peer.ID
 	case c.Kind == Transferred:
@@ -41,14 +41,20 @@ func (s *scope) includes(c *cell) bool {
 	return s.includesRegional(c)
 }
 
+// held reports whether the sum that a cell is part of is withheld from the
+// peer, or from all. A peer that lacks a change from before receives it.
+func (s *scope) held(c *cell) bool {
+	return c.held && (s.to == nil || s.state.keys.at(c.key).left <= s.to.position())
+}
+
 // mayLeave reports whether some peer of another region receives a cell, or the
-// sum that it is part of, outside a resync.
+// sum that it is part of, outside a resync and if it is not withheld.
 func (s *scope) mayLeave(c *cell) bool {
 	switch c.Kind {
 	case Given:
 		return true
 	case Daemon:
-		return !c.held && s.sums(c)
+		return s.sums(c)
 	case RegionSum: // nobody else would return the sum to its region
 		return s.links.find(c.source) == nil
 	}

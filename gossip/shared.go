@@ -23,7 +23,7 @@ func (r *remoteChanges) pick(s *scope, first int32, room int, picked []pick) []p
 	}
 	for n := 0; len(picked) < room && (n < len(r.cells) || r.walk(s)); n++ {
 		i := r.cells[n]
-		if c := s.state.cells.at(i); s.leaves(c, r.winner(s, n, c)) {
+		if c := s.state.cells.at(i); !s.held(c) && s.leaves(c, r.winner(s, n, c)) {
 			picked = append(picked, s.pick(i, c))
 		}
 	}

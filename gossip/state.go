@@ -68,6 +68,9 @@ type keyEntry struct {
 	// being sent.
 	slackOf int64
 	slack   uint64
+	// left is the version of the latest change that was not withheld, and
+	// leftSum the sum in the window slackOf then.
+	left, leftSum uint64
 	// unsentFrom is when it grew first since, 0 for not yet.
 	unsentFrom time.Duration
 	// sumGrew is by how much it had grown then, at the version sumAt.

@@ -126,7 +126,7 @@ func (e *Engine) across(i int32, room Room) bool {
 		return false
 	}
 	if k.slackOf != c.Window {
-		k.unsentFrom = 0
+		k.unsentFrom, k.leftSum = 0, 0
 	}
 	k.slackOf, k.slack = c.Window, room.Left/(4*uint64(len(regions)))
 	if i = e.state.ofRegion(i); i == none {
@@ -212,12 +212,29 @@ func (s *state) withholdable(c *cell) bool {
 	return s.keys.at(c.key).near != c.Window && s.meta(c).Carry == 0
 }
 
-// summed records that the sum of the region of a cell's key and window is sent
-// to another region.
-func (s *state) summed(c *cell, sum crdt.Sum) {
-	if k := s.keys.at(c.key); c.Window >= k.sumOf {
-		k.sumOf, k.summed, k.unsentFrom = c.Window, sat.Add(sum.P, sum.N), 0
+// letGo records that a change of a cell is not withheld, with all of its sum.
+func letGo(s *state, c *cell) {
+	k := s.keys.at(c.key)
+	k.left = c.version
+	if k.slackOf == c.Window {
+		v, _ := s.sum(c)
+		k.leftSum = sat.Add(v.P, v.N)
 	}
+}
+
+// summed records that the sum of the region of a cell's key and window is sent
+// to another region. What is withheld, or delayed, goes only to the region that
+// lacked a former change.
+func (s *state) summed(c *cell, sum crdt.Sum) {
+	k := s.keys.at(c.key)
+	if c.Window < k.sumOf {
+		return
+	}
+	n := sat.Add(sum.P, sum.N)
+	if k.slackOf == c.Window {
+		n = min(n, k.leftSum)
+	}
+	k.sumOf, k.summed, k.unsentFrom = c.Window, n, 0
 }
 
 // Forwards reports whether Forward has work for a change: this daemon is the

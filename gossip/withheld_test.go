@@ -82,3 +82,78 @@ func TestLeavingSendsAllCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestLostSumsAreSentBeforeSmallOnes: a sum that is lost on its way is sent
+// again, although it grew since by so little that the growth is withheld.
+func TestLostSumsAreSentBeforeSmallOnes(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 3_600_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, room := r.of("a1"), Room{9_000, 10_000}
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	a1.Add(r.mono(a1), testKey(1), epoch, plain, 2_000, room)
+	r.run(time.Second)
+	a1.Add(r.mono(a1), testKey(1), epoch, plain, 1, room)
+	r.run(time.Second)
+	r.lost = nil
+	r.run(10 * time.Second)
+	for _, name := range []string{"b1", "c1"} {
+		if got := r.total(name, 1); got < 2_000 {
+			t.Errorf("%s knows of %d hits, want 2000", name, got)
+		}
+	}
+}
+
+// TestDelayedIncrementsReachAllRegions: an increment that quiet delays is sent
+// to one region with a sum that was lost. The others receive it, too.
+func TestDelayedIncrementsReachAllRegions(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 3_600_000}
+	r := newRig(Config{Quiet: 5 * time.Second}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, room := r.of("a1"), Room{1_000, 1_000}
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	a1.Add(r.mono(a1), testKey(1), epoch, plain, 200, room)
+	r.run(time.Second)
+	if b := r.total("b1", 1); b != 200 {
+		t.Fatalf("b1 knows of %d hits, want 200", b)
+	}
+	r.refund("a1", 1, 150)
+	r.run(time.Second)
+	r.lost = nil
+	r.run(20 * time.Second)
+	for _, name := range []string{"b1", "c1"} {
+		if got := r.total(name, 1); got != 50 {
+			t.Errorf("%s knows of %d hits, want 50", name, got)
+		}
+	}
+}
+
+// TestSumsOfOneRegionCountForNoOther: a daemon that takes over in one region
+// receives what the others do not have yet. They receive it once it matters.
+func TestSumsOfOneRegionCountForNoOther(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "b", "c")
+	r.run(3 * time.Second)
+	a1, b1, c1 := r.of("a1"), r.of("b1"), r.of("c1")
+	k := r.keyOf("b1")
+	a1.Add(r.mono(a1), testKey(k), epoch, plain, 7, Room{53, 60})
+	r.run(time.Second)
+	a1.Add(r.mono(a1), testKey(k), epoch, plain, 1, Room{52, 60})
+	r.run(time.Second)
+	if got := r.total("c1", k); got != 7 {
+		t.Fatalf("c1 knows of %d hits, want 7", got)
+	}
+	r.crash(b1)
+	r.run(3 * time.Second)
+	if got := r.total("b2", k); got != 8 {
+		t.Errorf("b2, which takes over, knows of %d hits, want 8", got)
+	}
+	r.room = Room{22, 60}
+	c1.Add(r.mono(c1), testKey(k), epoch, plain, 30, Room{23, 60})
+	r.run(time.Second)
+	for _, name := range []string{"b2", "c1"} {
+		if got := r.total(name, k); got != 38 {
+			t.Errorf("%s knows of %d hits, want 38", name, got)
+		}
+	}
+}

@@ -131,6 +131,33 @@ func TestViewsAuditorCatchesAnUnderstatedAge(t *testing.T) {
 	r.caught("views")
 }
 
+// TestViewsAuditorExcusesAFullListOfRefusals: a daemon that can list no more
+// refusals, of cells or transfers, acknowledges nothing.
+func TestViewsAuditorExcusesAFullListOfRefusals(t *testing.T) {
+	for _, kind := range []gossip.EventKind{gossip.CellRefused, gossip.TransferRejected, gossip.CellStale} {
+		r := newRig(t, small(t), 2*time.Second)
+		from, to := r.w.daemons[0], r.w.daemons[1]
+		for range gossip.MaxRefused {
+			r.w.auditors.happened(to, gossip.Event{Kind: kind, Peer: from.Incarnations()[0], Amount: 1})
+		}
+		r.pass(time.Second)
+		asks := r.message(to, from)
+		asks.Echo = uint64(from.Instant(r.w.now).Mono.Microseconds())
+		r.step(from, asks)
+		r.pass(time.Second)
+		m := r.message(from, to) // answers that one
+		m.Hi++
+		for range 64 {
+			r.show(to, m)
+		}
+		if kind == gossip.CellStale {
+			r.caught("views")
+		} else {
+			r.clean("views")
+		}
+	}
+}
+
 func TestClockAuditorCatches(t *testing.T) {
 	for _, c := range []struct {
 		name  string

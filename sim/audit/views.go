@@ -64,7 +64,7 @@ func (a *viewAuditor) happened(d *sim.Daemon, e gossip.Event) {
 	if to == nil || from == nil {
 		return
 	}
-	if e.Kind == gossip.CellRefused {
+	if e.Kind == gossip.CellRefused || e.Kind == gossip.TransferRejected {
 		a.refused[[2]int{to.index, from.index}] += int(e.Amount)
 	}
 	if e.Kind != gossip.PeerLeft {
