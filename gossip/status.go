@@ -141,18 +141,19 @@ func KeptBy(e *Engine, k crdt.Key, peer crdt.Incarnation) bool {
 
 // Withholds reports whether a daemon, as the aggregator of a key, may not have
 // sent the sum of the region in a window to other regions: no decision there
-// depends on it.
-func Withholds(e *Engine, k crdt.Key, window int64) bool {
+// depends on it. sent is the hits and refunds of the sum that all of them were
+// sent.
+func Withholds(e *Engine, k crdt.Key, window int64) (sent uint64, ok bool) {
 	at := e.state.keyOf(k)
 	if at == none || e.leaving || e.roles.own(k) != e.self.ID {
-		return false
+		return 0, false
 	}
 	for i := e.state.firstOf(at); i != none; i = e.state.cells.at(i).ofKey.next {
 		if c := e.state.cells.at(i); c.Kind == Daemon && c.Window == window {
-			return e.state.withholdable(c)
+			return e.state.keys.at(at).sent(window), e.state.withholdable(c)
 		}
 	}
-	return false
+	return 0, false
 }
 
 // RTT returns the round trip to a peer, -1 for unknown.

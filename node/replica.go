@@ -416,8 +416,11 @@ func Keeps(n *Node, k crdt.Key, kind gossip.Kind) bool {
 
 // Withholds reports whether a node does not send a sum to other regions yet:
 // see gossip.Withholds.
-func Withholds(n *Node, k crdt.Key, window int64) bool {
-	return n.replica != nil && gossip.Withholds(n.replica.engine, k, window)
+func Withholds(n *Node, k crdt.Key, window int64) (sent uint64, ok bool) {
+	if n.replica == nil {
+		return 0, false
+	}
+	return gossip.Withholds(n.replica.engine, k, window)
 }
 
 // KeptBy reports whether a peer keeps the counts of a key, in the view of a

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/georld/rld/disk/simdisk"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/hlc"
+	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota/agent"
 	"github.com/georld/rld/replica"
@@ -438,14 +440,49 @@ func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
 }
 
 // sentSums is ownSums without the sums that aggregators do not send to other
-// regions yet. These windows count as mixed.
-func sentSums(local []*Daemon, shard int, cells []gossip.Cell, moved map[uint64]bool) (sums map[windowOf]crdt.PN, mixed map[windowOf]bool) {
+// regions yet. These windows count as mixed, with what all regions were sent.
+func sentSums(local []*Daemon, shard int, cells []gossip.Cell, moved map[uint64]bool) (sums map[windowOf]crdt.PN, mixed map[windowOf]uint64) {
 	sums, mixed = ownSums(cells, moved)
 	for w := range sums {
-		if slices.ContainsFunc(local, func(d *Daemon) bool { return node.Withholds(d.Nodes[shard], w.key, w.window) }) {
-			mixed[w] = true
-			delete(sums, w)
+		for _, d := range local {
+			if sent, withheld := node.Withholds(d.Nodes[shard], w.key, w.window); withheld {
+				mixed[w] = sent
+				delete(sums, w)
+			}
 		}
 	}
 	return sums, mixed
+}
+
+// missingSum compares the sums of a region with what another one holds of it,
+// and those that are withheld with what was sent.
+func missingSum(
+	cells []gossip.Cell, sums map[windowOf]crdt.PN, mixed map[windowOf]uint64, moved map[uint64]bool, region crdt.Incarnation,
+) string {
+	found, lacks := 0, maps.Clone(mixed)
+	maps.DeleteFunc(lacks, func(_ windowOf, sent uint64) bool { return sent == 0 })
+	for i := range cells {
+		c := &cells[i]
+		if c.Kind != gossip.RegionSum || c.Incarnation != region || moved[c.Rule] {
+			continue
+		}
+		if sent, is := mixed[windowOf{c.Key, c.Window}]; is {
+			delete(lacks, windowOf{c.Key, c.Window})
+			if sat.Add(c.Value.P, c.Value.N) < sent {
+				return fmt.Sprintf("%v where it sent %d hits and refunds, in %v", c.Value, sent, c)
+			}
+			continue
+		}
+		found++
+		if want := sums[windowOf{c.Key, c.Window}]; want != c.Value {
+			return fmt.Sprintf("%v where it counted %v, in %v", c.Value, want, c)
+		}
+	}
+	if found < len(sums) {
+		return fmt.Sprintf("%d sums of %d", found, len(sums))
+	}
+	if len(lacks) > 0 {
+		return fmt.Sprintf("none of %d sums that were sent", len(lacks))
+	}
+	return ""
 }

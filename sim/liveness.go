@@ -253,7 +253,7 @@ func (h *heads) due(d *Daemon, shard int, l *gossip.Link) uint64 {
 func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	low, high := w.Clocks(core)
 	moved := w.Rescoped()
-	sums, mixed := make([]map[windowOf]crdt.PN, len(core)), make([]map[windowOf]bool, len(core)) // of each region, by its own daemons
+	sums, mixed := make([]map[windowOf]crdt.PN, len(core)), make([]map[windowOf]uint64, len(core)) // of each region, by its own daemons
 	states := make([][]gossip.Cell, len(core))
 	reloaded := len(w.sets) > 1 && !apart(w)
 	full := fullKeys(shard, slices.Concat(core...)...)
@@ -359,42 +359,21 @@ func (w *World) Rescoped() map[uint64]bool {
 // ownSums adds up the cells of a region's own daemons that others get to see:
 // not where one of them stays in the region, since limits of other scopes came
 // with calls. These windows are mixed.
-func ownSums(cells []gossip.Cell, moved map[uint64]bool) (sums map[windowOf]crdt.PN, mixed map[windowOf]bool) {
-	sums, mixed = make(map[windowOf]crdt.PN), make(map[windowOf]bool)
+func ownSums(cells []gossip.Cell, moved map[uint64]bool) (sums map[windowOf]crdt.PN, mixed map[windowOf]uint64) {
+	sums, mixed = make(map[windowOf]crdt.PN), make(map[windowOf]uint64)
 	for i := range cells {
 		c := &cells[i]
 		w := windowOf{c.Key, c.Window}
 		switch {
 		case c.Kind != gossip.Daemon:
 		case c.Regional:
-			mixed[w] = true
+			mixed[w] = 0
 		case !moved[c.Rule]:
 			sums[w] = crdt.PN{P: sums[w].P + c.Value.P, N: sums[w].N + c.Value.N}
 		}
 	}
-	maps.DeleteFunc(sums, func(w windowOf, _ crdt.PN) bool { return mixed[w] })
+	maps.DeleteFunc(sums, func(w windowOf, _ crdt.PN) bool { _, is := mixed[w]; return is })
 	return sums, mixed
-}
-
-// missingSum compares the sums of a region with what another one holds of it.
-func missingSum(
-	cells []gossip.Cell, sums map[windowOf]crdt.PN, mixed map[windowOf]bool, moved map[uint64]bool, region crdt.Incarnation,
-) string {
-	found := 0
-	for i := range cells {
-		c := &cells[i]
-		if c.Kind != gossip.RegionSum || c.Incarnation != region || moved[c.Rule] || mixed[windowOf{c.Key, c.Window}] {
-			continue
-		}
-		found++
-		if want := sums[windowOf{c.Key, c.Window}]; want != c.Value {
-			return fmt.Sprintf("%v where it counted %v, in %v", c.Value, want, c)
-		}
-	}
-	if found < len(sums) {
-		return fmt.Sprintf("%d sums of %d", found, len(sums))
-	}
-	return ""
 }
 
 // firstDifference returns the first cell that two states do not share. Rates
