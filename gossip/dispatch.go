@@ -116,8 +116,8 @@ func (l *link) note(due time.Duration, i int32, version uint64) {
 }
 
 // receivers visits the links whose peers may receive a change. copied reports
-// whether the peer only needs it when the aggregator is lost, which receives it,
-// too. A resync does not need that: it has all cells.
+// whether the peer only needs it when the aggregator is lost, which receives it
+// as well. A resync does not need that: it has all cells.
 func receivers(e *Engine, c *cell, visit func(l *link, copied bool)) {
 	find := func(id crdt.Incarnation) {
 		if l := e.links.find(id); l != nil {
