@@ -183,6 +183,9 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 
 // complete handles a complete message: cells that are not in it did not change.
 func (e *Engine) complete(now time.Duration, l *link, m *Message) {
+	if l.echoed == 0 && m.Echo != 0 { // with an answer the peer knows the round trip, too
+		l.owe(now + l.shortest())
+	}
 	l.complete(now, m)
 	e.queue.silentAt = min(e.queue.silentAt, l.silentAt())
 	if l.silent {

@@ -147,6 +147,7 @@ func TestViewsAuditorExcusesAFullListOfRefusals(t *testing.T) {
 		r.pass(time.Second)
 		m := r.message(from, to) // answers that one
 		m.Hi++
+		m.Echo = asks.Nonce
 		for range 64 {
 			r.show(to, m)
 		}
