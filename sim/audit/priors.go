@@ -143,3 +143,23 @@ func (a *denialAuditor) foreseen(d *sim.Decided) bool {
 	share, _ := bits.Div64(hi, lo, least+all)
 	return charged+d.Hits > share
 }
+
+// priorLeaves reports whether a prior may leave all of a limit to others: the
+// key was exhausted in one of the windows before, and the process was offered
+// its first hits of the window within a time.
+func (t *truth) priorLeaves(d *sim.Decided, within time.Duration) bool {
+	e, l := &t.entry, d.Limit
+	if !predictable(l) || d.Status.Gate != node.EstimateGate || e.counter.loads == nil {
+		return false
+	}
+	now := e.now - e.now%l.Window()
+	exhausted := false
+	for i := range e.counter.loads.windows {
+		w := &e.counter.loads.windows[i]
+		if p := w.at(e.process.index); w.start == now && p != nil && d.At-p.first > within {
+			return false
+		}
+		exhausted = exhausted || w.exhausted && w.start < now && w.start >= now-prior.Oldest(l.Window(), within)-3*l.Window()
+	}
+	return exhausted
+}

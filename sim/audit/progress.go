@@ -106,13 +106,14 @@ func (a *progressAuditor) decided(d *sim.Decided) {
 // excused reports whether the ground truth does not show the counts of the
 // replica. A bucket that always gets more than it mints never shows a replica
 // that joined late that it counted too much as used, and one that gets the hits
-// of a network partition charges them when they arrive (ADR 7).
+// of a network partition charges them when they arrive (ADR 7). A prior leaves
+// hits to daemons that need them no more (ADR 40).
 func (a *progressAuditor) excused(d *sim.Decided) bool {
 	e, l := &a.entry, d.Limit
 	drains := quota.Of(l).Drains()
 	joined := drains && a.starts[d.Daemon.Index] > 1
 	late := drains && d.At < a.drained+e.counter.bucket.fill
-	return a.homed(l) || joined || late || e.learning(d) || a.anyRestored() || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
+	return a.homed(l) || joined || late || a.priorLeaves(d, manyLags*a.lag) || e.learning(d) || a.anyRestored() || e.usage.mixed || e.counter.rescoped || e.uncertain(l)
 }
 
 // lately returns the hits charged in the last while before a decision.
