@@ -156,7 +156,7 @@ func (l *link) arrived(now, sentAt time.Duration) {
 }
 
 // answer makes the link answer a message of the peer in time. known reports
-// whether all of it and all versions before were received.
+// whether all versions before those of the message were received.
 func (l *link) answer(now time.Duration, m *Message, known bool) {
 	if !m.Complete { // the rest waits for an acknowledgement
 		l.owe(now + l.shortest())

@@ -114,12 +114,19 @@ func (s sentMetas) find(number uint32) (int, bool) {
 	return slices.BinarySearchFunc(s, number, func(m sentMeta, n uint32) int { return cmp.Compare(m.number, n) })
 }
 
+// describes reports whether a cell of a message makes its number known once the
+// message is acknowledged: estimates have no versions, and another message with
+// the same versions lacks them.
+func (c *Cell) describes(m *Message) bool {
+	return c.Number != 0 && !c.Known && c.Kind != Others && m.Hi > m.Lo
+}
+
 // sent notes the numbers that a message describes.
 func (s *sentMetas) sent(m *Message) {
 	last := uint32(0)
 	for i := range m.Cells {
 		ref := m.Cells[i].MetaRef
-		if ref.Number == last || ref.Number == 0 || ref.Known {
+		if ref.Number == last || !m.Cells[i].describes(m) {
 			continue
 		}
 		last = ref.Number
@@ -174,7 +181,7 @@ func (r *receivedMetas) note(c *Cell) {
 
 // named replaces the numbers of a message by descriptions. It drops the cells
 // whose number the peer never described, and returns how many these are. If
-// there are any, the peer has to describe all numbers again.
+// they have versions, the peer will describe all numbers again.
 func (r *receivedMetas) named(m *Message) (unknown int) {
 	for i := range m.Cells {
 		c := &m.Cells[i]
@@ -182,7 +189,9 @@ func (r *receivedMetas) named(m *Message) (unknown int) {
 		case c.Number == 0:
 			continue
 		case !c.Known:
-			r.note(c)
+			if c.describes(m) {
+				r.note(c)
+			}
 			continue
 		}
 		at, ok := r.find(c.Number)
@@ -196,7 +205,9 @@ func (r *receivedMetas) named(m *Message) (unknown int) {
 		c.CellMeta, c.Window = b.CellMeta, b.window(place)
 	}
 	if unknown > 0 {
-		*r = nil
+		if m.Hi > m.Lo {
+			*r = nil
+		}
 		m.Cells = slices.DeleteFunc(slices.Clone(m.Cells), func(c Cell) bool { return c.Known && c.WindowLength == 0 })
 	}
 	return unknown

@@ -65,7 +65,7 @@ func TestUnknownMeta(t *testing.T) {
 func TestMetaNumbersOfALiar(t *testing.T) {
 	var known receivedMetas
 	minute := CellMeta{WindowLength: 60_000}
-	m := Message{Part: Part{Cells: []Cell{
+	m := Message{Part: Part{Hi: 1, Cells: []Cell{
 		{CellMeta: minute, MetaRef: MetaRef{1, false}, CellID: CellID{Window: 60_000}},
 		{CellMeta: CellMeta{WindowLength: 1 << 62}, MetaRef: MetaRef{2, false}},
 		{CellMeta: minute, MetaRef: MetaRef{3, false}, CellID: CellID{Window: -60_000}},
@@ -117,12 +117,15 @@ func TestKnownMetas(t *testing.T) {
 		acked, lost := uint64(0), false
 		for hi := uint64(1); hi < 100; hi++ {
 			var m Message
-			m.Hi = hi
+			m.Hi, m.Lo = hi, hi-min(1, rapid.Uint64Range(0, 4).Draw(t, "versions"))
 			for _, n := range rapid.SliceOfN(rapid.Uint32Range(1, 2*knownMetas), 1, 8).Draw(t, "numbers") {
 				c := Cell{CellMeta: CellMeta{Rule: uint64(n), WindowLength: 1}}
 				c.MetaRef = MetaRef{n, sent.known(n, acked)}
 				if c.Known {
 					c.CellMeta = CellMeta{}
+				}
+				if rapid.IntRange(0, 3).Draw(t, "estimate") == 0 {
+					c.Kind = Others
 				}
 				m.Cells = append(m.Cells, c)
 			}

@@ -75,11 +75,11 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	}
 	called(e, now)
 	e.changes = e.changes[:0]
-	unknown := l.metas.named(m)
-	if unknown > 0 {
+	if unknown := l.metas.named(m); unknown > 0 {
 		e.event(now, MetaUnknown, l.peer.ID, 0, uint64(unknown))
+		m.Hi, m.Complete = m.Lo, false
 	}
-	all := unknown == 0
+	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()
 	e.found = e.state.locate(e.found[:0], m.Cells, e.self.ID, l.peer.ID)
 	for i := range m.Cells {
@@ -97,7 +97,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 		e.complete(now, l, m)
 	}
 	if newer {
-		l.answer(now, m, known && unknown == 0)
+		l.answer(now, m, known)
 		l.settleDue()
 	}
 	return e.changes, nil
