@@ -111,7 +111,8 @@ func (o *Output) send(to crdt.Incarnation, m gossip.RightsMessage) {
 
 // New returns a Key whose rates count from now on. given are the rights
 // transferred away in window, and used the hits admitted in it. Those count as
-// offered just now, as they were in a burst.
+// offered just now, as they were in a burst: a key that was idle has a new Key
+// when a burst begins.
 func New(now, window int64, given, used uint64) Key {
 	k := Key{since: now, window: window, given: given}
 	k.rates.Offer(now, used)
@@ -229,13 +230,14 @@ func (k *Key) announce(in *Input, out *Output) {
 
 // region returns the sums over the own region, and the states of its daemons
 // that are not silent with their ids, this daemon first. The rights of a silent
-// daemon do not count, since it may have used them.
+// daemon do not count, since it may have used them. The hits of a daemon's last
+// second are those of Policy.recentMS.
 func (k *Key) region(in *Input) (all Region, rows []DonorState, ids []crdt.Incarnation) {
 	own := k.own(in)
 	k.expireNeeds(in.Now)
-	rows, ids = append(rows, own), append(ids, in.Self)
+	rows, ids = append(rows, k.recent(in, own)), append(ids, in.Self)
 	all = Region{
-		Allotment: in.View.Allotment(in.Region), Available: own.Rights, Offered: Rate(own.Recent, own.Second),
+		Allotment: in.View.Allotment(in.Region), Available: own.Rights, Offered: k.offered(in, own),
 	}
 	for _, p := range in.View.Peers() {
 		row := DonorState{Rights: p.rights(), Recent: p.Rate / 5, Second: p.Rate}
@@ -249,9 +251,30 @@ func (k *Key) region(in *Input) (all Region, rows []DonorState, ids []crdt.Incar
 			continue
 		}
 		all.Available = sat.Add(all.Available, row.Rights)
+		row.Second = demand(row.Second, in.Policy.recentMS())
 		rows, ids = append(rows, row), append(ids, p.ID)
 	}
 	return all, rows, ids
+}
+
+// offered returns the rate that this daemon counts with in its region, in hits
+// per second.
+func (k *Key) offered(in *Input, own DonorState) uint64 {
+	if !in.Policy.brief() {
+		return Rate(own.Recent, own.Second)
+	}
+	within := k.rates.Within(in.Now, in.Policy.recentMS())
+	return max(Rate(own.Recent, within), k.rates.Burst(in.Now))
+}
+
+// recent returns a state of this daemon with the hits of Policy.recentMS in
+// place of those of its last second.
+func (k *Key) recent(in *Input, own DonorState) DonorState {
+	if in.Policy.brief() {
+		ms := in.Policy.recentMS()
+		own.Second = min(own.Second, demand(k.rates.Within(in.Now, ms), ms))
+	}
+	return own
 }
 
 // own returns this daemon's state as a donor. For the part of the last second
@@ -281,7 +304,7 @@ func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output)
 	case m.Kind == gossip.ShortageNotice && in.aggregates() && from.Remote && !in.Regional:
 		k.help(in, from, requestOf(m), &out)
 	case m.Kind == gossip.CollectRequest:
-		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: honor(m.Need, k.own(in))})
+		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: honor(m.Need, k.recent(in, k.own(in)))})
 	}
 	return out
 }

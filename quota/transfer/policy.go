@@ -108,6 +108,27 @@ func (t Policy) responseMS() int64 {
 	return 2*t.delay() + 2*TickMS
 }
 
+// recentMS returns the time in milliseconds over which a region's traffic is
+// measured: a quarter of the window, at most a second. In windows of a second,
+// the burst of a second ago is over.
+func (t Policy) recentMS() int64 {
+	return min(1000, max(2*TickMS, t.WindowMS/4))
+}
+
+// brief reports whether a second is more than a quarter of the window.
+func (t Policy) brief() bool { return t.recentMS() < 1000 }
+
+// pauseMS returns the time between two announcements of a shortage: until the
+// transfers arrive. A brief window is over before an answer to the first one
+// shows what is still lacking, and what donors keep in reserve shrinks in the
+// meantime; so there it is a twentieth of the window, at least half a tick.
+func (t Policy) pauseMS() int64 {
+	if t.brief() {
+		return min(t.responseMS(), max(TickMS/2, t.WindowMS/20))
+	}
+	return t.responseMS()
+}
+
 // delay returns the delay, at least 0 and small enough for sums of a few.
 func (t Policy) delay() int64 {
 	return min(max(t.DelayMS, 0), math.MaxInt64/16)
