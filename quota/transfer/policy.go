@@ -20,10 +20,14 @@ type Policy struct {
 }
 
 // Open reports whether transfers can arrive in time. They cannot where the
-// round trip exceeds a quarter of the window: late transfers would make the
-// rights oscillate.
+// round trip exceeds a quarter of the window, or half of a brief one: late
+// transfers would make the rights oscillate.
 func (t Policy) Open() bool {
-	return t.WindowMS > 0 && span(t.DelayMS) <= span(t.WindowMS)/8
+	trips := uint64(8)
+	if t.brief() {
+		trips = 4
+	}
+	return t.WindowMS > 0 && span(t.DelayMS) <= span(t.WindowMS)/trips
 }
 
 // Region is the state of a region as an aggregator knows or estimates it: sums
@@ -77,7 +81,16 @@ func (t Policy) Spare(leftMS int64, r Region) uint64 {
 	if !t.Open() {
 		return 0
 	}
-	horizon := min(max(leftMS, 0), 4*t.delay()+2*TickMS)
+	return t.spare(leftMS, 4*t.delay()+2*TickMS, r)
+}
+
+// SpareToEnd is Spare where a region cannot get rights back before the window
+// ends.
+func (t Policy) SpareToEnd(leftMS int64, r Region) uint64 { return t.spare(leftMS, leftMS, r) }
+
+// spare is Spare with 5/4 of the demand of horizon milliseconds.
+func (t Policy) spare(leftMS, horizon int64, r Region) uint64 {
+	horizon = min(max(leftMS, 0), horizon)
 	keep := sat.Add(demand(r.Offered, horizon), demand(r.Offered, horizon)/4)
 	return sat.Sub(r.Available, max(keep, t.reserve(leftMS, r.Allotment)))
 }
