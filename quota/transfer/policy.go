@@ -19,15 +19,20 @@ type Policy struct {
 	DelayMS  int64 // One-way network delay, without any wait for a frame.
 }
 
+// briefDelayMS bounds the delay at which transfers inside a brief window are
+// worth it, in milliseconds. The bursts that they are for last about half a
+// second, and rights that arrive after a burst are lost to the others.
+const briefDelayMS = 250
+
 // Open reports whether transfers can arrive in time. They cannot where the
 // round trip exceeds a quarter of the window, or half of a brief one: late
 // transfers would make the rights oscillate.
 func (t Policy) Open() bool {
-	trips := uint64(8)
-	if t.brief() {
-		trips = 4
+	if t.WindowMS <= 0 {
+		return false
 	}
-	return t.WindowMS > 0 && span(t.DelayMS) <= span(t.WindowMS)/trips
+	delay, window := span(t.DelayMS), span(t.WindowMS)
+	return delay <= window/8 || t.brief() && delay <= min(window/4, briefDelayMS)
 }
 
 // Region is the state of a region as an aggregator knows or estimates it: sums
