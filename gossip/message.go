@@ -167,7 +167,8 @@ const (
 	// aggregator of its region.
 	NeedReport
 	// ShortageNotice: the sender's region runs short by Need; both are
-	// aggregators of different regions.
+	// aggregators of different regions. It may be about the next window, which
+	// the region starts with Rights.
 	ShortageNotice
 	// CollectRequest: the sender, an aggregator, requests that the receiver, a
 	// regional peer, transfers up to Need to For.

@@ -42,6 +42,7 @@ type Node struct {
 
 	incarnation crdt.Incarnation
 	transfers   TransferStats
+	wakes       keyWakes
 	swept       time.Duration // monotonic time of the latest sweep
 	busiest     busiestKeys
 	issued      uint64 // the number of the latest receipt

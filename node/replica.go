@@ -268,6 +268,7 @@ func (n *Node) Tick(at Instant) {
 		n.merge(at, r.engine.Restored())
 		r.clocks.Tick(at.Mono, &n.clock, r.engine)
 	}
+	wakeKeys(n, now)
 	if at.Mono-n.swept >= sweepEvery {
 		n.swept = at.Mono
 		n.keys.sweep(now, max(n.keys.live.Used()/64, sweepAtLeast))
@@ -310,6 +311,9 @@ func (n *Node) Ready() Ready {
 	out.Events, out.Wake = eng.Events(), eng.Wake(at.Mono, due)
 	if sweeps(n) {
 		out.Wake = min(out.Wake, at.Mono+time.Second)
+	}
+	if at, ok := n.wakes.next(); ok {
+		out.Wake = min(out.Wake, max(at, n.at.Mono+time.Millisecond))
 	}
 	if n.leases != nil && n.leases.Active() {
 		out.Wake = min(out.Wake, at.Mono+lease.TickEvery)

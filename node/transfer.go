@@ -145,7 +145,8 @@ func (r *replica) sender(id crdt.Incarnation) transfer.Sender {
 // transferCallOf finds the account that a message is about and its entry, and
 // makes both if there are none: a daemon without traffic has most rights to
 // transfer. The entry is nil for a rule that is not in force here, for another
-// window than the current one, and without room for the key.
+// window than the current one or a shortage of the next one, and without room
+// for the key.
 func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, *keytable.Entry) {
 	rule := n.rules.set.FindShared(m.Rule)
 	if rule == nil {
@@ -153,7 +154,8 @@ func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, 
 	}
 	h := Hit{Key: m.Key, Limit: rule.Limit, Rule: rule}
 	x, _ := quota.Of(h.Limit).RightsWindow(now)
-	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) || x != m.Window || !n.keys.owns(m.Key) {
+	ahead := m.Kind == gossip.ShortageNotice && m.Window == sat.AddInt(x, h.Limit.Window())
+	if !n.bounded(&h) || !transferable(&n.cfg, h.Limit) || x != m.Window && !ahead || !n.keys.owns(m.Key) {
 		return transferCall{}, nil
 	}
 	at := ref{where: inLive, entry: n.keys.live.Find(m.Key)}
@@ -175,6 +177,10 @@ func transferCallOf(n *Node, m *gossip.RightsMessage, now int64) (transferCall, 
 	return n.transferCall(&h, a, now), at.entry
 }
 
+// keepWindows is for how many windows without hits a key is kept whose
+// transfers remember something.
+const keepWindows = 8
+
 // transfer makes transfers and sends messages. from is the daemon of the
 // message that caused them, 0 for none.
 func (n *Node) transfer(c *transferCall, out transfer.Output, from crdt.Incarnation, now int64) {
@@ -184,6 +190,12 @@ func (n *Node) transfer(c *transferCall, out transfer.Output, from crdt.Incarnat
 				To: from, RightsMessage: c.account.transfers.Refusal(&c.in),
 			})
 		}
+	}
+	if e := n.keys.live.Find(c.hit.Key); out.Keep && e != nil {
+		e.KeepUntil(now + keepWindows*c.hit.Limit.Window())
+	}
+	if out.Wake > 0 {
+		n.wakes.add(keyWake{out.Wake, c.hit.Key, c.hit.Rule.Shared()})
 	}
 	for i := range out.Messages {
 		m := &out.Messages[i]

@@ -24,6 +24,7 @@ type Key struct {
 	reported  int64 // When this daemon last reported its need.
 	reviewed  int64 // When this aggregator last reviewed its region.
 	needs     []reportedNeed
+	outlook   *outlook // nil where transfers are in time
 }
 
 // reportedNeed is the need that a daemon of the region reported.
@@ -87,6 +88,11 @@ type Sender struct {
 type Output struct {
 	Transfers []Transfer
 	Messages  []Message
+	// Wake is the monotonic time, in milliseconds, to call Review at, 0 for
+	// none.
+	Wake int64
+	// Keep is set if the Key remembers something of use for the next windows.
+	Keep bool
 }
 
 // Transfer moves rights to another daemon. The caller transfers at most the
@@ -111,7 +117,8 @@ func (o *Output) send(to crdt.Incarnation, m gossip.RightsMessage) {
 
 // New returns a Key whose rates count from now on. given are the rights
 // transferred away in window, and used the hits admitted in it. Those count as
-// offered just now, as they were in a burst.
+// offered just now, as they were in a burst: a key that was idle has a new Key
+// when a burst begins.
 func New(now, window int64, given, used uint64) Key {
 	k := Key{since: now, window: window, given: given}
 	k.rates.Offer(now, used)
@@ -119,7 +126,12 @@ func New(now, window int64, given, used uint64) Key {
 }
 
 // Offer counts hits offered to this daemon at now, admitted or denied.
-func (k *Key) Offer(now int64, hits uint64) { k.rates.Offer(now, hits) }
+func (k *Key) Offer(now int64, hits uint64) {
+	k.rates.Offer(now, hits)
+	if k.outlook != nil {
+		k.outlook.offers = sat.Add(k.outlook.offers, hits)
+	}
+}
 
 // Transferred counts rights that were transferred away in a window.
 func (k *Key) Transferred(window int64, hits uint64) {
@@ -193,8 +205,12 @@ func (k *Key) Check(in *Input) (out Output) {
 
 // Review lets the aggregator of a region check whether the region runs short,
 // which may happen before any of its daemons does. It does nothing at another
-// daemon, and nothing within reviewMS after the last review.
+// daemon, and only meets expected shortages within reviewMS after the last
+// review.
 func (k *Key) Review(in *Input) (out Output) {
+	if k.outlook != nil {
+		k.meet(in, &out)
+	}
 	if in.aggregates() && (in.Now-k.reviewed >= reviewMS || in.Now < k.reviewed) {
 		k.reviewed = in.Now
 		k.announce(in, &out)
@@ -214,7 +230,11 @@ func (k *Key) announce(in *Input, out *Output) {
 		}
 	}
 	all, _, _ := k.region(in)
-	need, ok := k.shortage.Announce(in.Now, in.policy(rtt), in.leftMS(), all, sat.Sub(in.Limit, in.Estimate))
+	policy := in.policy(rtt)
+	if k.outlook != nil || !policy.Open() {
+		k.foresee(in, policy, all, regions, out)
+	}
+	need, ok := k.shortage.Announce(in.Now, policy, in.leftMS(), all, sat.Sub(in.Limit, in.Estimate))
 	if !ok {
 		return
 	}
@@ -229,13 +249,14 @@ func (k *Key) announce(in *Input, out *Output) {
 
 // region returns the sums over the own region, and the states of its daemons
 // that are not silent with their ids, this daemon first. The rights of a silent
-// daemon do not count, since it may have used them.
+// daemon do not count, since it may have used them. The hits of a daemon's last
+// second are those of Policy.recentMS.
 func (k *Key) region(in *Input) (all Region, rows []DonorState, ids []crdt.Incarnation) {
 	own := k.own(in)
 	k.expireNeeds(in.Now)
-	rows, ids = append(rows, own), append(ids, in.Self)
+	rows, ids = append(rows, k.recent(in, own)), append(ids, in.Self)
 	all = Region{
-		Allotment: in.View.Allotment(in.Region), Available: own.Rights, Offered: Rate(own.Recent, own.Second),
+		Allotment: in.View.Allotment(in.Region), Available: own.Rights, Offered: k.offered(in, own),
 	}
 	for _, p := range in.View.Peers() {
 		row := DonorState{Rights: p.rights(), Recent: p.Rate / 5, Second: p.Rate}
@@ -249,9 +270,30 @@ func (k *Key) region(in *Input) (all Region, rows []DonorState, ids []crdt.Incar
 			continue
 		}
 		all.Available = sat.Add(all.Available, row.Rights)
+		row.Second = demand(row.Second, in.Policy.recentMS())
 		rows, ids = append(rows, row), append(ids, p.ID)
 	}
 	return all, rows, ids
+}
+
+// offered returns the rate that this daemon counts with in its region, in hits
+// per second.
+func (k *Key) offered(in *Input, own DonorState) uint64 {
+	if !in.Policy.brief() {
+		return Rate(own.Recent, own.Second)
+	}
+	within := k.rates.Within(in.Now, in.Policy.recentMS())
+	return max(Rate(own.Recent, within), k.rates.Burst(in.Now))
+}
+
+// recent returns a state of this daemon with the hits of Policy.recentMS in
+// place of those of its last second.
+func (k *Key) recent(in *Input, own DonorState) DonorState {
+	if in.Policy.brief() {
+		ms := in.Policy.recentMS()
+		own.Second = min(own.Second, demand(k.rates.Within(in.Now, ms), ms))
+	}
+	return own
 }
 
 // own returns this daemon's state as a donor. For the part of the last second
@@ -266,8 +308,9 @@ func (k *Key) own(in *Input) DonorState {
 	return o
 }
 
-// Step handles a message of another daemon about the key and window of in.
-// in.Estimate is used for a NeedReport only.
+// Step handles a message of another daemon about the key and window of in, or a
+// ShortageNotice about the next window. in.Estimate is used for a NeedReport
+// only.
 func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output) {
 	switch {
 	case m.Kind == gossip.TransferRequest:
@@ -279,9 +322,13 @@ func (k *Key) Step(in *Input, from Sender, m *gossip.RightsMessage) (out Output)
 		k.noteNeed(in.Now, from.ID, m.Second)
 		k.announce(in, &out)
 	case m.Kind == gossip.ShortageNotice && in.aggregates() && from.Remote && !in.Regional:
-		k.help(in, from, requestOf(m), &out)
+		if m.Window > in.Window {
+			k.expect(in, from, m, &out)
+		} else {
+			k.share(in, from, requestOf(m), in.policy(from.RTT).Spare, &out)
+		}
 	case m.Kind == gossip.CollectRequest:
-		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: honor(m.Need, k.own(in))})
+		out.Transfers = append(out.Transfers, Transfer{To: m.For, Hits: honor(m.Need, k.recent(in, k.own(in)))})
 	}
 	return out
 }
@@ -309,18 +356,22 @@ func (k *Key) expireNeeds(now int64) {
 	k.needs = slices.DeleteFunc(k.needs, func(n reportedNeed) bool { return now-n.at >= needMS })
 }
 
-// help transfers spare rights of the own region to a region that is short: own
-// rights directly, and those of other daemons by collect requests.
-func (k *Key) help(in *Input, from Sender, q Request, out *Output) {
+// share transfers spare rights of the own region to a region that is short: own
+// rights directly, and those of other daemons by collect requests. spareOf
+// returns the spare rights of a region.
+func (k *Key) share(in *Input, from Sender, q Request, spareOf func(leftMS int64, r Region) uint64, out *Output) {
 	policy, left := in.policy(from.RTT), in.leftMS()
 	all, rows, ids := k.region(in)
-	spare, others := policy.Spare(left, all), uint64(0)
+	if k.outlook != nil {
+		all.Offered = max(all.Offered, k.outlook.sinceStart(in))
+	}
+	spare, others := spareOf(left, all), uint64(0)
 	for _, r := range in.View.Regions() {
 		if r.Aggregator == from.ID || r.Silent {
 			continue
 		}
 		allotment := in.View.Allotment(r.Region)
-		others = sat.Add(others, policy.Spare(left, Region{
+		others = sat.Add(others, spareOf(left, Region{
 			Allotment: allotment, Available: sat.Sub(allotment, r.Used), Offered: r.Rate,
 		}))
 	}

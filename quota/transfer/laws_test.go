@@ -38,7 +38,7 @@ func drawTerms(t *rapid.T) Policy {
 		window := rapid.Int64Range(1000, 60_000).Draw(t, "window")
 		return Policy{
 			rapid.Bool().Draw(t, "entity"), rules.PPM(rapid.IntRange(0, 300_000).Draw(t, "budget")),
-			window, rapid.Int64Range(0, window/8+1).Draw(t, "delay"),
+			window, rapid.Int64Range(0, rapid.SampledFrom([]int64{window / 8, window / 4}).Draw(t, "most")+1).Draw(t, "delay"),
 		}
 	}
 	return Policy{

@@ -19,11 +19,20 @@ type Policy struct {
 	DelayMS  int64 // One-way network delay, without any wait for a frame.
 }
 
+// briefDelayMS bounds the delay at which transfers inside a brief window are
+// worth it, in milliseconds. The bursts that they are for last about half a
+// second, and rights that arrive after a burst are lost to the others.
+const briefDelayMS = 250
+
 // Open reports whether transfers can arrive in time. They cannot where the
-// round trip exceeds a quarter of the window: late transfers would make the
-// rights oscillate.
+// round trip exceeds a quarter of the window, or half of a brief one: late
+// transfers would make the rights oscillate.
 func (t Policy) Open() bool {
-	return t.WindowMS > 0 && span(t.DelayMS) <= span(t.WindowMS)/8
+	if t.WindowMS <= 0 {
+		return false
+	}
+	delay, window := span(t.DelayMS), span(t.WindowMS)
+	return delay <= window/8 || t.brief() && delay <= min(window/4, briefDelayMS)
 }
 
 // Region is the state of a region as an aggregator knows or estimates it: sums
@@ -77,7 +86,16 @@ func (t Policy) Spare(leftMS int64, r Region) uint64 {
 	if !t.Open() {
 		return 0
 	}
-	horizon := min(max(leftMS, 0), 4*t.delay()+2*TickMS)
+	return t.spare(leftMS, 4*t.delay()+2*TickMS, r)
+}
+
+// SpareToEnd is Spare where a region cannot get rights back before the window
+// ends.
+func (t Policy) SpareToEnd(leftMS int64, r Region) uint64 { return t.spare(leftMS, leftMS, r) }
+
+// spare is Spare with 5/4 of the demand of horizon milliseconds.
+func (t Policy) spare(leftMS, horizon int64, r Region) uint64 {
+	horizon = min(max(leftMS, 0), horizon)
 	keep := sat.Add(demand(r.Offered, horizon), demand(r.Offered, horizon)/4)
 	return sat.Sub(r.Available, max(keep, t.reserve(leftMS, r.Allotment)))
 }
@@ -106,6 +124,27 @@ func early(left, held, ahead uint64) bool {
 // counts of its region.
 func (t Policy) responseMS() int64 {
 	return 2*t.delay() + 2*TickMS
+}
+
+// recentMS returns the time in milliseconds over which a region's traffic is
+// measured: a quarter of the window, at most a second. In windows of a second,
+// the burst of a second ago is over.
+func (t Policy) recentMS() int64 {
+	return min(1000, max(2*TickMS, t.WindowMS/4))
+}
+
+// brief reports whether a second is more than a quarter of the window.
+func (t Policy) brief() bool { return t.recentMS() < 1000 }
+
+// pauseMS returns the time between two announcements of a shortage: until the
+// transfers arrive. A brief window is over before an answer to the first one
+// shows what is still lacking, and what donors keep in reserve shrinks in the
+// meantime; so there it is a twentieth of the window, at least half a tick.
+func (t Policy) pauseMS() int64 {
+	if t.brief() {
+		return min(t.responseMS(), max(TickMS/2, t.WindowMS/20))
+	}
+	return t.responseMS()
 }
 
 // delay returns the delay, at least 0 and small enough for sums of a few.

@@ -11,9 +11,18 @@ import (
 	"github.com/georld/rld/internal/sat"
 )
 
+// late reports whether transfers come too late: a round trip exceeds a quarter
+// of the window, and half of it or half a second in a window of less than 4 s.
+func late(t Policy) bool {
+	exceeds := func(trips int64) bool {
+		return new(big.Int).Mul(big.NewInt(max(t.DelayMS, 0)), big.NewInt(trips)).Cmp(big.NewInt(t.WindowMS)) > 0
+	}
+	return t.WindowMS <= 0 || exceeds(8) && (t.WindowMS >= 4000 || exceeds(4) || t.DelayMS > 250)
+}
+
 // spareLaw returns an error for wrong spare rights of a region.
 func spareLaw(t Policy, left int64, r Region, spare uint64) error {
-	if t.WindowMS <= 0 || new(big.Int).Mul(big.NewInt(max(t.DelayMS, 0)), big.NewInt(8)).Cmp(big.NewInt(t.WindowMS)) > 0 {
+	if late(t) {
 		if spare > 0 {
 			return fmt.Errorf("spares %d where gifts come too late", spare)
 		}
@@ -67,8 +76,6 @@ func TestSpareLeavesTheFloor(t *testing.T) {
 func TestShortage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms, left, r, room := drawTerms(t), instant(t, "left"), drawRegion(t), amount(t, "room")
-		late := terms.WindowMS <= 0 ||
-			new(big.Int).Mul(big.NewInt(max(terms.DelayMS, 0)), big.NewInt(8)).Cmp(big.NewInt(terms.WindowMS)) > 0
 		trip := new(big.Int).Add(new(big.Int).Mul(big.NewInt(max(terms.DelayMS, 0)), big.NewInt(2)), big.NewInt(200))
 		use := exact(whole(r.Offered), trip, big.NewInt(1000), true)
 		if use.Cmp(whole(math.MaxUint64)) > 0 {
@@ -76,7 +83,7 @@ func TestShortage(t *testing.T) {
 		}
 		want := whole(r.Available).Cmp(use) < 0 || terms.Entity &&
 			new(big.Int).Lsh(whole(r.Available), 1).Cmp(whole(r.Allotment)) <= 0 && r.Available < Ahead(left, r.Offered)/2
-		want = want && !late && r.Offered > 0
+		want = want && !late(terms) && r.Offered > 0
 		if got := terms.Short(left, r); got != want {
 			t.Fatalf("hungry %v, want %v", got, want)
 		}

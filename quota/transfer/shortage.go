@@ -13,17 +13,17 @@ type Shortage struct {
 // Announce returns the need to announce to the other regions now. It returns ok
 // false if there is none or it was announced already. The pause between two
 // announcements is a round trip and two ticks, the time until transfers arrive,
-// unless the need has doubled: at the start of a burst the first need is
-// estimated from the first hits. That bounds the announcements within a pause
-// to 64.
+// and less in windows of few seconds, unless the need has doubled: at the start
+// of a burst the first need is estimated from the first hits. That bounds the
+// announcements within a pause to 64.
 func (s *Shortage) Announce(now int64, t Policy, leftMS int64, r Region, room uint64) (need uint64, ok bool) {
 	if !t.Short(leftMS, r) {
 		return 0, false
 	}
 	need = t.Need(leftMS, r, room)
-	if need == 0 || waiting(now, s.until, t.responseMS()) && need/2 < s.announced {
+	if need == 0 || waiting(now, s.until, t.pauseMS()) && need/2 < s.announced {
 		return 0, false
 	}
-	s.announced, s.until = need, sat.AddInt(now, t.responseMS())
+	s.announced, s.until = need, sat.AddInt(now, t.pauseMS())
 	return need, true
 }
