@@ -5,6 +5,8 @@ MAKEFLAGS += --no-print-directory
 
 # Time for each fuzz target.
 FUZZTIME ?= 5s
+# Which packages make fuzz takes: I/N for each N-th one, from number I.
+FUZZPART ?= 0/1
 # How long make sim searches for a seed that fails.
 SIMTIME ?= 1h
 # Where it keeps the seeds that reached something new, which it plays first.
@@ -102,7 +104,7 @@ coverage: ## list the statements of the core that SEEDS seeds of the swarm do no
 	go run ./internal/coverage -runs $(SEEDS) -out coverage.txt
 
 fuzz: ## run every fuzz target for FUZZTIME
-	$(TOOLS)/fuzz $(FUZZTIME)
+	$(TOOLS)/fuzz $(FUZZTIME) $(FUZZPART)
 
 bench: ## measure rld and print the table of its numbers
 	go run ./internal/bench
