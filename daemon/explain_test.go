@@ -198,7 +198,7 @@ func TestExplainStrict(t *testing.T) {
 		defer w.closeDisks()
 		user := ""
 		for i := 0; user == "" || w.ownerOf(w.in("us")[0], "login", user).region != "eu"; i++ {
-			user = fmt.Sprint("x", i)
+			user = fmt.Sprint("g", i)
 		}
 		us := w.in("us")[0]
 		owner := w.ownerOf(us, "login", user)
@@ -257,6 +257,7 @@ func TestExplainStrict(t *testing.T) {
 		if x.Verdict.Degraded != "circuit_breaker_open" || x.StrictKey.WhyNot != "its circuit breaker is open" || x.StrictKey.Breaker.State != api.BreakerOpen {
 			t.Errorf("open: %+v, %+v", x.StrictKey, x.Verdict)
 		}
+		time.Sleep(3 * time.Second) // all peers of eu are silent
 		w.checkPartitionedStatus(d)
 	})
 }

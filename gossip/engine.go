@@ -276,6 +276,9 @@ func checkSilence(e *Engine, now time.Duration) {
 			e.roles.heard(l)
 			e.event(now, PeerSilent, l.peer.ID, 0, 0)
 			moved = moved || e.leaving && l.local
+			if !l.local {
+				askRegion(e, now, l.region)
+			}
 		}
 	}
 	if moved { // others must get what the silent peer may not have
@@ -296,7 +299,7 @@ func (e *Engine) restore(now time.Duration) {
 	if len(e.restoration.checks) == 0 || !e.synced || now-e.regrouped < e.cfg.settleTime() || !e.links.current(now) {
 		return
 	}
-	for _, gain := range e.restoration.restore(&e.state, now) {
+	for _, gain := range e.restoration.restore(&e.state, &e.roles, now) {
 		e.event(now, CountsRestored, 0, 0, gain)
 	}
 }

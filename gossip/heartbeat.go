@@ -162,12 +162,24 @@ func (l *link) answer(now time.Duration, m *Message, known bool) {
 		l.owe(now + l.shortest())
 	}
 	switch {
-	case !known || m.Answers && m.Echo == 0 && l.local || l.unlisted():
+	case !known || m.Answers && m.Echo == 0 || l.unlisted():
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo && !m.Ready: // it starts or leaves
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo:
 		l.owe(now + acknowledgeAfter)
+	}
+}
+
+// askRegion asks the peers of a region for an answer, since one of them is
+// silent: the region may be partitioned, and their heartbeats may be rare.
+func askRegion(e *Engine, now time.Duration, region int) {
+	for _, l := range e.links {
+		if l.region == region && !l.silent && l.echoed > 0 {
+			l.asks = true
+			l.owe(now)
+			l.expect(now + max(0, l.rtt) + missedAnswers*l.shortest())
+		}
 	}
 }
 

@@ -34,10 +34,18 @@ func (r *restoration) check(id CellID, at time.Duration) {
 	}
 }
 
-// restore makes the due checks. It returns the restored hits by check.
-func (r *restoration) restore(s *state, now time.Duration) (gains []uint64) {
+// restore makes the due checks. It returns the restored hits by check. In a
+// region that counts in two hops it checks the keys that this daemon
+// aggregates: of others it lacks counts. A region that takes another daemon for
+// the aggregator, since it does not know all members yet, sends its sums again
+// when it does.
+func (r *restoration) restore(s *state, roles *roles, now time.Duration) (gains []uint64) {
 	n := 0
 	for n < len(r.checks) && r.checks[n].at <= now {
+		if roles.two && roles.own(r.checks[n].id.Key) != roles.self.ID {
+			n++
+			continue
+		}
 		if gain := r.restoreOne(s, r.checks[n].id, now); gain > 0 {
 			gains = append(gains, gain)
 		}

@@ -32,3 +32,30 @@ func TestRestoredCountsGoToTheirSource(t *testing.T) {
 		t.Errorf("a2 knows %d of 3 hits", got)
 	}
 }
+
+// A daemon that does not aggregate a key lacks counts of it, and takes none of
+// them for lost when another region that does not know all members yet sends it
+// the sum.
+func TestOnlyTheAggregatorRestores(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "b")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	r.add("a1", k, 10)
+	r.run(3 * time.Second)
+	a3, b1 := r.of("a3"), r.of("b1")
+	cell := Cell{
+		CellID:   CellID{Key: testKey(k), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("a")},
+		CellMeta: CellMeta{WindowLength: 60_000, Carry: 60_000}, Value: crdt.PN{P: 10},
+	}
+	m := Message{
+		From: b1.self.ID, To: a3.self.ID, Shards: 1,
+		Header: Header{Ready: true, Nonce: micros(r.mono(b1)), Rules: 7}, Part: Part{Cells: []Cell{cell}},
+	}
+	if err := r.hand(m); err != nil {
+		t.Fatal(err)
+	}
+	r.run(10 * time.Second)
+	if n := a3.count(CountsRestored); n > 0 || r.total("a1", k) != 10 {
+		t.Errorf("%d restored, the aggregator knows %d of 10", n, r.total("a1", k))
+	}
+}

@@ -90,6 +90,9 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.answers(now) {
 		m.Answers, m.Ack, l.answeredAt, l.owedAt = true, l.contiguous, now, never
 	}
+	if l.asks {
+		m.Echo, m.Held, l.asks = 0, 0, false
+	}
 	m.Refused = list(l.refused, m.Nonce)
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent

@@ -145,7 +145,7 @@ var heists = []heist{
 					for shard := range thiefShards {
 						m := g.message(d)
 						m.Shard, m.Stamp = shard, hlc.New(time.Now().AddDate(1_000, 0, 0).UnixMilli(), 0)
-						m.Nonce, m.Echo, m.Held, m.Hi, m.Ack = far, far, far, far, far
+						m.Nonce, m.Echo, m.Held, m.Hi, m.Ack, m.Answers = far, far, far, far, far, true
 						m.Unsent, m.Own = math.MaxInt64, math.MaxInt64
 						m.Staleness = []gossip.Staleness{{Region: gossip.RegionIncarnation("a"), Age: math.MaxInt64}}
 						g.sends(d, m)

@@ -52,7 +52,12 @@ func TestStrictHomeRegionPartitioned(t *testing.T) {
 	n.heal(strictOwner)
 	c.answers(asker, open, "after", "")
 	back := time.Since(healed)
-	c.within(patience, "a closed circuit", func() string { return asker.closed() })
+	c.within(patience, "a closed circuit", func() string {
+		for i := range 30 { // a circuit closes with a call to its owner
+			asker.mustAnswer(t, question{open, fmt.Sprint("after", i), 1})
+		}
+		return asker.closed()
+	})
 	closed := time.Since(healed)
 	time.Sleep(time.Until(healed.Add(3 * time.Second)))
 	tr.stop()

@@ -185,7 +185,7 @@ func (tr *traffic) served(but ...*daemon) {
 
 // maxViewAge is how old views may be that an audit goes by. It would prove
 // little with a bound for views that are hardly ever renewed.
-const maxViewAge = 10 * time.Second
+const maxViewAge = 15 * time.Second
 
 // audit fails the test for windows in which more was admitted than the limit
 // and what daemons could not know of each other.
