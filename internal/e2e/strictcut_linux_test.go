@@ -53,8 +53,9 @@ func TestStrictHomeRegionPartitioned(t *testing.T) {
 	c.answers(asker, open, "after", "")
 	back := time.Since(healed)
 	c.within(patience, "a closed circuit", func() string {
-		for i := range 30 { // a circuit closes with a call to its owner
+		for i := range 30 { // a circuit closes with a call to its owner, of any region
 			asker.mustAnswer(t, question{open, fmt.Sprint("after", i), 1})
+			asker.mustAnswer(t, question{strict, fmt.Sprint("after", i), 1})
 		}
 		return asker.closed()
 	})
