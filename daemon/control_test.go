@@ -199,9 +199,10 @@ func TestControlOldDisk(t *testing.T) {
 			s, o := w.state("eu-0").Status, w.state("us-0").Status
 			return s.Version == o.Version && s.Hash == o.Hash && !s.Starting
 		})
-		if r := w.state("us-0").Record; r.DeadID(id) == nil {
-			t.Error("the record does not have the id among the dead ones")
-		}
+		w.within(30*time.Second, "the record has the id among the dead ones", func() bool {
+			r := w.state("us-0").Record
+			return r.DeadID(id) != nil
+		})
 		if n := len(eu.lines("the control log on disk is older")); n != 1 {
 			t.Errorf("%d lines of the log about the old disk, want 1", n)
 		}
