@@ -276,9 +276,7 @@ func checkSilence(e *Engine, now time.Duration) {
 			e.roles.heard(l)
 			e.event(now, PeerSilent, l.peer.ID, 0, 0)
 			moved = moved || e.leaving && l.local
-			if !l.local {
-				askRegion(e, now, l.region)
-			}
+			askRegion(e, now, l.region, false)
 		}
 	}
 	if moved { // others must get what the silent peer may not have

@@ -171,13 +171,17 @@ func (l *link) answer(now time.Duration, m *Message, known bool) {
 	}
 }
 
-// askRegion asks the peers of a region for an answer, since one of them is
-// silent: the region may be partitioned, and their heartbeats may be rare.
-func askRegion(e *Engine, now time.Duration, region int) {
+// askRegion asks the peers of another region for an answer: those that are not
+// silent when one of them becomes silent, since the region may be partitioned
+// and their heartbeats may be rare, and the others when one of them responds.
+func askRegion(e *Engine, now time.Duration, region int, silent bool) {
 	for _, l := range e.links {
-		if l.region == region && !l.silent && l.echoed > 0 {
-			l.asks = true
-			l.owe(now)
+		if l.local || l.region != region || l.silent != silent || l.echoed == 0 {
+			continue
+		}
+		l.asks = true
+		l.owe(now)
+		if !silent {
 			l.expect(now + max(0, l.rtt) + missedAnswers*l.shortest())
 		}
 	}

@@ -194,6 +194,7 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 		e.roles.heard(l)
 		e.unassigned = e.unassigned || e.leaving && l.local
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
+		askRegion(e, now, l.region, true)
 	}
 	if l.greeting && l.local && e.roles.two {
 		l.owe(l.next(now))
