@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/internal/rendezvous"
@@ -197,6 +198,6 @@ func (l *link) answers(now time.Duration) bool {
 // unlisted reports whether there are refused cells or buckets to repair that no
 // message listed yet.
 func (l *link) unlisted() bool {
-	return len(l.refused) > 0 && l.refused[len(l.refused)-1].nonce == 0 ||
+	return slices.ContainsFunc(l.refused, func(r listed[Refusal]) bool { return r.nonce == 0 }) ||
 		len(l.repair) > 0 && l.repair[len(l.repair)-1].nonce == 0
 }

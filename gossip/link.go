@@ -90,7 +90,7 @@ type link struct {
 
 	rated   []int32 // cells that its latest messages gave a slope
 	refused []listed[Refusal]
-	listed  map[CellID]struct{} // the cells of refused
+	listed  map[CellID]int // the cells of refused
 	repair  []listed[uint16]
 	metas   receivedMetas
 

@@ -27,12 +27,13 @@ type metaBlock struct {
 	block int64
 }
 
-// blockOf returns the block of a window, false for a window that is no
-// multiple of its length or so far that the block may end beyond an int64.
+// blockOf returns the block of a window. It returns false for a window that is
+// no multiple of its length, or so far that the block may end beyond an int64,
+// and for logs, which have windows in many blocks at a time.
 func blockOf(meta *CellMeta, window int64) (metaBlock, bool) {
 	length := meta.WindowLength
 	if length < 1 || length > crdt.Max/BlockWindows || window < 0 || window%length != 0 ||
-		window > crdt.Max-BlockWindows*length {
+		window > crdt.Max-BlockWindows*length || meta.Carry > BlockWindows*length {
 		return metaBlock{}, false
 	}
 	return metaBlock{*meta, window / length / BlockWindows}, true

@@ -285,3 +285,24 @@ func TestMaxCells(t *testing.T) {
 		t.Errorf("%d cells, want 1", got)
 	}
 }
+
+// TestRefusedAgainBeforeTheEcho: a cell that is refused again before the peer
+// has echoed the list stays in the list until an echo of a later one.
+func TestRefusedAgainBeforeTheEcho(t *testing.T) {
+	l, first, second := new(link), CellID{Window: 1}, CellID{Window: 2}
+	l.refuse(first, TooFarAhead)
+	l.refuse(second, TooFarAhead)
+	list(l.refused, 5)
+	l.refuse(first, TooFarAhead)
+	if !l.unlisted() {
+		t.Error("the second refusal waits")
+	}
+	l.settleRefused(5)
+	if len(l.refused) != 1 || l.refused[0].item.CellID != first {
+		t.Fatalf("listed are %v", l.refused)
+	}
+	list(l.refused, 9)
+	if l.settleRefused(9); len(l.refused) != 0 {
+		t.Errorf("listed are %v", l.refused)
+	}
+}

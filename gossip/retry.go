@@ -88,24 +88,25 @@ func (s *state) resend(now time.Duration, region crdt.Incarnation, all []CellID)
 const MaxRefused = 1_024
 
 // refuse lists a cell as refused, once. It returns false if the list is full. A
-// cell that is in the list came before the peer had the list: the peer sends it
-// again then.
+// cell that is in the list is listed anew: the peer may have sent it again with
+// the list, and must not take the echo of that for an acceptance.
 func (l *link) refuse(id CellID, r Reason) bool {
-	if _, in := l.listed[id]; in {
+	if i, in := l.listed[id]; in {
+		l.refused[i].nonce = 0
 		return true
 	}
 	if len(l.refused) >= MaxRefused {
 		return false
 	}
 	if l.listed == nil {
-		l.listed = make(map[CellID]struct{})
+		l.listed = make(map[CellID]int)
 	}
-	l.listed[id] = struct{}{}
+	l.listed[id] = len(l.refused)
 	l.refused = append(l.refused, listed[Refusal]{item: Refusal{id, r}})
 	return true
 }
 
-// settleRefused drops the refused cells that the peer knows of.
+// settleRefused drops the refused cells that the peer has the list of.
 func (l *link) settleRefused(echo uint64) {
 	was := len(l.refused)
 	if l.refused = settle(l.refused, echo); len(l.refused) == was {
@@ -113,6 +114,6 @@ func (l *link) settleRefused(echo uint64) {
 	}
 	clear(l.listed)
 	for i := range l.refused {
-		l.listed[l.refused[i].item.CellID] = struct{}{}
+		l.listed[l.refused[i].item.CellID] = i
 	}
 }
