@@ -64,16 +64,16 @@ func (l *link) collect(i int) []Message {
 	return out
 }
 
-// says makes a node send a message, and returns its frame.
-func (l *link) says(i int, m Message) Message {
+// send makes a node send a message, and returns its frame.
+func (l *link) send(i int, m Message) Message {
 	l.nodes[i].send(l.nodes[i].peers[0], m)
 	all := l.collect(i)
 	return all[len(all)-1]
 }
 
-// gets passes a frame to a node, and checks what the node then knows of the
+// deliver passes a frame to a node, and checks what the node then knows of the
 // sender.
-func (l *link) gets(i int, m Message) error {
+func (l *link) deliver(i int, m Message) error {
 	l.at += 10 * time.Millisecond
 	err := l.nodes[i].Receive(l.at, l.wall(), &m)
 	if err == nil {
@@ -101,24 +101,24 @@ func TestStatements(t *testing.T) {
 		}
 		return n
 	}
-	first := l.says(0, Message{})
+	first := l.send(0, Message{})
 	if first.Since != 0 || first.Known != 0 || size(first) == 0 {
 		t.Fatalf("first message %+v", first)
 	}
-	if again := l.says(0, Message{}); again.Since != 0 || again.State != first.State || again.Age == 0 {
+	if again := l.send(0, Message{}); again.Since != 0 || again.State != first.State || again.Age == 0 {
 		t.Errorf("before an answer: %+v", again)
 	}
-	if err := l.gets(1, first); err != nil {
+	if err := l.deliver(1, first); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.gets(0, l.says(1, Message{})); err != nil {
+	if err := l.deliver(0, l.send(1, Message{})); err != nil {
 		t.Fatal(err)
 	}
-	rest := l.says(0, Message{})
+	rest := l.send(0, Message{})
 	if rest.Since != first.State || size(rest) != 0 || rest.Changed != 0 || rest.Sender.Clock > 1_000 {
 		t.Errorf("without a change: %+v", rest)
 	}
-	if err := l.gets(1, rest); err != nil {
+	if err := l.deliver(1, rest); err != nil {
 		t.Fatal(err)
 	}
 
@@ -129,7 +129,7 @@ func TestStatements(t *testing.T) {
 	for i := range 3 * peerStatements {
 		n.disk.number++
 		n.leaving = i%3 == 0
-		m := l.says(0, Message{})
+		m := l.send(0, Message{})
 		if m.Since != first.State || size(m) > 3 {
 			t.Errorf("change %d: %+v", i, m)
 		}
@@ -138,7 +138,7 @@ func TestStatements(t *testing.T) {
 		case 2:
 			late = append(late, m)
 		default:
-			if err := l.gets(1, m); err != nil {
+			if err := l.deliver(1, m); err != nil {
 				t.Errorf("change %d: %v", i, err)
 			}
 		}
@@ -157,21 +157,21 @@ func TestStatements(t *testing.T) {
 	l.nodes[1].Peers(l.at, l.address(1), nil)
 	l.meet(1)
 	l.collect(1) // its greeting is lost
-	if err := l.gets(1, l.says(0, Message{})); err == nil {
+	if err := l.deliver(1, l.send(0, Message{})); err == nil {
 		t.Error("a change of an unknown statement is understood")
 	}
 	answers := l.collect(1)
 	if len(answers) != 1 || answers[0].Known != 0 {
 		t.Fatalf("answers %+v", answers)
 	}
-	if err := l.gets(0, answers[0]); err != nil {
+	if err := l.deliver(0, answers[0]); err != nil {
 		t.Fatal(err)
 	}
-	all := l.says(0, Message{})
+	all := l.send(0, Message{})
 	if all.Since != 0 {
 		t.Errorf("after that: %+v", all)
 	}
-	if err := l.gets(1, all); err != nil {
+	if err := l.deliver(1, all); err != nil {
 		t.Error(err)
 	}
 }

@@ -180,7 +180,7 @@ func askRegion(e *Engine, now time.Duration, region int, silent bool) {
 		if l.local || l.region != region || l.silent != silent || l.echoed == 0 {
 			continue
 		}
-		l.asks = true
+		l.wantsAnswer = true
 		l.owe(now)
 		if !silent {
 			l.expect(now + max(0, l.rtt) + missedAnswers*l.shortest())

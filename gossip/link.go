@@ -37,7 +37,7 @@ type link struct {
 	due                          time.Duration // when there may be anything to send next
 	owedAt                       time.Duration // when an answer is due, never for none
 	answeredAt                   time.Duration
-	asks                         bool // the next message echoes nothing: the peer answers that at once
+	wantsAnswer                  bool // the next message echoes nothing, which the peer answers at once
 	queue                        *queue
 	queued                       int             // place in the queue plus one, 0 outside
 	queuedFor                    time.Duration   // dueAt when it was put there

@@ -28,10 +28,10 @@ func TestMetasByNumber(t *testing.T) {
 	for window := range 3 {
 		described, known = 0, 0
 		m := r.of("a1")
-		start := r.wall(m) / (BlockWindows * length) * BlockWindows * length
+		start := r.wall(m) / length * length
 		for i := range 4 {
 			m.Add(r.mono(m), testKey(i), start, CellMeta{Rule: 1, WindowLength: length, Carry: 60_000}, 1, roomy)
-			r.run(17 * time.Second)
+			r.run(3 * time.Second)
 			if got := r.of("b1").Total(testKey(i), start); got != 1 {
 				t.Errorf("key %d in window %d: %d of 1", i, window, got)
 			}
@@ -39,6 +39,7 @@ func TestMetasByNumber(t *testing.T) {
 		if described != 1 || known != 3 {
 			t.Errorf("window %d: %d cells described, %d known, want 1 and 3", window, described, known)
 		}
+		r.run(BlockWindows * length * time.Millisecond)
 	}
 }
 

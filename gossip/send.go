@@ -90,8 +90,8 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.answers(now) {
 		m.Answers, m.Ack, l.answeredAt, l.owedAt = true, l.contiguous, now, never
 	}
-	if l.asks {
-		m.Echo, m.Held, l.asks = 0, 0, false
+	if l.wantsAnswer {
+		m.Echo, m.Held, l.wantsAnswer = 0, 0, false
 	}
 	m.Refused = list(l.refused, m.Nonce)
 	m.Repair = list(l.repair, m.Nonce)

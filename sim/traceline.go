@@ -355,7 +355,11 @@ func (l *lines) countsText(b *strings.Builder, m *gossip.Message) {
 	}
 	for i := range min(len(m.Cells), maxItems) {
 		c := &m.Cells[i]
-		fmt.Fprintf(b, " [%v %s key=%s window=%s %v]", c.Kind, l.nameOf(c.Incarnation), keyText(c.Key), l.windowText(c.Window), c.Value)
+		window := l.windowText(c.Window)
+		if c.Known { // the frame has the place of the window in its block alone
+			window = fmt.Sprintf("#%d/%d", c.Number, c.Window)
+		}
+		fmt.Fprintf(b, " [%v %s key=%s window=%s %v]", c.Kind, l.nameOf(c.Incarnation), keyText(c.Key), window, c.Value)
 	}
 }
 

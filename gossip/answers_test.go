@@ -1,0 +1,99 @@
+package gossip
+
+import (
+	"testing"
+	"time"
+)
+
+// Hits wait the longer, the less depends on them: few of a key that is far from
+// its limit, then the successor's copy. Near a limit none wait.
+func TestHitsWait(t *testing.T) {
+	for _, test := range []struct {
+		name                  string
+		hits                  int
+		room                  Room
+		aggregator, successor time.Duration // by when they have the hits
+	}{
+		{"few", 41, Room{Left: 1_000, Limit: 1_000}, smallEvery, smallEvery},
+		{"many", 42, Room{Left: 1_000, Limit: 1_000}, DefaultInterval, copyEvery},
+		{"near the limit", 1, Room{Left: 400, Limit: 1_000}, DefaultInterval, DefaultInterval},
+	} {
+		r := newRig(Config{}, "a", "a", "a")
+		r.run(3 * time.Second)
+		k := r.kept("a2", "a3")
+		begin := r.now
+		m := r.of("a1")
+		meta := CellMeta{WindowLength: 60_000}
+		m.Add(r.mono(m), testKey(k), epoch, meta, uint64(test.hits), test.room)
+		at := map[string]time.Duration{}
+		for r.now-begin < 3*time.Second {
+			r.run(step)
+			for _, name := range []string{"a2", "a3"} {
+				if _, has := at[name]; !has && r.total(name, k) == uint64(test.hits) {
+					at[name] = r.now - begin
+				}
+			}
+		}
+		const delay = 3 * step
+		if got, ok := at["a2"]; !ok || got > test.aggregator+delay {
+			t.Errorf("%s: the aggregator has them after %v, %v, want at most %v", test.name, got, ok, test.aggregator)
+		}
+		if got, ok := at["a3"]; !ok || got > test.successor+delay {
+			t.Errorf("%s: the successor has them after %v, %v, want at most %v", test.name, got, ok, test.successor)
+		}
+	}
+}
+
+// TestMessagesAnswerSeldom: most messages of a busy link neither acknowledge nor
+// echo, and yet everything is acknowledged within the time that an answer has.
+func TestMessagesAnswerSeldom(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(3 * time.Second)
+	sent, answers := 0, 0
+	r.sending = func(_ *member, msg *Message) {
+		sent++
+		if msg.Answers {
+			answers++
+		}
+	}
+	for range 100 {
+		r.add("a1", 1, 5)
+		r.add("b1", 2, 5)
+		r.run(DefaultInterval)
+	}
+	if sent < 60 || answers > sent/2 {
+		t.Errorf("%d of %d messages answer", answers, sent)
+	}
+	r.run(acknowledgeAfter + DefaultWANInterval)
+	for _, name := range []string{"a1", "b1"} {
+		if l := r.link(r.of(name)); l.Acked < l.Head || l.Age > 3*time.Second {
+			t.Errorf("%s: acknowledged %d of %d, age %v", name, l.Acked, l.Head, l.Age)
+		}
+	}
+}
+
+// TestRegionsAreAsked: when one peer of a region is silent the others are asked,
+// whose heartbeats are rare, and when one responds all are heard soon.
+func TestRegionsAreAsked(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "b", "b", "b")
+	r.run(20 * time.Second)
+	cut := true
+	r.lost = func(from, to *member) bool { return cut && from.region != to.region }
+	silent := func() (n int) {
+		for l := range r.of("a1").Links(r.mono(r.of("a1"))) {
+			if l.Peer.Region == "b" && l.Silent {
+				n++
+			}
+		}
+		return n
+	}
+	r.run(5 * time.Second)
+	if n := silent(); n != 3 {
+		t.Errorf("%d of 3 peers are silent after 5 s", n)
+	}
+	cut = false
+	r.run(2 * time.Second)
+	if n := silent(); n != 0 {
+		t.Errorf("%d of 3 peers are silent 2 s after the partition", n)
+	}
+}
