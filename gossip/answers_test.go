@@ -44,8 +44,8 @@ func TestHitsWait(t *testing.T) {
 	}
 }
 
-// TestMessagesAnswerSeldom: most messages of a busy link neither acknowledge nor
-// echo, and yet everything is acknowledged within the time that an answer has.
+// TestMessagesAnswerSeldom: most messages of a busy link neither acknowledge
+// nor echo, and yet all is acknowledged within the time that an answer has.
 func TestMessagesAnswerSeldom(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(3 * time.Second)
@@ -72,8 +72,8 @@ func TestMessagesAnswerSeldom(t *testing.T) {
 	}
 }
 
-// TestRegionsAreAsked: when one peer of a region is silent the others are asked,
-// whose heartbeats are rare, and when one responds all are heard soon.
+// TestRegionsAreAsked: when one peer of a region is silent the others, which
+// send rare heartbeats, must answer, and when one responds all of them.
 func TestRegionsAreAsked(t *testing.T) {
 	r := newRig(Config{}, "a", "a", "a", "b", "b", "b")
 	r.run(20 * time.Second)
