@@ -271,7 +271,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 		return ErrUnknownSender
 	}
 	if !expand(n, m, p) {
-		n.send(p, Message{}) // the peer learns what is known here
+		n.send(p, Message{}) // the peer receives the version of this record
 		return ErrUncounted
 	}
 	if n.record != nil && m.Cluster != 0 && m.Cluster != n.record.Cluster.ID {

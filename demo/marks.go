@@ -18,7 +18,7 @@ import (
 // that all that lies between two daemons is in the measure.
 const (
 	// markLimit is so low that a mark uses half of it: then all daemons of a
-	// region are informed, and not only those that keep the key.
+	// region are informed, and not only the aggregator and the successor.
 	markLimit  = 2
 	markWindow = 10 * time.Minute
 	// markEdge is how long before its window ends no mark is made: it would

@@ -143,7 +143,7 @@ func TestLeavingDaemonBelievesThoseThatLeave(t *testing.T) {
 	}
 }
 
-// TestLeavingDaemonHandsOverWithoutSilentPeers: the two that keep a key died
+// TestLeavingDaemonHandsOverWithoutSilentPeers: the pair of a key died
 // and are members yet. A daemon that leaves hands its counts of it to others,
 // and takes back one that answers again.
 func TestLeavingDaemonHandsOverWithoutSilentPeers(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 const SecretBytes = 16
 
 // Hasher turns descriptors into keys: the first word of SipHash-128 under a
-// secret. So counters hold no text, and nobody without the secret can choose a
+// secret. So counters hold no text, and without the secret nobody can choose a
 // key's hash.
 type Hasher struct{ k0, k1 uint64 }
 

@@ -23,8 +23,8 @@ type Rates struct {
 	began   int64 // Time of the first hit after two ticks without any.
 }
 
-// Burst divides by burstMS at least, and needs burstHits: fewer hits say little
-// about a rate.
+// Burst divides by burstMS at least, and needs burstHits: the rate of fewer
+// hits is not exact.
 const (
 	burstMS   = 25
 	burstHits = 8
