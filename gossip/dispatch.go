@@ -61,31 +61,23 @@ func dispatch(e *Engine, now time.Duration) {
 		if c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c); c.Kind == Daemon && !c.held {
 			letGo(&e.state, c)
 		}
-		receivers(e, c, func(l *link, copied bool) {
-			wait := l.interval()
+		receivers(e, c, func(l *link) {
+			every := l.interval()
 			switch s := e.scope(l); {
 			case l.local && !s.includes(c):
 				return
-			case e.leaving || !l.local || c.Kind != Daemon || c.Incarnation != e.self.ID:
-			case c.small:
-				wait = max(wait, smallEvery)
-			case copied:
-				wait = max(wait, copyEvery)
+			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
+				every = max(every, smallEvery)
 			}
-			l.note(l.atMultiple(base, wait), i, c.version)
+			l.note(l.atMultiple(base, every), i, c.version)
 		})
 		i = c.change.next
 	}
 }
 
-const (
-	// copyEvery is the time between two messages of a writer that only copy
-	// counts to successors: the aggregator has these counts.
-	copyEvery = time.Second
-	// smallEvery is the same for increments that are so small that no decision
-	// depends on them: see small.
-	smallEvery = 1500 * time.Millisecond
-)
+// smallEvery is the time between two messages of a writer that only have
+// increments that are so small that no decision depends on them: see small.
+const smallEvery = 1500 * time.Millisecond
 
 // atMultiple returns the next multiple of a wait, from now on. Those that are
 // longer than an interval are spread over the links.
@@ -115,34 +107,30 @@ func (l *link) note(due time.Duration, i int32, version uint64) {
 	}
 }
 
-// receivers visits the links whose peers may receive a change. copied reports
-// whether the peer only needs it when the aggregator is lost, which receives it
-// as well. A resync does not need that: it has all cells.
-func receivers(e *Engine, c *cell, visit func(l *link, copied bool)) {
+// receivers visits the links whose peers may receive a change. A resync does
+// not need that: it has all cells.
+func receivers(e *Engine, c *cell, visit func(l *link)) {
 	find := func(id crdt.Incarnation) {
 		if l := e.links.find(id); l != nil {
-			visit(l, false)
+			visit(l)
 		}
 	}
 	if c.Kind == Given {
 		find(c.Incarnation)
 		return
 	}
-	k := e.state.keys.at(c.key)
-	switch p := e.roles.pair(k); {
+	switch p := e.roles.pair(e.state.keys.at(c.key)); {
 	case c.Kind == Others, c.Kind == Received:
 		return
 	case c.Kind == Transferred || !e.roles.two:
 		for _, l := range e.local {
-			visit(l, false)
+			visit(l)
 		}
 	case c.Kind == RegionSum:
 		find(p.aggregator)
 	default:
 		find(p.aggregator)
-		if l := e.links.find(p.successor); l != nil {
-			visit(l, p.aggregator != e.self.ID && k.near != c.Window)
-		}
+		find(p.successor)
 	}
 	s := e.scope(nil)
 	if c.Kind == Transferred || s.held(c) || !s.mayLeave(c) {
@@ -159,7 +147,7 @@ func receivers(e *Engine, c *cell, visit func(l *link, copied bool)) {
 // sends reports whether a message to a peer is due.
 func sends(e *Engine, now time.Duration, l *link) bool {
 	switch {
-	case l.pending(), l.owedAt <= now, l.nextBeat() <= now:
+	case l.pending(), l.informsBy <= now, l.owedAt <= now, l.nextBeat() <= now:
 		return true
 	case l.due > now:
 		return false

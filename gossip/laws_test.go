@@ -258,7 +258,7 @@ func (w *world) heal(t *rapid.T) {
 // common returns the cells of a daemon that another one keeps too.
 func (w *world) common(m, o *member) []Cell {
 	return slices.DeleteFunc(w.cells(m), func(c Cell) bool {
-		return !Keeps(m.Engine, c.Key, c.Kind) || !Keeps(o.Engine, c.Key, c.Kind)
+		return !Keeps(m.Engine, c.CellID) || !Keeps(o.Engine, c.CellID)
 	})
 }
 

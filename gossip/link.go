@@ -44,13 +44,14 @@ type link struct {
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	loads                        []LoadReport    // to send with the next message
-	informs                      []int32         // cells of the keys and windows to inform the peer of, likewise
+	informs                      []int32         // cells of the keys and windows to inform the peer of
+	informsBy                    time.Duration   // by when, never for none
 	greeting                     bool            // a new peer is informed of what others were informed of before
 	greeted                      int32           // keys visited for that
-	told                         toldRules
+	announcedRules               announced       // the hash of the own rules
+	announcedClock               announced       // the own clock minus the nonce, in milliseconds
 	sentMetas                    sentMetas
-	stampedAt                    time.Duration // when a stamp was sent last
-	express                      bool          // the latest message held only such cells
+	express                      bool // the latest message held only such cells
 	resyncing                    bool
 	trailing                     int // messages to send although nothing changes: see scope.trail
 
@@ -117,7 +118,8 @@ func newLink(now time.Duration, cfg *Config, self string, p Peer, base, version 
 	l := &link{
 		cfg: cfg, peer: p, local: p.Region == self, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
 		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now, greeting: true,
-		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, behind: true, naming: namingOf(p.Name),
+		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, informsBy: never, behind: true, naming: namingOf(p.Name),
+		announcedRules: announced{at: -1}, announcedClock: announced{at: -1},
 	}
 	l.lag = 2 * l.interval()
 	l.due = l.next(now)
@@ -150,14 +152,15 @@ func (l *link) next(now time.Duration) time.Duration {
 
 // dueAt returns when the next message is due.
 func (l *link) dueAt() time.Duration {
+	at := l.informsBy
 	if l.pending() {
-		return min(l.due, max(l.lastSent+l.cfg.MinGap, 0))
+		at = 0
 	}
-	return l.due
+	return min(l.due, max(at, l.lastSent+l.cfg.MinGap))
 }
 
 // pending reports whether there is anything expedited.
-func (l *link) pending() bool { return len(l.expedited)+len(l.rights)+len(l.informs) > 0 }
+func (l *link) pending() bool { return len(l.expedited)+len(l.rights) > 0 }
 
 // maxExpedited bounds the expedited cells of a link; more wait for the
 // interval.
@@ -252,34 +255,39 @@ func settle[T any](items []listed[T], echo uint64) []listed[T] {
 	return slices.DeleteFunc(items, func(t listed[T]) bool { return t.nonce != 0 && t.nonce <= echo })
 }
 
-// toldRules is what a peer knows of the hash of the own rules: messages contain
-// it until the peer has echoed one with it, and then once per tellEvery, since
-// a peer may have dropped its link and made a new one.
-type toldRules struct {
-	rules uint64
+// announced is what a peer knows of a value that seldom changes: messages
+// contain it until the peer has echoed one with it, and then once per
+// announceEvery, since a peer may have dropped its link and made a new one.
+type announced struct {
+	value int64
 	nonce uint64        // of the first message with it, 0 once the peer has it
-	at    time.Duration // when it was sent last
+	at    time.Duration // when it was sent last, -1 for never
 }
 
-// tellEvery is how often the hash of the rules is sent to a peer that has it.
-const tellEvery = time.Second
+const (
+	// announceEvery is how often a value is sent to a peer that has it.
+	announceEvery = 10 * time.Second
+	// clockTolerance is by how many milliseconds the clock that a peer derives
+	// may be off before it receives another stamp.
+	clockTolerance = 5
+)
 
-// next returns the hash for a message, 0 for none.
-func (t *toldRules) next(now time.Duration, rules, nonce uint64) uint64 {
-	if t.rules != rules {
-		t.rules, t.nonce = rules, nonce
+// next reports whether a message contains the value, which changed if it is
+// more than a tolerance away from the former one.
+func (a *announced) next(now time.Duration, value, tolerance int64, nonce uint64) bool {
+	if a.at < 0 || value > a.value+tolerance || value < a.value-tolerance {
+		a.value, a.nonce = value, nonce
+	} else if a.nonce == 0 && now/announceEvery == a.at/announceEvery {
+		return false
 	}
-	if t.nonce == 0 && now/tellEvery == t.at/tellEvery {
-		return 0
-	}
-	t.at = now
-	return rules
+	a.at = now
+	return true
 }
 
 // settle notes an echo of the peer.
-func (t *toldRules) settle(echo uint64) {
-	if t.nonce != 0 && t.nonce <= echo {
-		t.nonce = 0
+func (a *announced) settle(echo uint64) {
+	if a.nonce != 0 && a.nonce <= echo {
+		a.nonce = 0
 	}
 }
 

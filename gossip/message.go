@@ -23,11 +23,10 @@ type Message struct {
 
 // Header is the common part of all shards of a daemon in one frame.
 type Header struct {
-	// Stamp is the sender's hybrid logical clock, 0 in most messages: see
-	// stampEvery.
+	// Stamp is the sender's hybrid logical clock, 0 in most messages: the
+	// receiver derives it from an earlier one and the nonces.
 	Stamp hlc.Timestamp
-	// Rules is the hash of the sender's rule set, 0 when the receiver has it:
-	// see toldRules.
+	// Rules is the hash of the sender's rule set, 0 when the receiver has it.
 	Rules uint64
 	// Ready reports whether the sender takes its share of the work.
 	Ready bool

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"slices"
+	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/sat"
@@ -78,7 +79,7 @@ func (s *state) counted(c *cell, self, region crdt.Incarnation) crdt.PN {
 
 // informAgain is the part of what was left when the region was informed last at
 // which it is informed again.
-const informAgain = 4
+const informAgain = 8
 
 // inform informs the daemons of the region of the key of a cell when that
 // matters. All of them are informed when the key gets near its limit, and when
@@ -104,14 +105,19 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 	}
 	if again && (room.Left > k.informed/informAgain || room.Left == k.informed) {
 		if l := e.links.find(c.Incarnation); l != nil && (first || room.Left == 0) {
-			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
+			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
 		}
 		return
 	}
 	k.informedOf, k.informed = c.Window, room.Left
 	for _, l := range e.links {
-		if l.local && (!again || room.Left == 0 || e.state.countsAt(c.key, l.peer.ID)) {
-			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
+		if !l.local {
+			continue
+		}
+		if e.state.countsAt(c.key, l.peer.ID) && (room.Left == 0 || k.rated > 0) {
+			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
+		} else if !again || room.Left == 0 || e.state.countsAt(c.key, l.peer.ID) { // no hurry: it has no hits of the key
+			l.inform(&e.state, c.key, e.region, l.next(e.dispatched.latest))
 		}
 	}
 }
@@ -127,7 +133,7 @@ func revoke(e *Engine, i int32) {
 	k.informedOf = 0 // the next hits count as those that get near the limit
 	for _, l := range e.links {
 		if l.local {
-			e.expedited = l.inform(&e.state, c.key, e.region) || e.expedited
+			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
 		}
 	}
 }
@@ -147,9 +153,9 @@ func (s *state) countsAt(key int32, id crdt.Incarnation) bool {
 // once it counts.
 const maxInforms = 256
 
-// inform informs the peer of the windows of a key. It reports whether it has to
-// be sent. region is the incarnation of the own region's sums.
-func (l *link) inform(s *state, key int32, region crdt.Incarnation) bool {
+// inform informs the peer of the windows of a key, by a time. It reports whether
+// it has to be sent. region is the incarnation of the own region's sums.
+func (l *link) inform(s *state, key int32, region crdt.Incarnation, by time.Duration) bool {
 	window := int64(-1)
 	for i := s.firstOf(key); i != none && len(l.informs) < maxInforms; i = s.cells.at(i).ofKey.next {
 		c := s.cells.at(i)
@@ -158,6 +164,9 @@ func (l *link) inform(s *state, key int32, region crdt.Incarnation) bool {
 		}
 		window = c.Window
 		l.informs = append(l.informs, i)
+	}
+	if len(l.informs) > 0 {
+		l.informsBy = min(l.informsBy, by)
 	}
 	l.queue.fix(l)
 	return len(l.informs) > 0
@@ -207,7 +216,7 @@ func (l *link) greet(s *state, r *roles, region crdt.Incarnation) {
 			return
 		}
 		if k := s.keys.at(l.greeted); k.cells > 0 && (k.informedOf != 0 || k.estimates > 0) && r.cached(k) == r.self.ID {
-			l.inform(s, l.greeted, region)
+			l.inform(s, l.greeted, region, 0)
 		}
 		l.greeted++
 	}
@@ -222,7 +231,9 @@ func (s *scope) pickInforms(picked []pick) []pick {
 			picked = append(picked, s.estimate(i, c))
 		}
 	}
-	s.to.informs = append(informs[:0], informs[n:]...)
+	if s.to.informs = append(informs[:0], informs[n:]...); len(s.to.informs) == 0 {
+		s.to.informsBy = never
+	}
 	return picked
 }
 

@@ -109,7 +109,8 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.measureRTT(now, m)
 	l.settleRefused(m.Echo)
 	l.repair = settle(l.repair, m.Echo)
-	l.told.settle(m.Echo)
+	l.announcedRules.settle(m.Echo)
+	l.announcedClock.settle(m.Echo)
 	if m.Stamp != 0 {
 		l.wall, l.wallNonce = m.Stamp.Millis(), m.Nonce
 	}
@@ -145,6 +146,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.resync(e.state.version)
 		l.resyncTo = e.state.version
 		l.greeting, l.greeted = true, 0
+		l.announcedRules.at, l.announcedClock.at = -1, -1
 		l.owe(l.next(now))
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)
 	case m.Ack > l.acked:

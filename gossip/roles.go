@@ -88,7 +88,10 @@ func (m *members) sameRanks(o *members) bool {
 // pair is the daemons of a region that keep the counts of a key: the aggregator
 // and the successor, which becomes the aggregator after it. 0 stands for none.
 // While the aggregator is silent and the successor is not, they change places.
-type pair struct{ aggregator, successor crdt.Incarnation }
+type pair struct {
+	aggregator, successor crdt.Incarnation
+	changed               bool // places
+}
 
 // has reports whether a daemon is one of them.
 func (p pair) has(id crdt.Incarnation) bool { return id == p.aggregator || id == p.successor }
@@ -110,7 +113,7 @@ func (m *members) pair(k crdt.Key) pair {
 	}
 	if len(m.silent) > 0 && out.successor != 0 &&
 		slices.Contains(m.silent, out.aggregator) && !slices.Contains(m.silent, out.successor) {
-		out = pair{out.successor, out.aggregator}
+		out = pair{out.successor, out.aggregator, true}
 	}
 	return out
 }
@@ -129,6 +132,7 @@ type roles struct {
 	regions []members // the own region first
 	version uint64    // changes with every assignment
 	active  int       // daemons that share the work, of all regions
+	shares  bool      // this daemon is one of them
 	two     bool      // the own region counts in two hops
 }
 
@@ -141,7 +145,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 	if ready {
 		r.regions[0].add(r.self.ID, namingOf(r.self.Name))
 	}
-	r.active = 1
+	r.active, r.shares = 1, ready
 	for _, l := range ls {
 		l.region = r.place(l.peer.Region)
 		if l.ready && !(last && l.local && l.silent) {

@@ -95,21 +95,25 @@ func (s *scope) includesRegional(c *cell) bool {
 	return winner == s.self || winner == s.to.peer.ID
 }
 
-// includesKept is the same in a region that counts in two hops: a regional peer
-// receives the cells of the keys that it keeps, from their writers. A cell that
-// has no live writer in the region, or was received by mistake, goes through
-// the key's aggregator.
+// includesKept is the same in a region that counts in two hops: the aggregator
+// of a key receives its cells, from their writers. So does the successor what
+// the aggregator alone would have, its own counts and those without a live
+// writer, and what it has to know if it takes over now. A cell that has no live
+// writer in the region, or was received by mistake, goes through the
+// aggregator.
 func (s *scope) includesKept(c *cell) bool {
-	k := s.roles.pair(s.state.keys.at(c.key))
-	peer := s.to.peer.ID
+	key := s.state.keys.at(c.key)
+	k, peer := s.roles.pair(key), s.to.peer.ID
 	if c.Kind == RegionSum {
 		return c.Incarnation != s.ownRegion && peer == k.aggregator && c.source != peer
 	}
 	switch {
 	case !k.has(peer):
 		return false
-	case c.version <= s.to.resyncTo, c.Incarnation == s.self:
+	case c.version <= s.to.resyncTo:
 		return true
+	case c.Incarnation == s.self:
+		return peer == k.aggregator || s.self == k.aggregator || k.changed || key.near == c.Window || !s.roles.shares
 	case c.source == peer:
 		return false
 	case c.Incarnation != s.lostOfRegion && s.links.find(c.Incarnation) != nil:
@@ -160,7 +164,7 @@ func (s *scope) cell(c *cell) Cell {
 
 // trailingMessages is the number of messages after one that shows a slope. They
 // end it if the cell grew no more.
-const trailingMessages = 2
+const trailingMessages = 0
 
 // trail makes the link send messages after this one, even without changes, if
 // the cell grew by so much that the peer extrapolates it.

@@ -80,9 +80,12 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 		e.event(now, Resent, l.peer.ID, 0, 0)
 	}
 	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
-	m.Header = Header{Rules: l.told.next(now, rules, micros(now)), Ready: e.ready(), Nonce: micros(now)}
-	if l.echoed == 0 || now/stampEvery != l.stampedAt/stampEvery {
-		m.Stamp, l.stampedAt = stamp, now
+	m.Header = Header{Ready: e.ready(), Nonce: micros(now)}
+	if l.announcedRules.next(now, int64(rules), 0, m.Nonce) {
+		m.Rules = rules
+	}
+	if l.announcedClock.next(now, stamp.Millis()-int64(m.Nonce/1000), clockTolerance, m.Nonce) {
+		m.Stamp = stamp
 	}
 	if l.nonce != 0 {
 		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
@@ -183,13 +186,8 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	}
 }
 
-// stampEvery is how often messages to a peer have a stamp. The peer derives one
-// from the latest meanwhile. It is in all messages until the peer has echoed
-// one. Shards, which share the clock, send it together. Views are in all
-// complete messages: an estimate follows a slope for as long as a view is old.
-const stampEvery = 250 * time.Millisecond
-
-// addViews adds the ages of the own views to a message.
+// addViews adds the ages of the own views to a message: to all complete ones,
+// since an estimate follows a slope for as long as a view is old.
 func addViews(e *Engine, now time.Duration, l *link, m *Message) {
 	if !e.ages.known {
 		e.ages.known, e.ages.own = true, e.local.ownAge(now)

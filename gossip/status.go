@@ -117,26 +117,29 @@ func FullKeys(e *Engine) iter.Seq[crdt.Key] {
 	}
 }
 
-// Keeps reports whether a daemon keeps the cells of a kind of a key: those that
-// others count on it to have. In a region that counts in two hops these are the
-// counts of the keys whose aggregator or successor it is, and the sums of other
-// regions of keys that it aggregates; in others it keeps all.
-func Keeps(e *Engine, k crdt.Key, kind Kind) bool {
-	switch p := e.roles.regions[0].pair(k); {
-	case !e.roles.two:
-		return kind != Others
-	case kind == Daemon:
-		return p.has(e.self.ID)
-	case kind == RegionSum:
-		return p.aggregator == e.self.ID
-	}
-	return kind != Others
+// Keeps reports whether a daemon keeps a cell: others count on it to have it.
+// In a region that counts in two hops it keeps the cells of the keys that it
+// aggregates, and as the successor those of daemon counts that the aggregator
+// alone would have; in others it keeps all.
+func Keeps(e *Engine, c CellID) bool { return keptBy(e, c, e.self.ID) }
+
+// KeptBy reports whether a peer keeps a cell, in the view of a daemon.
+func KeptBy(e *Engine, c CellID, peer crdt.Incarnation) bool {
+	return e.links.find(peer) != nil && keptBy(e, c, peer)
 }
 
-// KeptBy reports whether a peer keeps the counts of a key, in the view of a
-// daemon.
-func KeptBy(e *Engine, k crdt.Key, peer crdt.Incarnation) bool {
-	return e.links.find(peer) != nil && (!e.roles.two || e.roles.regions[0].pair(k).has(peer))
+func keptBy(e *Engine, c CellID, daemon crdt.Incarnation) bool {
+	p := e.roles.regions[0].pair(c.Key)
+	written := c.Incarnation == e.self.ID || e.links.find(c.Incarnation) != nil
+	switch {
+	case c.Kind == Others:
+		return false
+	case !e.roles.two, p.aggregator == daemon:
+		return true
+	case c.Kind == Daemon:
+		return p.successor == daemon && (p.aggregator == c.Incarnation || !written)
+	}
+	return c.Kind != RegionSum
 }
 
 // Withholds reports whether a daemon, as the aggregator of a key, may not have

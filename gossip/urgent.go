@@ -43,7 +43,10 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	c := e.state.cells.at(i)
 	across := e.across(i, room)
 	if !e.state.keys.at(c.key).hot(c.Window, e.state.meta(c).WindowLength, room) {
-		return across
+		unsent := c.Value.P - c.refP
+		if !e.roles.two || unsent < sat.Add(room.Left, unsent)/uint64(e.roles.active) {
+			return across
+		}
 	}
 	aggregator := e.roles.cached(e.state.keys.at(c.key))
 	if e.roles.two && aggregator == e.self.ID {
@@ -65,14 +68,18 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	return true
 }
 
-// small reports whether an increment that this daemon counted may wait: if all
-// daemons held back as much, it would be an eighth of what is left.
+// small reports whether an increment that this daemon counted may wait, of a
+// key that is not near its limit and was not in the window before: if all
+// daemons held back as much, it would be an eighth of what was left, or, of one
+// hit each, half.
 func small(e *Engine, c *cell, room Room) bool {
 	k := e.state.keys.at(c.key)
 	if !e.roles.two || c.Window < k.near || k.near != 0 && sat.AddInt(k.near, e.state.meta(c).WindowLength) >= c.Window {
 		return false
 	}
-	return c.Value.P-c.refP <= room.Left/(8*uint64(e.roles.active))
+	unsent := c.Value.P - c.refP
+	left := sat.Add(room.Left, unsent) / uint64(e.roles.active)
+	return unsent <= left/8 || unsent == 1 && left >= 2
 }
 
 // Forward expedites a received change, if it could affect other daemons at once

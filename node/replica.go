@@ -412,10 +412,9 @@ func (n *Node) Cells(at Instant, room []gossip.Cell) []gossip.Cell {
 	return n.replica.engine.Cells(clock.Millis(at), room)
 }
 
-// Keeps reports whether a node keeps the cells of a kind of a key: see
-// gossip.Keeps.
-func Keeps(n *Node, k crdt.Key, kind gossip.Kind) bool {
-	return n.replica != nil && gossip.Keeps(n.replica.engine, k, kind)
+// Keeps reports whether a node keeps a cell: see gossip.Keeps.
+func Keeps(n *Node, c gossip.CellID) bool {
+	return n.replica != nil && gossip.Keeps(n.replica.engine, c)
 }
 
 // Withholds reports whether a node does not send a sum to other regions yet:
@@ -427,10 +426,10 @@ func Withholds(n *Node, k crdt.Key, window int64) (sent uint64, ok bool) {
 	return gossip.Withholds(n.replica.engine, k, window)
 }
 
-// KeptBy reports whether a peer keeps the counts of a key, in the view of a
-// node: see gossip.KeptBy.
-func KeptBy(n *Node, k crdt.Key, peer crdt.Incarnation) bool {
-	return n.replica != nil && gossip.KeptBy(n.replica.engine, k, peer)
+// KeptBy reports whether a peer keeps a cell, in the view of a node: see
+// gossip.KeptBy.
+func KeptBy(n *Node, c gossip.CellID, peer crdt.Incarnation) bool {
+	return n.replica != nil && gossip.KeptBy(n.replica.engine, c, peer)
 }
 
 // FullKeys returns the keys of which the node refuses more replicated cells, in

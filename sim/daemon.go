@@ -429,7 +429,7 @@ func union(local []*Daemon, all [][]gossip.Cell, shard int) []gossip.Cell {
 		for i, d := range local {
 			for _, c := range all[i] {
 				wrote := c.Kind == gossip.Daemon && c.Incarnation == d.incarnations[shard]
-				if wrote == own && (own || node.Keeps(d.Nodes[shard], c.Key, c.Kind)) {
+				if wrote == own && (own || node.Keeps(d.Nodes[shard], c.CellID)) {
 					out = append(out, c)
 				}
 			}

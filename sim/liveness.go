@@ -275,7 +275,7 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 		states[r] = union(local, all, shard)
 		sums[r], mixed[r] = sentSums(local, shard, states[r], moved)
 		for i, d := range local {
-			lacks := func(c gossip.Cell) bool { return !node.Keeps(d.Nodes[shard], c.Key, c.Kind) }
+			lacks := func(c gossip.Cell) bool { return !node.Keeps(d.Nodes[shard], c.CellID) }
 			want := slices.DeleteFunc(slices.Clone(states[r]), lacks)
 			if c, differ := firstDifference(want, slices.DeleteFunc(all[i], lacks)); differ {
 				return fmt.Sprintf("shard %d: %s and its region differ in %v", shard, d.Name, c)

@@ -311,7 +311,7 @@ func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least crdt.PN,
 		return
 	}
 	id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: of.incarnation}
-	if of != p && !(keeps(p.daemon, c.key) && keptBy(of.daemon, c.key, p)) {
+	if of != p && !(keeps(p.daemon, id) && keptBy(of.daemon, id, p)) {
 		return
 	}
 	has := valueOf(held, id)
@@ -320,15 +320,14 @@ func (a *cellAuditor) hold(p, of *process, c *counter, w *window, least crdt.PN,
 	}
 }
 
-// keeps reports whether a daemon keeps the counts of a key.
-func keeps(d *sim.Daemon, k crdt.Key) bool {
-	return node.Keeps(d.Nodes[node.ShardOf(k, len(d.Nodes))], k, gossip.Daemon)
+// keeps reports whether a daemon keeps a cell.
+func keeps(d *sim.Daemon, c gossip.CellID) bool {
+	return node.Keeps(d.Nodes[node.ShardOf(c.Key, len(d.Nodes))], c)
 }
 
-// keptBy reports whether a process keeps the counts of a key, in the view of a
-// daemon.
-func keptBy(d *sim.Daemon, k crdt.Key, p *process) bool {
-	return len(d.Nodes) == 0 || node.KeptBy(d.Nodes[node.ShardOf(k, len(d.Nodes))], k, p.incarnation)
+// keptBy reports whether a process keeps a cell, in the view of a daemon.
+func keptBy(d *sim.Daemon, c gossip.CellID, p *process) bool {
+	return len(d.Nodes) == 0 || node.KeptBy(d.Nodes[node.ShardOf(c.Key, len(d.Nodes))], c, p.incarnation)
 }
 
 // valueOf returns the value of a cell, 0 for none. The cells are in order.

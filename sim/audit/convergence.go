@@ -59,7 +59,8 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			}
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
-				if p != a.up[d.Index] && !keeps(d, c.key) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
+				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
+				if p != a.up[d.Index] && !keeps(d, id) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
 					continue // its latest hits may have gone with it
 				}
 				k := &w.counts[i]
@@ -67,7 +68,6 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 				if !p.up {
 					least = crdt.PN{P: before(k.steps, p.left), N: before(k.backs, p.left)}
 				}
-				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
 				has := valueOf(held[node.ShardOf(c.key, len(held))], id)
 				if !a.ok(has.P >= least.P && has.P <= k.charged && has.N >= least.N && has.N <= k.refunded) {
 					a.fail("%s holds %d of %v and %d refunded, which %s counted as %d and %d",

@@ -252,7 +252,7 @@ func (e *explorer) checkClaims(m *moment, daemon int) error {
 			continue
 		}
 		kind, incarnation := gossip.Daemon, c.peer
-		if e.regions[d] == e.regions[daemon] && !h.keeps {
+		if e.regions[d] == e.regions[daemon] && !c.kept {
 			continue
 		}
 		if e.regions[d] != e.regions[daemon] {

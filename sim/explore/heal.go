@@ -122,7 +122,7 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 	}
 	for d := range h.procs {
 		for o := range h.procs[:d] {
-			if e.regions[d] != e.regions[o] || !e.keeps(h.procs[d]) || !e.keeps(h.procs[o]) {
+			if e.regions[d] != e.regions[o] {
 				continue
 			}
 			if x, y := h.common(d, o), h.common(o, d); !slices.EqualFunc(x, y, same) {
@@ -148,17 +148,20 @@ func (h *recovery) disagrees(m *moment, restarted bool) string {
 // common returns the cells of a daemon that another one has to hold too.
 func (h *recovery) common(d, o int) []gossip.Cell {
 	return slices.DeleteFunc(slices.Clone(h.cells[d]), func(c gossip.Cell) bool {
-		return !node.Keeps(h.procs[d].node, c.Key, c.Kind) || !node.Keeps(h.procs[o].node, c.Key, c.Kind)
+		return !node.Keeps(h.procs[d].node, c.CellID) || !node.Keeps(h.procs[o].node, c.CellID)
 	})
 }
 
-// keeps reports whether a daemon keeps the counts of its region.
-func (e *explorer) keeps(p *process) bool { return node.Keeps(p.node, e.key, gossip.Daemon) }
+// keeps reports whether a daemon keeps the counts of a process of its region, 0
+// for one that is not live.
+func (e *explorer) keeps(p *process, of crdt.Incarnation) bool {
+	return node.Keeps(p.node, gossip.CellID{Key: e.key, Kind: gossip.Daemon, Incarnation: of})
+}
 
 // aggregates reports whether a daemon has to hold all counts: those of its
 // region, and the sums of others.
 func (e *explorer) aggregates(p *process) bool {
-	return e.keeps(p) && node.Keeps(p.node, e.key, gossip.RegionSum)
+	return e.keeps(p, 0) && node.Keeps(p.node, gossip.CellID{Key: e.key, Kind: gossip.RegionSum})
 }
 
 // compare compares the counts of a window that one daemon holds with the ground

@@ -73,6 +73,7 @@ type fact struct {
 type ageClaim struct {
 	peer  crdt.Incarnation
 	until time.Duration
+	kept  bool // the peer's counts are kept
 }
 
 // verdict is a decision and the counts held before it.
@@ -455,10 +456,10 @@ func (e *explorer) factsOf(cells []gossip.Cell) []fact {
 // look records the counts that a process holds, and the ages of its views.
 func (e *explorer) look(p *process, now time.Duration, h *history) {
 	at := e.instant(p, now)
-	h.facts, h.ages, h.keeps = e.factsOf(p.node.Cells(at, nil)), nil, e.keeps(p)
+	h.facts, h.ages, h.keeps = e.factsOf(p.node.Cells(at, nil)), nil, e.keeps(p, 0)
 	for l := range p.node.Links(at) {
 		if l.Age >= 0 {
-			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent})
+			h.ages = append(h.ages, ageClaim{l.Peer.ID, now - l.Unsent, e.keeps(p, l.Peer.ID)})
 		}
 	}
 }
