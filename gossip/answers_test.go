@@ -5,24 +5,29 @@ import (
 	"time"
 )
 
-// Hits wait the longer, the less depends on them: few of a key that is far from
-// its limit, then the successor's copy. Near a limit none wait.
+// Few hits of a key that is far from its limit wait. The successor receives a
+// copy of what the aggregator counted, and of what is near the limit.
 func TestHitsWait(t *testing.T) {
 	for _, test := range []struct {
 		name                  string
+		writer                string
 		hits                  int
 		room                  Room
-		aggregator, successor time.Duration // by when they have the hits
+		aggregator, successor time.Duration // by when they have the hits, -1 for never
 	}{
-		{"few", 41, Room{Left: 1_000, Limit: 1_000}, smallEvery, smallEvery},
-		{"many", 42, Room{Left: 1_000, Limit: 1_000}, DefaultInterval, copyEvery},
-		{"near the limit", 1, Room{Left: 400, Limit: 1_000}, DefaultInterval, DefaultInterval},
+		{"few", "a1", 41, Room{Left: 1_000 - 41, Limit: 1_000}, smallEvery, -1},
+		{"many", "a1", 42, Room{Left: 1_000 - 42, Limit: 1_000}, DefaultInterval, -1},
+		{"one of a small limit", "a1", 1, Room{Left: 5, Limit: 6}, smallEvery, -1},
+		{"two of a small limit", "a1", 2, Room{Left: 4, Limit: 6}, DefaultInterval, -1},
+		{"few of the aggregator", "a2", 41, Room{Left: 1_000 - 41, Limit: 1_000}, 0, smallEvery},
+		{"many of the aggregator", "a2", 42, Room{Left: 1_000 - 42, Limit: 1_000}, 0, DefaultInterval},
+		{"near the limit", "a1", 1, Room{Left: 400, Limit: 1_000}, DefaultInterval, DefaultInterval},
 	} {
 		r := newRig(Config{}, "a", "a", "a")
 		r.run(3 * time.Second)
 		k := r.kept("a2", "a3")
 		begin := r.now
-		m := r.of("a1")
+		m := r.of(test.writer)
 		meta := CellMeta{WindowLength: 60_000}
 		m.Add(r.mono(m), testKey(k), epoch, meta, uint64(test.hits), test.room)
 		at := map[string]time.Duration{}
@@ -38,7 +43,7 @@ func TestHitsWait(t *testing.T) {
 		if got, ok := at["a2"]; !ok || got > test.aggregator+delay {
 			t.Errorf("%s: the aggregator has them after %v, %v, want at most %v", test.name, got, ok, test.aggregator)
 		}
-		if got, ok := at["a3"]; !ok || got > test.successor+delay {
+		if got, ok := at["a3"]; ok != (test.successor >= 0) || got > max(0, test.successor)+delay {
 			t.Errorf("%s: the successor has them after %v, %v, want at most %v", test.name, got, ok, test.successor)
 		}
 	}

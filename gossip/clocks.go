@@ -66,20 +66,30 @@ func (c *Clocks) Outlier() bool { return c.outlier }
 func (c *Clocks) MaxOffset() int64 { return c.maxOffset }
 
 // Observe notes the stamp of a message and moves the clock to it, unless it is
-// too far ahead. It reports a rejected clock to e, once until it is accepted
-// again. now is the clock's time in Unix milliseconds.
+// too far ahead. Of a message without a stamp it notes the one that is derived
+// from an earlier one. It reports a rejected clock to e, once until it is
+// accepted again. now is the clock's time in Unix milliseconds.
 func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine, m *Message) {
+	l := e.links.find(m.From)
+	if l == nil || l.wallNonce == 0 {
+		return
+	}
 	is := c.of(m.From)
 	off, rejected := m.Stamp.Millis()-now, is.rejected
-	is.low, is.high, is.stamp, is.rejected = off, math.MaxInt64, max(is.stamp, m.Stamp), false
-	if trip := e.RTT(m.From); trip >= 0 {
-		is.high = off + trip.Milliseconds() + 1 // stamps and the round trip are rounded down
-	}
-	if err := clock.Observe(at, m.Stamp); err != nil {
+	if is.stamp, is.rejected = max(is.stamp, m.Stamp), false; m.Stamp == 0 {
+		off = l.wall + int64(m.Nonce-l.wallNonce)/1000 - now - clockTolerance
+		is.rejected = off > c.maxOffset
+	} else if err := clock.Observe(at, m.Stamp); err != nil {
 		is.rejected = true
-		if !rejected {
-			e.event(at.Mono, DriftRejected, m.From, 0, uint64(max(0, off)))
+	}
+	if is.low, is.high = off, math.MaxInt64; l.rtt >= 0 {
+		is.high = off + l.rtt.Milliseconds() + 1 // stamps and the round trip are rounded down
+		if m.Stamp == 0 {
+			is.high += 2 * clockTolerance
 		}
+	}
+	if is.rejected && !rejected {
+		e.event(at.Mono, DriftRejected, m.From, 0, uint64(max(0, off)))
 	}
 }
 

@@ -266,7 +266,7 @@ func (w *world) common(m, o *member) []Cell {
 func (w *world) complete(t *rapid.T, m *member) {
 	for id, n := range w.truth {
 		o := w.holder(id.Incarnation)
-		if o == nil || o.region != m.region || o != m && !Keeps(m.Engine, id.Key, Daemon) {
+		if o == nil || o.region != m.region || o != m && !Keeps(m.Engine, id) {
 			continue
 		}
 		at := m.state.find(id)
@@ -279,7 +279,8 @@ func (w *world) complete(t *rapid.T, m *member) {
 			continue
 		}
 		for _, c := range o.Cells(w.wall(o), nil) {
-			if !Keeps(o.Engine, c.Key, Daemon) || !Keeps(m.Engine, c.Key, RegionSum) {
+			ofKey := CellID{Key: c.Key, Kind: RegionSum}
+			if !Keeps(o.Engine, ofKey) || !Keeps(m.Engine, ofKey) {
 				continue
 			}
 			sum, _ := o.state.sum(o.state.cells.at(o.state.find(c.CellID)))

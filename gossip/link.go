@@ -269,7 +269,7 @@ const (
 	announceEvery = 10 * time.Second
 	// clockTolerance is by how many milliseconds the clock that a peer derives
 	// may be off before it receives another stamp.
-	clockTolerance = 5
+	clockTolerance = 2
 )
 
 // next reports whether a message contains the value, which changed if it is

@@ -236,7 +236,7 @@ func TestMutationAggregatorBeforeResync(t *testing.T) {
 		r := newRig(Config{}, "a", "a", "a", "b")
 		r.run(3 * time.Second)
 		k := r.kept("a2", "a3")
-		r.add("a1", k, 10)
+		r.addNear("a1", k, 10)
 		r.run(3 * time.Second)
 		if r.total("b1", k) != 10 {
 			t.Errorf("b knows %d of 10", r.total("b1", k))

@@ -145,7 +145,7 @@ func TestRefundLaws(t *testing.T) {
 				continue
 			}
 			for m := range w.up {
-				keeps := m.region == o.region && (m == o || Keeps(m.Engine, id.Key, Daemon))
+				keeps := m.region == o.region && (m == o || Keeps(m.Engine, id))
 				if at := m.state.find(id); keeps && (at == none || m.state.cells.at(at).Value.N != n) {
 					t.Fatalf("%s lacks %d refunds of %s", m.name, n, o.name)
 				}

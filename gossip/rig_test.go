@@ -155,6 +155,12 @@ func (r *rig) add(name string, k, n int) bool {
 	return r.of(name).Add(r.mono(r.of(name)), testKey(k), epoch, minute, uint64(n), roomy)
 }
 
+// addNear is add for a key near its limit: the successor receives the hits, too.
+func (r *rig) addNear(name string, k, n int) {
+	m := r.of(name)
+	m.Add(r.mono(m), testKey(k), epoch, minute, uint64(n), Room{Left: ample / 2, Limit: ample})
+}
+
 // total returns a daemon's count of a key's minute.
 func (r *rig) total(name string, k int) uint64 { return r.of(name).Total(testKey(k), epoch) }
 
@@ -249,7 +255,7 @@ func (r *rig) keyOf(name string) int {
 // kept returns the first key of a pair.
 func (r *rig) kept(aggregator, successor string) int {
 	m := r.of(aggregator)
-	want := pair{m.self.ID, r.of(successor).self.ID}
+	want := pair{aggregator: m.self.ID, successor: r.of(successor).self.ID}
 	for i := range 1_000 {
 		if m.roles.regions[0].pair(testKey(i)) == want {
 			return i
@@ -258,8 +264,11 @@ func (r *rig) kept(aggregator, successor string) int {
 	panic("no key of " + aggregator + " and " + successor)
 }
 
-// keeps reports whether a daemon keeps the counts of a key.
-func (r *rig) keeps(m *member, k int) bool { return Keeps(m.Engine, testKey(k), Daemon) }
+// keeps reports whether a daemon keeps the counts of a key that have no live
+// writer.
+func (r *rig) keeps(m *member, k int) bool {
+	return Keeps(m.Engine, CellID{Key: testKey(k), Kind: Daemon})
+}
 
 // cells returns the cells of a daemon without the sums of its own region, which
 // count nothing.

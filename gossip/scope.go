@@ -164,7 +164,7 @@ func (s *scope) cell(c *cell) Cell {
 
 // trailingMessages is the number of messages after one that shows a slope. They
 // end it if the cell grew no more.
-const trailingMessages = 0
+const trailingMessages = 2
 
 // trail makes the link send messages after this one, even without changes, if
 // the cell grew by so much that the peer extrapolates it.

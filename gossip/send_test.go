@@ -243,8 +243,8 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	k := r.kept("a3", "a1")
 	lost := map[string]bool{"a4 a2": true, "a4 a3": true}
 	r.lost = func(from, to *member) bool { return lost[from.name+" "+to.name] }
-	r.add("a4", k, 9)
-	r.run(smallEvery + 300*time.Millisecond)
+	r.addNear("a4", k, 9)
+	r.run(300 * time.Millisecond)
 
 	// Only a1 has a cell, and leaves it to a3, which does not receive it, to
 	// send it to a2. a2 receives the second message of a1 before the first.
@@ -388,7 +388,7 @@ func TestLastWordsSpread(t *testing.T) {
 		r.run(3 * time.Second)
 		k := r.kept("a2", "a3")
 		r.lost = func(from, to *member) bool { return from.name == "a1" && to.name != heard }
-		r.add("a1", k, 10)
+		r.addNear("a1", k, 10)
 		r.run(smallEvery + DefaultInterval)
 		r.crash(r.of("a1"))
 		r.run(2 * time.Second)

@@ -3,6 +3,8 @@ package gossip
 import (
 	"testing"
 	"time"
+
+	"github.com/georld/rld/hlc"
 )
 
 // TestViewsGrowOld: without fresh views, the latest ones are older by the time
@@ -40,17 +42,21 @@ func TestViewsGrowOld(t *testing.T) {
 }
 
 // TestStampsAndViews counts the messages with a stamp: all until the peer has
-// echoed one, and then one of each stampEvery. All have views.
+// echoed one, and then those after a jump of the clock. All have views.
 func TestStampsAndViews(t *testing.T) {
 	r := newRig(Config{}, "a", "a")
 	r.run(2 * time.Second)
 	all, stamps, views := 0, 0, 0
 	for _, m := range r.members {
-		for range 20 {
+		for i := range 20 {
 			r.now += DefaultInterval
+			stamp := r.wall(m)
+			if i == 19 {
+				stamp += 2 * clockTolerance
+			}
 			r.add(m.name, 1, 1)
 			m.Tick(r.mono(m), r.wall(m))
-			for _, msg := range m.Messages(r.mono(m), 1<<40, 0) {
+			for _, msg := range m.Messages(r.mono(m), hlc.New(stamp, 0), 0) {
 				all++
 				if msg.Stamp != 0 {
 					stamps++
@@ -61,8 +67,8 @@ func TestStampsAndViews(t *testing.T) {
 			}
 		}
 	}
-	if all != 40 || stamps < 16 || stamps > 18 || views != all {
-		t.Errorf("%d messages, %d with a stamp and %d with views, want 40, 16 to 18, and 40", all, stamps, views)
+	if all != 40 || stamps != 2 || views != all {
+		t.Errorf("%d messages, %d with a stamp and %d with views, want 40, 2 and 40", all, stamps, views)
 	}
 	fresh := New(Config{}, Peer{ID: 1, Name: "a1", Region: "a"}, 0, 1)
 	fresh.Peers(time.Second, []Peer{{ID: 2, Name: "a2", Region: "a"}})

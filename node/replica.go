@@ -65,9 +65,7 @@ func (n *Node) Step(at Instant, m *gossip.Message) error {
 		eng.Report(gossip.Event{At: at.Mono, Kind: kind, Peer: m.From, Amount: 1})
 		return err
 	}
-	if m.Stamp != 0 {
-		n.replica.clocks.Observe(at, now, &n.clock, eng, m)
-	}
+	n.replica.clocks.Observe(at, now, &n.clock, eng, m)
 	n.at, n.now = Instant{}, 0 // the clock may have moved
 	n.merge(at, changes)
 	if n.cfg.Allotments != nil && len(m.RightsMessages) > 0 {
