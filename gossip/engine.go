@@ -277,10 +277,21 @@ func checkSilence(e *Engine, now time.Duration) {
 			e.event(now, PeerSilent, l.peer.ID, 0, 0)
 			moved = moved || e.leaving && l.local
 			askRegion(e, now, l.region, false)
+			takeOver(e, now, l)
 		}
 	}
 	if moved { // others must get what the silent peer may not have
 		e.reassign(now)
+	}
+}
+
+// takeOver resyncs the daemons that take the part of a silent peer: they have
+// only copies of what the peer counted itself.
+func takeOver(e *Engine, now time.Duration, silent *link) {
+	for _, l := range e.local {
+		if l != silent && silent.local && e.roles.two {
+			e.resync(now, l)
+		}
 	}
 }
 

@@ -71,6 +71,7 @@ type link struct {
 	nonceAt    time.Duration // when that was received
 	contiguous uint64        // all its versions up to here were received
 	whole      bool          // all its cells were received once
+	lacks      bool          // its latest message announced more, as in a resync
 	echoed     uint64        // the latest of our nonces in a complete message
 	receivedAt time.Duration // when its latest complete message was received, -1 for never
 	sentAt     time.Duration // that message's nonce
@@ -466,6 +467,6 @@ func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 // not silent.
 func (ls links) current(now time.Duration) bool {
 	return !slices.ContainsFunc(ls, func(l *link) bool {
-		return l.local && !(l.whole && l.heard(now))
+		return l.local && (!l.whole || l.lacks || !l.heard(now))
 	})
 }

@@ -66,8 +66,9 @@ func Unite(msgs []Message) {
 // Part is the part of one shard. Versions are those of the sender's shard; they
 // grow with each change of one of its cells.
 type Part struct {
-	// Cells holds the cells for To that changed in the versions (Lo, Hi], in
-	// the order of Compare.
+	// Cells holds the cells for To that changed in the versions (Lo, Hi]. The
+	// sums of From's and To's regions are under their incarnations, and not
+	// under those of the regions.
 	Lo, Hi uint64
 	Cells  []Cell
 	// Complete reports whether Hi is the sender's latest version. Delayed

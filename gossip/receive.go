@@ -79,6 +79,13 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 		e.event(now, MetaUnknown, l.peer.ID, 0, uint64(unknown))
 		m.Hi, m.Complete = m.Lo, false
 	}
+	for i := range m.Cells { // see scope.refer
+		if c := &m.Cells[i]; c.Kind == RegionSum && c.Incarnation == m.From {
+			c.Incarnation = l.incarnation
+		} else if c.Kind == RegionSum && c.Incarnation == m.To {
+			c.Incarnation = e.region
+		}
+	}
 	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()
 	e.found = e.state.locate(e.found[:0], m.Cells, e.self.ID, l.peer.ID)
@@ -97,6 +104,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 		e.complete(now, l, m)
 	}
 	if newer {
+		l.lacks = !m.Complete
 		l.answer(now, m, known)
 		l.settleDue()
 	}

@@ -166,8 +166,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 }
 
-// heard notes whether a regional peer is silent. Others take its part meanwhile
-// and keep what they have: there is no resync.
+// heard notes whether a regional peer is silent. Others take its part meanwhile.
 func (r *roles) heard(l *link) {
 	if !l.local {
 		return

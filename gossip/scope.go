@@ -220,8 +220,14 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	}
 }
 
-// refer gives a cell the number of its description.
+// refer names a cell as in messages: with the number of its description, and a
+// sum of the sender's or the receiver's region by that daemon.
 func (s *scope) refer(c *Cell) {
+	if c.Kind == RegionSum && c.Incarnation == s.ownRegion {
+		c.Incarnation = s.self
+	} else if c.Kind == RegionSum && c.Incarnation == s.to.incarnation {
+		c.Incarnation = s.to.peer.ID
+	}
 	c.Number = s.state.numbers.of(&c.CellMeta, c.Window)
 	c.Known = c.Number != 0 && s.to.sentMetas.known(c.Number, s.to.acked)
 }

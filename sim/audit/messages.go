@@ -51,12 +51,24 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	a.Pass(1)
 }
 
-// disordered reports whether a cell comes before one of those before it, or is
-// one of them. The windows of a key have no order: frames have the numbers of
-// their descriptions.
-func disordered(before []gossip.Cell, id gossip.CellID) bool {
-	for i := len(before) - 1; i >= 0; i-- {
-		b := before[i].CellID
+// disordered reports whether the last cell comes before one of those before it,
+// or is one of them. The windows of a key have no order: frames have the
+// numbers of their descriptions. Sums come in the order of the daemons that
+// name their regions.
+func (a *messageAuditor) disordered(to *sim.Daemon, from *process, cells []gossip.Cell) bool {
+	named := func(c *gossip.Cell) gossip.CellID {
+		id := c.CellID
+		if id.Kind == gossip.RegionSum && id.Incarnation == a.regions[from.region] {
+			id.Incarnation = from.incarnation
+		} else if id.Kind == gossip.RegionSum && id.Incarnation == a.regions[to.RegionIndex] {
+			id.Incarnation = a.up[to.Index].incarnation
+		}
+		return id
+	}
+	last := len(cells) - 1
+	id := named(&cells[last])
+	for i := last - 1; i >= 0; i-- {
+		b := named(&cells[i])
 		twice := b == id
 		b.Window = id.Window
 		if order := b.Compare(id); order != 0 || twice {
@@ -71,7 +83,7 @@ func disordered(before []gossip.Cell, id gossip.CellID) bool {
 func (a *messageAuditor) fault(d *sim.Daemon, from *process, m *gossip.Message, i int, across bool) string {
 	c := &m.Cells[i]
 	switch {
-	case disordered(m.Cells[:i], c.CellID):
+	case a.disordered(d, from, m.Cells[:i+1]):
 		return "is out of order"
 	case c.Value.N > c.Value.P || c.WindowLength < 1 || c.Carry < 0:
 		return "is inconsistent"
