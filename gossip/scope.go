@@ -167,7 +167,8 @@ func (s *scope) cell(c *cell) Cell {
 const trailingMessages = 2
 
 // trail makes the link send messages after this one, even without changes, if
-// the cell grew by so much that the peer extrapolates it.
+// the cell grew by so much that the peer extrapolates it. Within a region that
+// counts in two hops that matters near a limit alone.
 func (s *scope) trail(c *cell) {
 	grown := uint64(0)
 	switch {
@@ -175,6 +176,7 @@ func (s *scope) trail(c *cell) {
 	case !s.to.local:
 		v, _ := s.state.sum(c)
 		grown = s.state.keys.at(c.key).grown(c.Window, sat.Add(v.P, v.N), s.state.version)
+	case s.roles.two && s.state.keys.at(c.key).near != c.Window:
 	case c.Incarnation == s.self && !c.small:
 		grown = c.Value.P - c.refP
 	}
