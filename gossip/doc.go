@@ -7,13 +7,14 @@
 // lost, duplicated and reordered.
 //
 // In a region of three or more ready daemons counts take two hops. Each daemon
-// sends the changed cells of its own incarnation to the aggregator of their key
-// and to its successor, which is the aggregator after it. The aggregator
-// informs the other daemons, with a cell of kind Others, when that may change
-// their decisions: the key gets near its limit, four times less is left, or it
-// is exhausted. Of a key far from its limit, these may know their own count
-// alone. In a region of one or two daemons each one sends its cells to the
-// other.
+// sends the changed cells of its own incarnation to the aggregator of their
+// key. The successor, which is the aggregator after it, receives what the
+// aggregator alone would have: its own cells, and those without a live writer.
+// It also receives cells of keys near their limits. The aggregator informs the
+// other daemons, with a cell of kind Others, when that may change their
+// decisions: the key gets near its limit, eight times less is left, or it is
+// exhausted. Of a key far from its limit, these may know their own count alone.
+// In a region of one or two daemons each one sends its cells to the other.
 //
 // Across regions the key's aggregator sends the sum of its region to the key's
 // aggregator in each other region. In a region of two, that one forwards the

@@ -84,7 +84,7 @@ const informAgain = 8
 // inform informs the daemons of the region of the key of a cell when that
 // matters. All of them are informed when the key gets near its limit, and when
 // that is exhausted: also a daemon that did not count the key yet may admit
-// hits. Those that count it are informed each time that four times less is
+// hits. Those that count it are informed each time that eight times less is
 // left. A daemon that counts although the limit is exhausted, or for the first
 // time, is informed at once; first reports that the cell is new.
 func (e *Engine) inform(i int32, room Room, first bool) {
