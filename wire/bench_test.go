@@ -10,6 +10,7 @@ func benchmarkCases() map[string][]gossip.Message {
 	return map[string][]gossip.Message{
 		"idle":                 shards(1, idle()),
 		"idle, 8 shards":       shards(8, inRegion(idle())),
+		"1 known cell":         shards(1, knownCells(1, gossip.Daemon)),
 		"10 cells, 3 rules":    shards(1, inRegion(busy(10, 3))),
 		"4096 cells, 5 rules":  shards(1, busy(4096, 5)),
 		"4096 cells, 99 rules": shards(1, busy(4096, 99)),

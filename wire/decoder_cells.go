@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -9,106 +8,161 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// keySize is the size of a key in bytes.
-const keySize = 8
+// group is the cells of one kind and incarnation: the columns beside their
+// keys, and the state of reading them.
+type group struct {
+	id                            gossip.CellID // of the current cell
+	mixed, differ                 bool          // should and do descriptions differ
+	row                           int           // of the current cell, -1 before the first one
+	more, refs, windows, admitted column
+	refunded, rates, levels, seen column
+}
 
-// owner decodes kind and incarnation of the cells that follow. They must be
-// above those of the cell before, if there is one.
-func (d *Decoder) owner(r *reader, kindField, incarnationField tag, first bool, before gossip.CellID) gossip.CellID {
-	kind := r.uint(kindField)
-	if kind > uint64(gossip.MaxKind) {
+// readGroup decodes a group, appends its cells to m and reports whether another
+// one follows.
+func (d *Decoder) readGroup(r *reader, m *gossip.Message) bool {
+	head, set := r.byte(), byte(0)
+	if head&groupColumns != 0 {
+		if set = r.byte(); set == 0 || set&^columnFlags != 0 {
+			r.fail("columns %#x of a group, want some of %#x", set, columnFlags)
+		}
+	}
+	g := group{row: -1, id: d.groupID(r, head, m.Cells)}
+	count, keys := 1, 1
+	if head&groupSeveral != 0 {
+		count = d.groupCells(r, &g)
+		keys = count
+	}
+	if d.cells += count; d.cells > MaxFrameCells {
+		d.exceed("cells", d.cells, MaxFrameCells)
+	}
+	if set&columnMore != 0 {
+		n := r.varint()
+		if n == 0 || n >= uint64(count) {
+			r.fail("%d keys of %d cells, want fewer, and at least one", n, count)
+		}
+		keys = int(min(n, uint64(count)))
+	}
+	content := r.bytes(keySize*keys, "keys")
+	if d.err != nil {
+		return false
+	}
+	refs := 1
+	if g.mixed {
+		refs = count
+	}
+	g.more = r.column(set&columnMore != 0, keys, "numbers of cells")
+	g.refs = r.column(true, refs, "descriptions")
+	g.windows = r.column(set&columnWindows != 0, count, "windows")
+	g.admitted = r.column(true, count, "admitted hits")
+	g.refunded = r.column(set&columnRefunded != 0, count, "refunded hits")
+	g.rates = r.column(head&groupRates != 0, count, "rates")
+	g.levels = r.column(set&columnLevels != 0, count, "levels")
+	g.seen = r.column(set&columnSeen != 0, count, "seen hits")
+	if d.err != nil {
+		return false
+	}
+	start := len(m.Cells)
+	room := count
+	if start == 0 && head&groupMore != 0 { // mostly enough for all groups of the part
+		room += len(r.b) / (keySize + 2) / (m.Shards - m.Shard)
+	}
+	m.Cells = slices.Grow(m.Cells, room)[:start+count]
+	d.groupKeys(r, &g, content, m.Cells[start:])
+	d.endGroup(r, &g)
+	return head&groupMore != 0
+}
+
+// groupID decodes kind and incarnation of a group, which must be above those of
+// the cells before.
+func (d *Decoder) groupID(r *reader, head byte, before []gossip.Cell) gossip.CellID {
+	kind := gossip.Kind(head & groupKind)
+	if !knownKind(kind) {
 		r.fail("cells of kind %d, want at most %d", kind, gossip.MaxKind)
 		return gossip.CellID{}
 	}
-	id := gossip.CellID{Kind: gossip.Kind(kind), Incarnation: d.incarnation(r.uint(incarnationField))}
-	if !first && (id.Kind < before.Kind || id.Kind == before.Kind && id.Incarnation <= before.Incarnation) {
-		r.fail("incarnations of cells are not ascending at %v", id.Incarnation)
+	id := gossip.CellID{Kind: kind, Incarnation: usual(kind, d.head.From, d.head.To)}
+	if head&groupNamed != 0 {
+		named := r.incarnation()
+		if named == id.Incarnation {
+			r.fail("incarnation %v of cells is the usual one, want it left out", named)
+		}
+		id.Incarnation = named
+	}
+	if len(before) > 0 {
+		last := &before[len(before)-1]
+		if id.Kind < last.Kind || id.Kind == last.Kind && id.Incarnation <= last.Incarnation {
+			r.fail("incarnations of cells are not ascending at %v", id.Incarnation)
+		}
 	}
 	return id
 }
 
-// readCells decodes the cells of one incarnation and appends them to m.
-func (d *Decoder) readCells(r reader, m *gossip.Message) {
-	var before gossip.CellID
-	if n := len(m.Cells); n > 0 {
-		before = m.Cells[n-1].CellID
+// groupCells decodes the number of cells of a group that has several, and
+// whether they have several descriptions.
+func (d *Decoder) groupCells(r *reader, g *group) int {
+	n := r.varint()
+	g.mixed = n&1 != 0
+	if n >>= 1; n < 2 {
+		r.fail("group of several cells has %d", n)
+		return 0
 	}
-	id := d.owner(&r, cellsKind, cellsIncarnation, len(m.Cells) == 0, before)
-	keys, n := r.rows(cellsKeys, keySize)
-	in := columns{
-		id: id, more: r.column(cellsMore), metas: r.column(cellsMetas), windows: r.column(cellsWindows),
-		admitted: r.column(cellsAdmitted), refunded: r.column(cellsRefunded), rates: r.column(cellsRates),
-		levels: r.column(cellsLevels), seen: r.column(cellsSeen),
-	}
-	r.end()
-	count := in.admitted.count()
-	if d.cells += count; d.cells > MaxFrameCells {
-		d.exceed("cells", d.cells, MaxFrameCells)
-	}
-	if n == 0 || n > count {
-		r.fail("%d keys of %d cells, want at least one each", n, count)
-	}
-	if d.err != nil {
-		return
-	}
-	start := len(m.Cells)
-	m.Cells = slices.Grow(m.Cells, count)[:start+count]
-	rest := m.Cells[start:]
+	return int(min(n, maxClaim))
+}
+
+// groupKeys decodes the cells of the keys.
+func (d *Decoder) groupKeys(r *reader, g *group, keys []byte, cells []gossip.Cell) {
+	count := len(cells)
 	var last crdt.Key
-	for i := range n {
-		in.id.Key = readKey(keys[keySize*i:])
-		if i > 0 && in.id.Key.Compare(last) <= 0 {
-			r.fail("keys of incarnation %v are not ascending at %d", id.Incarnation, i)
+	for i := 0; len(keys) > 0; i++ {
+		g.id.Key = readKey(keys)
+		keys = keys[keySize:]
+		if i > 0 && g.id.Key <= last {
+			r.fail("keys of incarnation %v are not ascending at %d", g.id.Incarnation, i)
 			return
 		}
-		last = in.id.Key
-		more := in.more.next()
-		if more >= uint64(len(rest)) {
-			r.fail("more cells of the keys of incarnation %v than its %d", id.Incarnation, count)
+		last = g.id.Key
+		more := g.more.next()
+		if more >= uint64(len(cells)) {
+			r.fail("more cells of the keys of incarnation %v than its %d", g.id.Incarnation, count)
 			return
 		}
-		d.keyCells(&r, &in, rest[:more+1])
+		d.keyCells(r, g, cells[:more+1])
 		if d.err != nil {
 			return
 		}
-		rest = rest[more+1:]
+		cells = cells[more+1:]
 	}
-	if len(rest) > 0 {
-		r.fail("fewer cells of the keys of incarnation %v than its %d", id.Incarnation, count)
-	}
-	in.admitted.any = 1 // the column is needed for its length
-	for _, c := range [...]*column{&in.more, &in.metas, &in.windows, &in.admitted, &in.refunded, &in.rates, &in.levels, &in.seen} {
-		r.ends(c)
+	if len(cells) > 0 {
+		r.fail("fewer cells of the keys of incarnation %v than its %d", g.id.Incarnation, count)
 	}
 }
 
-// columns holds the columns of an incarnation's cells beside their keys, and
-// the name of the cell that is read.
-type columns struct {
-	id                                                            gossip.CellID
-	more, metas, windows, admitted, refunded, rates, levels, seen column
-}
-
-// keyCells decodes the next cells, all of one key.
-func (d *Decoder) keyCells(r *reader, in *columns, cells []gossip.Cell) {
+// keyCells decodes the next cells, all of one key. New descriptions are read
+// from r, where they follow the columns.
+func (d *Decoder) keyCells(r *reader, g *group, cells []gossip.Cell) {
 	for i := range cells {
-		n, distance := in.metas.next(), in.windows.next()
-		if n >= uint64(d.spent) {
-			if n > uint64(d.spent) || d.spent == len(d.latest) {
-				r.fail("meta %d is named before meta %d or does not exist", n, d.spent)
+		distance := g.windows.next()
+		if g.mixed || g.row < 0 {
+			ref := g.refs.next()
+			if row := int(ref - 1); ref-1 < uint64(len(d.rows.values)) {
+				g.differ = g.differ || row != g.row && g.row >= 0
+				g.row = row
+			} else if d.newRow(r, g, ref, distance); d.err != nil {
 				return
 			}
-			if d.spent++; distance != 0 {
-				r.fail("first window of meta %d is not that of the meta", n)
-			}
 		}
-		d.latest[n] += unzigzag(distance)
-		in.id.Window = d.latest[n]
-		rate := in.rates.next()
-		c := &cells[i]
-		c.CellID, c.CellMeta, c.MetaRef, c.Rate = in.id, d.metas.values[n].CellMeta, d.metas.values[n].MetaRef, uint32(rate)
-		c.Value = crdt.PN{P: in.admitted.next(), N: in.refunded.next()}
-		c.Level, c.Seen = in.levels.next(), in.seen.next()
+		window := d.rows.latest[g.row]
+		if distance != 0 {
+			window += unzigzag(distance)
+			d.rows.latest[g.row] = window
+		}
+		g.id.Window = window
+		rate := g.rates.next()
+		c, meta := &cells[i], &d.rows.values[g.row]
+		c.CellID, c.CellMeta, c.MetaRef, c.Rate = g.id, meta.CellMeta, meta.MetaRef, uint32(rate)
+		c.Value = crdt.PN{P: g.admitted.next(), N: g.refunded.next()}
+		c.Level, c.Seen = g.levels.next(), g.seen.next()
 		switch {
 		case rate > math.MaxUint32:
 			r.fail("rate of %d, want at most %d", rate, uint32(math.MaxUint32))
@@ -122,46 +176,77 @@ func (d *Decoder) keyCells(r *reader, in *columns, cells []gossip.Cell) {
 	}
 }
 
-// readRefused decodes the refusals of one incarnation and appends them to m.
-func (d *Decoder) readRefused(r reader, m *gossip.Message) {
-	var before gossip.CellID
-	if n := len(m.Refused); n > 0 {
-		before = m.Refused[n-1].CellID
+// endGroup fails unless the columns were read completely and were necessary.
+func (d *Decoder) endGroup(r *reader, g *group) {
+	g.refs.any, g.admitted.any = 1, 1 // each group has these
+	for _, c := range [...]*column{&g.more, &g.refs, &g.windows, &g.admitted, &g.refunded, &g.rates, &g.levels, &g.seen} {
+		r.ends(c)
 	}
-	id := d.owner(&r, refusedKind, refusedIncarnation, len(m.Refused) == 0, before)
-	keys, n := r.rows(refusedKeys, keySize)
-	windows, reasons := r.column(refusedWindows), r.column(refusedReasons)
-	r.end()
+	if g.mixed && !g.differ {
+		r.fail("descriptions of all cells are the same, want one")
+	}
+}
+
+// newRow makes a new description that of the current cell, whose window has a
+// distance from that of the description.
+func (d *Decoder) newRow(r *reader, g *group, ref, distance uint64) {
+	var s cellMeta
+	var window int64
+	switch {
+	case ref == 0:
+		s, window = readDescription(r)
+	case ref < firstKnown:
+		r.fail("row %d of descriptions is named, and there are only %d", ref-1, len(d.rows.values))
+	default:
+		ref -= firstKnown
+		number := ref/gossip.BlockWindows + 1
+		if number > math.MaxUint32 {
+			r.fail("number %d of a description, want 32 bits", number)
+		}
+		s.Number, s.Known, window = uint32(number), true, int64(ref%gossip.BlockWindows)
+	}
+	switch {
+	case d.err != nil:
+		return
+	case d.rows.find(&s) >= 0:
+		r.fail("description %+v with number %d is there twice", s.CellMeta, s.Number)
+		return
+	case distance != 0:
+		r.fail("first window of a description is not its own")
+	}
+	g.differ = g.differ || g.row >= 0
+	g.row = d.rows.add(&s, window)
+}
+
+// readRefused decodes the refusals and appends them to m.
+func (d *Decoder) readRefused(r *reader, m *gossip.Message) {
+	n := r.number("refusals", MaxFrameCells, 1+1+keySize+1)
 	if d.denied += n; d.denied > MaxFrameCells {
 		d.exceed("refusals", d.denied, MaxFrameCells)
-	}
-	if n == 0 {
-		r.fail("refusals of incarnation %v without keys", id.Incarnation)
 	}
 	if d.err != nil {
 		return
 	}
-	m.Refused = slices.Grow(m.Refused, n)
+	m.Refused = make([]gossip.Refusal, n)
 	window := int64(0)
-	for i := range n {
-		window += unzigzag(windows.next())
-		next := gossip.CellID{Kind: id.Kind, Incarnation: id.Incarnation, Key: readKey(keys[keySize*i:]), Window: window}
-		if i > 0 && id.Compare(next) >= 0 {
-			r.fail("refusals of incarnation %v are not ascending at %d", id.Incarnation, i)
+	for i := range m.Refused {
+		head := r.byte()
+		kind, reason := gossip.Kind(head&(1<<refusedReason-1)), gossip.Reason(head>>refusedReason+1)
+		if !knownKind(kind) {
+			r.fail("refusal of kind %d, want at most %d", kind, gossip.MaxKind)
+		}
+		if !knownReason(reason) {
+			r.fail("refusal for reason %d, want %d to %d", reason, gossip.TooFarAhead, gossip.MaxReason)
+		}
+		id := gossip.CellID{Kind: kind, Incarnation: r.incarnation(), Key: r.key()}
+		window += unzigzag(r.varint())
+		id.Window = window
+		if i > 0 && m.Refused[i-1].Compare(id) >= 0 {
+			r.fail("refusals are not ascending at %d", i)
+		}
+		if d.err != nil {
 			return
 		}
-		id = next
-		reason := reasons.next()
-		if reason > math.MaxUint8-1 || !knownReason(gossip.Reason(reason+1)) {
-			r.fail("refusal for reason %d, want %d to %d", reason+1, gossip.TooFarAhead, gossip.MaxReason)
-			return
-		}
-		m.Refused = append(m.Refused, gossip.Refusal{CellID: next, Reason: gossip.Reason(reason + 1)})
+		m.Refused[i] = gossip.Refusal{CellID: id, Reason: reason}
 	}
-	r.ends(&windows)
-	r.ends(&reasons)
-}
-
-func readKey(b []byte) crdt.Key {
-	return crdt.Key(binary.BigEndian.Uint64(b))
 }

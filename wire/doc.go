@@ -6,23 +6,23 @@
 // Messages go through generated protobuf code (rights.proto, strict.proto and
 // control.proto of proto/rld/v1) unless a measurement says otherwise. In those
 // of the control log most fields are one JSON text, in the form in which
-// package control stores them. The measurement does for counts: a
-// frame holds thousands of cells, the generated code would copy every column
-// and allocate every list, and it accepts several encodings of one frame.
-// Counts are therefore encoded by hand, straight from and into the messages of
-// package gossip. The decision and its numbers are in
-// docs/adr/0020-one-codec-per-message.md.
+// package control stores them. The measurement does for counts. Most of their
+// frames hold one or two cells, and nearly half of them would be tags and
+// lengths; others hold thousands, and generated code would copy every column
+// and allocate every list. Counts therefore have a layout of their own, encoded
+// straight from and into the messages of package gossip: layout.go describes
+// it, and docs/adr/0043-compact-frames.md has the decision and its numbers.
 //
-// A frame of counts is an envelope of 5 bytes and one protobuf message,
-// PeerFrame of peer.proto in this folder, which describes both. It holds the
-// messages of all shards of one daemon at one instant, with their common fields
-// once. Cells are written in columns, incarnations and metas once a frame; a
-// cell costs its key and about three bytes. Most frames hold few cells, so what
-// seldom changes is left out where the receiver knows it: the ends of the
-// stream, and mostly the hash of the rules, the stamp and the ages of views.
+// A frame of counts holds the messages of all shards of one daemon at one
+// instant, with their common fields once. Flags show which fields are there.
+// Cells are written in columns, incarnations and descriptions once a frame. A
+// cell costs its key and two or three bytes in a long frame; a frame of one
+// cell is 26 bytes and one without cells 22. Its stream leaves out what seldom
+// changes and the receiver knows: the ends of the stream, and mostly the hash
+// of the rules, the stamp and the ages of views.
 //
 // This encoding is canonical: a list of messages has exactly one frame, and
 // Decode rejects all others. So equal states are equal bytes, and encoding a
-// decoded list returns the same frame. For the same reason unknown fields are
+// decoded list returns the same frame. For the same reason unknown flags are
 // rejected; an extension needs another version number.
 package wire

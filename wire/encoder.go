@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -11,50 +10,26 @@ import (
 
 // Encoder encodes frames of counts, one after the other, and reuses the memory
 // of the one before. The zero value is ready; it is not safe for concurrent
-// use. It writes tables after the parts that
-// refer to their rows, and inserts lengths before their content by moving it,
-// so that it walks the messages once.
+// use. It walks the cells of a message a few times, and its messages once.
 type Encoder struct {
 	b []byte
 
 	from, to     crdt.Incarnation
 	incarnations table[crdt.Incarnation] // without sender and receiver
-	metas        table[cellMeta]
-	windows      []metaWindows // of the metas
+	rows         rows
 
-	ends               ends
-	numbers, distances []uint64 // columns under construction
-	cells, refused     int
-}
-
-// metaWindows holds the windows of the first and the latest cell with a meta.
-type metaWindows struct{ first, latest int64 }
-
-// cellMeta is a row of the table of metas: a description with its number, or
-// the number of one that the receiver knows.
-type cellMeta struct {
-	gossip.CellMeta
-	gossip.MetaRef
-}
-
-// metaOf returns the row of a cell, and its window there.
-func metaOf(c *gossip.Cell) (cellMeta, int64) {
-	if c.Known {
-		return cellMeta{MetaRef: c.MetaRef}, c.PlaceInBlock()
-	}
-	return cellMeta{c.CellMeta, c.MetaRef}, c.Window
+	ends           ends
+	refs, columns  []uint64 // under construction
+	cells, refused int
 }
 
 // reset makes the encoder append a frame to b.
 func (e *Encoder) reset(b []byte) {
-	incarnations, metas := e.incarnations.emptied(), e.metas.emptied()
-	*e = Encoder{
-		b: b, incarnations: incarnations, metas: metas, windows: e.windows[:0],
-		numbers: e.numbers[:0], distances: e.distances[:0],
-	}
+	incarnations, rows := e.incarnations.emptied(), e.rows.emptied()
+	*e = Encoder{b: b, incarnations: incarnations, rows: rows, refs: e.refs[:0], columns: e.columns[:0]}
 }
 
-// frame encodes the payload of a frame.
+// frame encodes the content of a frame.
 func (e *Encoder) frame(msgs []gossip.Message) error {
 	if err := checkFrame(msgs); err != nil {
 		return err
@@ -62,11 +37,20 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 	head := &msgs[0]
 	e.from, e.to = head.From, head.To
 
-	e.uint(frameLastShard, uint64(head.Shards-1))
-	e.flag(frameUnready, !head.Ready)
-	e.uint(frameNonce, head.Nonce)
-	e.uint(frameEcho, head.Echo)
-	e.uint(frameHeld, head.Held)
+	e.byte(flag(frameUnready, !head.Ready) | flag(frameShards, head.Shards > 1) |
+		flag(frameEcho, head.Echo|head.Held != 0) | flag(frameRules, head.Rules != 0) | flag(frameStamp, head.Stamp != 0))
+	e.optional(uint64(head.Shards - 1))
+	e.uint(head.Nonce)
+	if head.Echo|head.Held != 0 {
+		e.uint(head.Echo)
+		e.uint(head.Held)
+	}
+	if head.Rules != 0 {
+		e.word(head.Rules)
+	}
+	if head.Stamp != 0 {
+		e.word(uint64(head.Stamp))
+	}
 	before := &gossip.Message{Shard: -1}
 	for i := range msgs {
 		if err := e.part(before, &msgs[i]); err != nil {
@@ -74,56 +58,7 @@ func (e *Encoder) frame(msgs []gossip.Message) error {
 		}
 		before = &msgs[i]
 	}
-	e.words(frameIncarnations, e.incarnations.values)
-	for i := range e.metas.values {
-		e.meta(&e.metas.values[i], e.windows[i].first)
-	}
-	e.word(frameRules, head.Rules)
-	e.word(frameStamp, uint64(head.Stamp))
 	return nil
-}
-
-// meta encodes a row of the table of metas.
-func (e *Encoder) meta(s *cellMeta, window int64) {
-	at := e.open(frameMetas)
-	if s.Known {
-		e.uint(metaKnown, uint64(s.Number))
-		e.uint(metaWindow, zigzag(window))
-	} else {
-		e.word(metaRule, s.Rule)
-		e.length(s.WindowLength)
-		e.multiple(metaCarryWindows, metaCarryMillis, s.Carry, s.WindowLength, false)
-		e.flag(metaRegional, s.Regional)
-		e.multiple(metaWindow, metaWindowMillis, window, s.WindowLength, true)
-		e.uint(metaNumber, uint64(s.Number))
-	}
-	e.close(at)
-}
-
-// length encodes a window length in the longest unit that it is a multiple of.
-func (e *Encoder) length(ms int64) {
-	switch {
-	case ms%minute == 0:
-		e.uint(metaMinutes, uint64(ms/minute))
-	case ms%second == 0:
-		e.uint(metaSeconds, uint64(ms/second))
-	default:
-		e.uint(metaMillis, uint64(ms))
-	}
-}
-
-// multiple encodes milliseconds as a multiple of a window length, or as they
-// are when they are none.
-func (e *Encoder) multiple(windows, millis tag, ms, length int64, signed bool) {
-	t := millis
-	if ms%length == 0 {
-		t, ms = windows, ms/length
-	}
-	if signed {
-		e.uint(t, zigzag(ms))
-		return
-	}
-	e.uint(t, uint64(ms))
 }
 
 // checkFrame returns an error unless msgs can share a frame.
@@ -158,19 +93,28 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	if err := checkPart(m); err != nil {
 		return err
 	}
-	at := e.open(frameParts)
-	e.uint(partSkipped, uint64(m.Shard-before.Shard-1))
-	e.uint(partHi, m.Hi)
-	e.uint(partChanged, m.Hi-m.Lo)
-	if m.Answers {
-		e.uint(partAck, m.Ack+1)
+	views := m.HasViews && !(before.HasViews && sameViews(before, m))
+	skipped, unsent := m.Shard-before.Shard-1, millis(m.Unsent)
+	rare := flag(rareRefused, len(m.Refused) > 0) | flag(rareDigests, len(m.Digests) > 0) |
+		flag(rareRepair, len(m.Repair) > 0) | flag(rareRights, len(m.RightsMessages) > 0) |
+		flag(rareLoads, len(m.Loads) > 0) | flag(rareNoViews, before.HasViews && !m.HasViews)
+	e.byte(flag(partChanged, m.Hi != m.Lo) | flag(partAnswers, m.Answers) | flag(partIncomplete, !m.Complete) |
+		flag(partUnsent, unsent != 0) | flag(partViews, views) | flag(partCells, len(m.Cells) > 0) |
+		flag(partSkipped, skipped != 0) | flag(partRare, rare != 0))
+	if rare != 0 {
+		e.byte(rare)
 	}
-	e.flag(partIncomplete, !m.Complete)
-	e.uint(partUnsent, millis(m.Unsent))
-	if m.HasViews && !(before.HasViews && sameViews(before, m)) {
+	e.optional(uint64(skipped))
+	e.uint(m.Hi)
+	e.optional(m.Hi - m.Lo)
+	if m.Answers {
+		e.uint(m.Ack)
+	}
+	e.optional(unsent)
+	if views {
 		e.views(m)
 	}
-	if err := e.allCells(m); err != nil {
+	if err := e.groups(m); err != nil || rare == 0 {
 		return err
 	}
 	if err := e.allRefused(m); err != nil {
@@ -181,12 +125,7 @@ func (e *Encoder) part(before, m *gossip.Message) error {
 	if err := e.rightsMessages(m); err != nil {
 		return err
 	}
-	e.flag(partNoViews, before.HasViews && !m.HasViews)
-	if err := e.loads(m); err != nil {
-		return err
-	}
-	e.close(at)
-	return nil
+	return e.loads(m)
 }
 
 // checkPart returns an error unless the fields of m beside its cells are valid.
@@ -227,37 +166,27 @@ func sameViews(a, b *gossip.Message) bool {
 }
 
 func (e *Encoder) views(m *gossip.Message) {
-	at := e.open(partViews)
-	e.uint(viewsOwn, millis(m.Own))
-	e.numbers = e.numbers[:0]
-	for i := range m.Staleness {
-		e.numbers = append(e.numbers, e.incarnation(m.Staleness[i].Region))
+	own := millis(m.Own) << 1
+	if len(m.Staleness) == 0 {
+		e.uint(own)
+		return
 	}
-	e.required(viewsRegions, e.numbers)
-	e.numbers = e.numbers[:0]
+	e.uint(own | 1)
+	e.uint(uint64(len(m.Staleness)))
 	for i := range m.Staleness {
-		e.numbers = append(e.numbers, millis(m.Staleness[i].Age))
+		e.incarnation(m.Staleness[i].Region)
+		e.uint(millis(m.Staleness[i].Age))
 	}
-	e.column(viewsAges, e.numbers)
-	e.close(at)
 }
 
 func (e *Encoder) digests(digests []gossip.BucketDigest) {
-	if len(digests) == 0 {
-		return
-	}
-	e.numbers = e.numbers[:0]
+	e.optional(uint64(len(digests)))
 	after := uint16(0)
 	for i := range digests {
-		e.numbers = append(e.numbers, uint64(digests[i].Bucket-after))
+		e.uint(uint64(digests[i].Bucket - after))
+		e.word(uint64(digests[i].Digest))
 		after = digests[i].Bucket + 1
 	}
-	e.column(partBuckets, e.numbers)
-	at := e.open(partDigests)
-	for i := range digests {
-		e.b = binary.LittleEndian.AppendUint64(e.b, uint64(digests[i].Digest))
-	}
-	e.close(at)
 }
 
 // repair encodes the buckets in order, each once.
@@ -265,26 +194,16 @@ func (e *Encoder) repair(buckets []uint16) {
 	if !slices.IsSorted(buckets) {
 		buckets = slices.Sorted(slices.Values(buckets))
 	}
-	e.numbers = e.numbers[:0]
+	distances := e.columns[:0]
 	after := uint16(0)
 	for i, bucket := range buckets {
 		if i > 0 && bucket == buckets[i-1] {
 			continue
 		}
-		e.numbers = append(e.numbers, uint64(bucket-after))
+		distances = append(distances, uint64(bucket-after))
 		after = bucket + 1
 	}
-	e.required(partRepair, e.numbers)
-}
-
-// incarnation returns the number of an incarnation in the frame.
-func (e *Encoder) incarnation(s crdt.Incarnation) uint64 {
-	switch s {
-	case e.from:
-		return 0
-	case e.to:
-		return 1
-	}
-	i, _ := e.incarnations.number(s)
-	return uint64(i) + 2
+	e.optional(uint64(len(distances)))
+	e.column(distances)
+	e.columns = distances
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/georld/rld/gossip"
 )
 
-// allCells writes the cells of a part, incarnation by incarnation.
-func (e *Encoder) allCells(m *gossip.Message) error {
+// groups writes the cells of a part, one group for each kind and incarnation.
+func (e *Encoder) groups(m *gossip.Message) error {
 	if e.cells += len(m.Cells); e.cells > MaxFrameCells {
 		return &SizeError{What: "cells", Got: e.cells, Max: MaxFrameCells}
 	}
@@ -32,7 +32,7 @@ func (e *Encoder) allCells(m *gossip.Message) error {
 		for n < len(cells) && cells[n].Incarnation == cells[0].Incarnation && cells[n].Kind == cells[0].Kind {
 			n++
 		}
-		e.incarnationCells(cells[:n])
+		e.group(cells[:n], n < len(cells))
 		cells = cells[n:]
 	}
 	return nil
@@ -82,95 +82,197 @@ func knownNumber(c *gossip.Cell) uint32 {
 	return 0
 }
 
-// incarnationCells writes the cells of one incarnation.
-func (e *Encoder) incarnationCells(cells []gossip.Cell) {
-	at := e.open(partCells)
-	e.uint(cellsKind, uint64(cells[0].Kind))
-	e.uint(cellsIncarnation, e.incarnation(cells[0].Incarnation))
-	e.cellKeys(cells)
-	e.cellWindows(cells)
-	column, refunded, rates, levels := e.numbers[:0], false, false, false
+// usual returns the incarnation of most cells of a kind in messages.
+func usual(k gossip.Kind, from, to crdt.Incarnation) crdt.Incarnation {
+	if k == gossip.Others || k == gossip.Given {
+		return to
+	}
+	return from
+}
+
+// group writes the cells of one kind and incarnation. more reports whether
+// another group follows.
+func (e *Encoder) group(cells []gossip.Cell, more bool) {
+	first := &cells[0]
+	keys, mixed, distances := e.numberRows(cells)
+	set := cellValues(cells)
+	columns := flag(columnWindows, distances != nil) | flag(columnMore, keys < len(cells)) |
+		flag(columnRefunded, set.Value.N != 0) | flag(columnLevels, set.Level != 0) | flag(columnSeen, set.Seen != 0)
+	named := first.Incarnation != usual(first.Kind, e.from, e.to)
+	e.byte(byte(first.Kind) | flag(groupNamed, named) | flag(groupSeveral, len(cells) > 1) |
+		flag(groupMore, more) | flag(groupRates, set.Rate != 0) | flag(groupColumns, columns != 0))
+	if columns != 0 {
+		e.byte(columns)
+	}
+	if named {
+		e.incarnation(first.Incarnation)
+	}
+	if len(cells) > 1 {
+		e.uint(uint64(len(cells))<<1 | uint64(flag(1, mixed)))
+	}
+	e.cellKeys(cells, keys)
+	if mixed {
+		e.column(e.refs)
+	} else {
+		e.uint(e.refs[0])
+	}
+	e.column(distances)
+	e.admitted(cells)
+	if set.Value.N != 0 {
+		e.values(cells, func(c *gossip.Cell) uint64 { return c.Value.N })
+	}
+	if set.Rate != 0 {
+		e.values(cells, func(c *gossip.Cell) uint64 { return uint64(c.Rate) })
+	}
+	if set.Level != 0 {
+		e.values(cells, func(c *gossip.Cell) uint64 { return c.Level })
+	}
+	if set.Seen != 0 {
+		e.values(cells, func(c *gossip.Cell) uint64 { return c.Seen })
+	}
+	for i, ref := range e.refs {
+		if ref == 0 {
+			e.description(&cells[i])
+		}
+	}
+}
+
+// cellValues returns the optional values of the cells, or-ed.
+func cellValues(cells []gossip.Cell) gossip.Cell {
+	var set gossip.Cell
 	for i := range cells {
 		c := &cells[i]
-		column = append(column, c.Value.P)
-		refunded, rates, levels = refunded || c.Value.N != 0, rates || c.Rate != 0, levels || c.Level != 0
+		set.Value.N |= c.Value.N
+		set.Rate |= c.Rate
+		set.Level |= c.Level
+		set.Seen |= c.Seen
 	}
-	e.required(cellsAdmitted, column)
-	if refunded {
-		for i := range cells {
-			column[i] = cells[i].Value.N
+	return set
+}
+
+// numberRows sets refs to those of the cells, only the first one if not mixed.
+// It returns the number of keys and the distances of the windows, nil if all
+// are 0.
+func (e *Encoder) numberRows(cells []gossip.Cell) (keys int, mixed bool, distances []uint64) {
+	row, ref := e.row(&cells[0])
+	e.refs = append(e.refs[:0], ref)
+	for i := range cells {
+		c := &cells[i]
+		if i == 0 || c.Key != cells[i-1].Key {
+			keys++
 		}
-		e.required(cellsRefunded, column)
+		if i > 0 && !sameMeta(c, &cells[i-1]) {
+			if !mixed { // all cells before have one row
+				e.refs = slices.Grow(e.refs, len(cells))
+				for len(e.refs) < i {
+					e.refs = append(e.refs, uint64(row)+1)
+				}
+				mixed = true
+			}
+			row, ref = e.row(c)
+			e.refs = append(e.refs, ref)
+		} else if mixed {
+			e.refs = append(e.refs, uint64(row)+1)
+		}
+		window := c.Window
+		if c.Known {
+			window = c.PlaceInBlock()
+		}
+		distance := window - e.rows.latest[row]
+		if distance != 0 && distances == nil {
+			distances = slices.Grow(e.columns[:0], len(cells))[:i]
+			clear(distances)
+		}
+		if distances != nil {
+			distances = append(distances, zigzag(distance))
+			e.rows.latest[row] = window
+		}
 	}
-	if rates {
-		for i := range cells {
-			column[i] = uint64(cells[i].Rate)
-		}
-		e.required(cellsRates, column)
+	if distances != nil {
+		e.columns = distances
 	}
-	if levels {
-		for i := range cells {
-			column[i] = cells[i].Level
-		}
-		e.required(cellsLevels, column)
-		for i := range cells {
-			column[i] = cells[i].Seen
-		}
-		e.column(cellsSeen, column)
+	return keys, mixed, distances
+}
+
+// row returns the row of a cell's description and the ref to it. It adds a row
+// for a new description.
+func (e *Encoder) row(c *gossip.Cell) (row int, ref uint64) {
+	meta, window := metaOf(c)
+	if row = e.rows.find(&meta); row >= 0 {
+		return row, uint64(row) + 1
 	}
-	e.close(at)
+	row = e.rows.add(&meta, window)
+	if c.Known {
+		return row, firstKnown + uint64(c.Number-1)*gossip.BlockWindows + uint64(window)
+	}
+	return row, 0
 }
 
 // cellKeys writes each key once, and how many cells it has beyond one.
-func (e *Encoder) cellKeys(cells []gossip.Cell) {
-	at := e.open(cellsKeys)
-	more, b := slices.Grow(e.numbers[:0], len(cells)), slices.Grow(e.b, keySize*len(cells))
+func (e *Encoder) cellKeys(cells []gossip.Cell, keys int) {
+	if keys == len(cells) {
+		b := slices.Grow(e.b, keySize*keys)
+		for i := range cells {
+			b = appendKey(b, cells[i].Key)
+		}
+		e.b = b
+		return
+	}
+	e.uint(uint64(keys))
 	for i := range cells {
-		k := &cells[i].Key
-		if i > 0 && *k == cells[i-1].Key {
-			more[len(more)-1]++
+		if i == 0 || cells[i].Key != cells[i-1].Key {
+			e.key(cells[i].Key)
+		}
+	}
+	n := uint64(0)
+	for i := 1; i <= len(cells); i++ {
+		if i < len(cells) && cells[i].Key == cells[i-1].Key {
+			n++
 			continue
 		}
-		b = appendKey(b, *k)
-		more = append(more, 0)
+		e.uint(n)
+		n = 0
+	}
+}
+
+// admitted writes the column of admitted hits, which each group has.
+func (e *Encoder) admitted(cells []gossip.Cell) {
+	b := slices.Grow(e.b, 2*len(cells))
+	for i := range cells {
+		if v := cells[i].Value.P; v < 0x80 {
+			b = append(b, byte(v))
+		} else {
+			b = binary.AppendUvarint(b, v)
+		}
 	}
 	e.b = b
-	e.close(at)
-	e.column(cellsMore, more)
-	e.numbers = more
 }
 
-// cellWindows encodes the metas and windows.
-func (e *Encoder) cellWindows(cells []gossip.Cell) {
-	metas, distances := e.numbers[:0], slices.Grow(e.distances[:0], len(cells))
-	n := -1 // number of the meta of the cell before
-	var before cellMeta
+// values writes another column.
+func (e *Encoder) values(cells []gossip.Cell, of func(*gossip.Cell) uint64) {
 	for i := range cells {
-		meta, window := metaOf(&cells[i])
-		if i == 0 || meta != before {
-			var first bool
-			if n, first = e.metas.number(meta); first {
-				if cap(e.windows) == 0 {
-					e.windows = make([]metaWindows, 0, firstRoom)
-				}
-				e.windows = append(e.windows, metaWindows{first: window, latest: window})
-			}
-			before = meta
-		}
-		metas = append(metas, uint64(n))
-		distances = append(distances, zigzag(window-e.windows[n].latest))
-		e.windows[n].latest = window
+		e.uint(of(&cells[i]))
 	}
-	e.column(cellsMetas, metas)
-	e.column(cellsWindows, distances)
-	e.numbers, e.distances = metas, distances
 }
 
-func appendKey(b []byte, k crdt.Key) []byte {
-	return binary.BigEndian.AppendUint64(b, uint64(k))
+// description writes the description of a cell and its window.
+func (e *Encoder) description(c *gossip.Cell) {
+	unit, length := unitOf(c.WindowLength)
+	carry, carryMillis := multipleOf(c.Carry, c.WindowLength)
+	window, windowMillis := multipleOf(c.Window, c.WindowLength)
+	e.byte(unit | flag(formCarry, c.Carry != 0 && !carryMillis) | flag(formCarryMillis, carryMillis) |
+		flag(formRegional, c.Regional) | flag(formWindowMillis, windowMillis) |
+		flag(formRule, c.Rule != 0) | flag(formNumber, c.Number != 0))
+	if c.Rule != 0 {
+		e.word(c.Rule)
+	}
+	e.uint(uint64(length))
+	e.optional(uint64(carry))
+	e.uint(zigzag(window))
+	e.optional(uint64(c.Number))
 }
 
-// allRefused writes the refusals of a part, incarnation by incarnation.
+// allRefused writes the refusals of a part.
 func (e *Encoder) allRefused(m *gossip.Message) error {
 	if e.refused += len(m.Refused); e.refused > MaxFrameCells {
 		return &SizeError{What: "refusals", Got: e.refused, Max: MaxFrameCells}
@@ -186,13 +288,15 @@ func (e *Encoder) allRefused(m *gossip.Message) error {
 				m.Shard, r.Reason, gossip.TooFarAhead, gossip.MaxReason)
 		}
 	}
-	for len(refused) > 0 {
-		n := 1
-		for n < len(refused) && refused[n].Incarnation == refused[0].Incarnation && refused[n].Kind == refused[0].Kind {
-			n++
-		}
-		e.incarnationRefused(refused[:n])
-		refused = refused[n:]
+	e.optional(uint64(len(refused)))
+	before := int64(0)
+	for i := range refused {
+		r := &refused[i]
+		e.byte(byte(r.Kind) | byte(r.Reason-1)<<refusedReason)
+		e.incarnation(r.Incarnation)
+		e.key(r.Key)
+		e.uint(zigzag(r.Window - before))
+		before = r.Window
 	}
 	return nil
 }
@@ -211,29 +315,4 @@ func latest(refused []gossip.Refusal) []gossip.Refusal {
 	slices.Reverse(refused) // the last comes first and is kept
 	slices.SortStableFunc(refused, compare)
 	return slices.CompactFunc(refused, func(a, b gossip.Refusal) bool { return a.CellID == b.CellID })
-}
-
-// incarnationRefused writes the refusals of one incarnation.
-func (e *Encoder) incarnationRefused(refused []gossip.Refusal) {
-	at := e.open(partRefused)
-	e.uint(refusedKind, uint64(refused[0].Kind))
-	e.uint(refusedIncarnation, e.incarnation(refused[0].Incarnation))
-	keys := e.open(refusedKeys)
-	for i := range refused {
-		e.b = appendKey(e.b, refused[i].Key)
-	}
-	e.close(keys)
-	column, before := e.numbers[:0], int64(0)
-	for i := range refused {
-		column = append(column, zigzag(refused[i].Window-before))
-		before = refused[i].Window
-	}
-	e.column(refusedWindows, column)
-	column = column[:0]
-	for i := range refused {
-		column = append(column, uint64(refused[i].Reason-1))
-	}
-	e.column(refusedReasons, column)
-	e.numbers = column
-	e.close(at)
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Version is the version of the encoding, the first byte of every frame.
-const Version = 3
+const Version = 4
 
 // Bounds of a frame.
 const (
@@ -74,8 +74,8 @@ func Fit(msgs []gossip.Message) int {
 	return len(msgs)
 }
 
-// The maximum bytes of an item in a frame, including its share of the tables
-// and tags.
+// The maximum bytes of an item in a frame, including new incarnations and
+// descriptions.
 const (
 	maxPart          = 128
 	maxCell          = 152

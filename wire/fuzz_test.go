@@ -18,16 +18,21 @@ import (
 // envelope, without which hardly any input passes the checksum. Decode must not
 // panic, must return messages or an error but never both or neither, and must
 // return no more than a multiple of its input. Accepted frames encode to the
-// same bytes, and the generated code reads and writes them alike.
+// same bytes, and the second decoder reads the same messages.
 func FuzzDecode(f *testing.F) {
 	two := shards(2, inRegion(busy(3, 2)))
 	for _, msgs := range [][]gossip.Message{
 		shards(1, idle()), shards(MaxShards, inRegion(idle())),
 		{example()},
 		shards(1, logged(5)), two, two[1:],
-		shards(1, busy(40, 30)),
+		shards(1, busy(40, 30)), shards(1, knownCells(1, gossip.Daemon)), shards(1, knownCells(3, gossip.Others)),
+		shards(1, answerOnly()),
 	} {
 		f.Add(mustEncode(f, msgs...))
+	}
+	f.Add([]byte{})
+	for _, broken := range brokenFrames() {
+		f.Add(sealFrame(idle().From, idle().To, []byte(broken.content)))
 	}
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		given := bytes.Clone(frame)
@@ -66,7 +71,7 @@ func decodeAny(t fataler, from, to crdt.Incarnation, frame []byte) {
 	if !bytes.Equal(frame, again) {
 		t.Fatalf("encoded again\n is %x\nwas %x", again, frame)
 	}
-	if fault := protoFault(frame[sealSize:]); fault != "" {
+	if fault := layoutFault(msgs, frame[sealSize:]); fault != "" {
 		t.Fatal(fault)
 	}
 }
@@ -116,15 +121,28 @@ func heldBytes(msgs []gossip.Message) int {
 // TestAllocationBounded measures the cost of the most expensive frames for
 // their length, accepted or rejected.
 func TestAllocationBounded(t *testing.T) {
-	parts := bytes.Repeat([]byte{byte(frameParts), 0}, MaxShards)
-	var incarnations, metas []byte
+	parts := bytes.Repeat([]byte{0, 0}, MaxShards)
+	var named []byte // cells of one incarnation each
 	for i := range uint64(50_000) {
-		incarnations = binary.LittleEndian.AppendUint64(incarnations, i+3)
-		metas = append(metas, byte(frameMetas), 11, byte(metaRule))
-		metas = binary.LittleEndian.AppendUint64(metas, i+1)
-		metas = append(metas, byte(metaMillis), 1)
+		named = append(named, byte(gossip.Daemon)|groupNamed|groupMore)
+		named = binary.AppendUvarint(named, i+2)
+		named = binary.LittleEndian.AppendUint64(named, i+1<<32)
+		named = append(named, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00"...)
 	}
-	incarnations = append(binary.AppendUvarint([]byte{byte(frameParts), 0, byte(frameIncarnations)}, uint64(len(incarnations))), incarnations...)
+	known := busy(60_000, 1) // cells of one description each
+	for i := range known.Cells {
+		c := &known.Cells[i]
+		c.CellMeta, c.Number, c.Known, c.Window = gossip.CellMeta{}, uint32(i)+1, true, 5
+	}
+	forms := busy(20_000, 1)
+	for i := range forms.Cells {
+		forms.Cells[i].Rule = uint64(i) + 1
+	}
+	// Cells that cost a byte each, until they turn out to be the same.
+	oneKey := []byte{0, 0, partCells, 0, groupSeveral | groupColumns, columnMore}
+	oneKey = append(binary.AppendUvarint(oneKey, MaxFrameCells<<1), 1)
+	oneKey = append(append(oneKey, make([]byte, keySize)...), 0xff, 0xff, 3, 0)
+	oneKey = append(append(oneKey, make([]byte, MaxFrameCells)...), 0, 1, 0)
 	for _, test := range []struct {
 		name  string
 		frame []byte
@@ -133,9 +151,12 @@ func TestAllocationBounded(t *testing.T) {
 		{"cells of one key", mustEncode(t, logged(MaxFrameCells)), true},
 		{"cells of many metas", mustEncode(t, busy(1000, 1000)), true},
 		{"views that all shards repeat", mustEncode(t, shards(MaxShards, regions(MaxViews))...), true},
-		{"empty parts", sealFrame(idle().From, idle().To, append([]byte{byte(frameLastShard), MaxShards - 1}, parts...)), true},
-		{"incarnations without use", sealFrame(idle().From, idle().To, incarnations), false},
-		{"metas without use", sealFrame(idle().From, idle().To, append(parts[:2:2], metas...)), false},
+		{"empty parts", sealFrame(idle().From, idle().To, append([]byte{frameShards, MaxShards - 1, 0}, parts...)), true},
+		{"incarnations", sealFrame(idle().From, idle().To, append([]byte{0, 0, partCells, 0}, named...)), false},
+		{"known descriptions", mustEncode(t, known), true},
+		{"descriptions", mustEncode(t, forms), true},
+		{"number of cells", sealFrame(idle().From, idle().To, append([]byte{0, 0, partCells, 0, groupSeveral}, 0xfe, 0xff, 0x07)), false},
+		{"one key", sealFrame(idle().From, idle().To, oneKey), false},
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

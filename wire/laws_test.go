@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/georld/rld/crdt"
@@ -76,31 +77,74 @@ func TestReusedCodec(t *testing.T) {
 	})
 }
 
-// TestPeerProtoAgrees holds the codec to peer.proto: protowire decodes every
-// frame completely and encodes it to the same bytes.
-func TestPeerProtoAgrees(t *testing.T) {
+// TestLayout holds the codec to the description of the layout: another decoder,
+// written after it, reads every frame completely and gets the same messages.
+func TestLayout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		frame, err := Encode(nil, genMessages().Draw(t, "messages"))
+		msgs := genMessages().Draw(t, "messages")
+		frame, err := Encode(nil, msgs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if fault := protoFault(frame[sealSize:]); fault != "" {
+		if fault := layoutFault(msgs, frame[sealSize:]); fault != "" {
 			t.Fatal(fault)
 		}
 	})
 }
 
-// protoFault compares the payload of a frame with its encoding by protowire;
-// "" when they are equal.
-func protoFault(payload []byte) string {
-	var f peerFrame
-	if err := readPB(payload, &f); err != nil {
-		return err.Error()
+// TestFullTable: a frame with more descriptions than the table has rows keeps
+// the last one in the last row.
+func TestFullTable(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		meta func(c *gossip.Cell, i int)
+	}{
+		{"in full", func(c *gossip.Cell, i int) { c.Rule = uint64(i) }},
+		{"known", func(c *gossip.Cell, i int) {
+			c.CellMeta, c.Number, c.Known, c.Window = gossip.CellMeta{}, uint32(i)+1, true, int64(i%64)
+		}},
+	} {
+		m := busy(3*maxRows, 1)
+		for i := range m.Cells {
+			test.meta(&m.Cells[i], i)
+		}
+		// The last rows are named again: one of the table, one that was
+		// replaced, the latest, and that by all cells of a group.
+		test.meta(&m.Cells[3*maxRows-3], 7)
+		test.meta(&m.Cells[3*maxRows-2], 2*maxRows)
+		test.meta(&m.Cells[3*maxRows-1], 2*maxRows)
+		for i := range 3 {
+			c := m.Cells[i]
+			c.Kind, c.Incarnation = gossip.Given, m.To
+			test.meta(&c, 2*maxRows+i/2)
+			m.Cells = append(m.Cells, c)
+		}
+		frame := mustEncode(t, m)
+		got, err := decodeFrame(frame)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		if diff := cmp.Diff([]gossip.Message{m}, got); diff != "" {
+			t.Errorf("%s: messages (-sent +received):\n%s", test.name, diff)
+		}
+		if fault := layoutFault([]gossip.Message{m}, frame[sealSize:]); fault != "" {
+			t.Errorf("%s: %s", test.name, fault)
+		}
+		if again := mustEncode(t, got...); !bytes.Equal(again, frame) {
+			t.Errorf("%s: encoded again it is another frame", test.name)
+		}
 	}
-	if out := appendPB(nil, &f); !bytes.Equal(payload, out) {
-		return fmt.Sprintf("protowire writes\n%x, not\n%x", out, payload)
+}
+
+// layoutFault compares messages with those that the decoder of the layout finds
+// in the content of their frame; "" when they are equal.
+func layoutFault(msgs []gossip.Message, content []byte) string {
+	l := layoutReader{b: content, from: msgs[0].From, to: msgs[0].To}
+	got := l.frame()
+	if len(l.b) > 0 {
+		return fmt.Sprintf("%d bytes are left", len(l.b))
 	}
-	return ""
+	return cmp.Diff(msgs, got, cmpopts.EquateEmpty())
 }
 
 // TestOrderDoesNotMatter: cells, refusals and buckets to repair in any order,

@@ -10,82 +10,44 @@ func (e *Encoder) loads(m *gossip.Message) error {
 	if len(m.Loads) > gossip.MaxLoads {
 		return &SizeError{What: "loads", Got: len(m.Loads), Max: gossip.MaxLoads}
 	}
-	if len(m.Loads) == 0 {
-		return nil
-	}
+	e.optional(uint64(len(m.Loads)))
+	before := int64(0)
 	for i := range m.Loads {
-		if fault := loadFault(&m.Loads[i]); fault != "" {
+		l := &m.Loads[i]
+		if fault := loadFault(l); fault != "" {
 			return malformed("shard %d: load %d: %s", m.Shard, i, fault)
 		}
-	}
-	at := e.open(partLoads)
-	keys := e.open(loadsKeys)
-	for i := range m.Loads {
-		e.b = appendKey(e.b, m.Loads[i].Key)
-	}
-	e.close(keys)
-	before := int64(0)
-	e.loadColumn(loadsWindows, m, func(l *gossip.LoadReport) uint64 {
-		distance := l.Window - before
+		e.uint(l.Offered<<loadBits | uint64(flag(loadOthers, l.Others)|
+			flag(loadDoubts, l.Doubted != 0)|flag(loadMoved, l.Window != before)))
+		e.key(l.Key)
+		e.optional(zigzag(l.Window - before))
+		e.optional(l.Doubted)
 		before = l.Window
-		return zigzag(distance)
-	})
-	e.loadColumn(loadsOffered, m, func(l *gossip.LoadReport) uint64 { return l.Offered })
-	e.loadColumn(loadsDoubted, m, func(l *gossip.LoadReport) uint64 { return l.Doubted })
-	e.loadColumn(loadsOthers, m, func(l *gossip.LoadReport) uint64 {
-		if l.Others {
-			return 1
-		}
-		return 0
-	})
-	e.close(at)
+	}
 	return nil
 }
 
-// loadColumn writes one number of each load.
-func (e *Encoder) loadColumn(t tag, m *gossip.Message, of func(*gossip.LoadReport) uint64) {
-	e.numbers = e.numbers[:0]
-	for i := range m.Loads {
-		e.numbers = append(e.numbers, of(&m.Loads[i]))
-	}
-	e.column(t, e.numbers)
-}
-
 // readLoads decodes the reports of loads.
-func (d *Decoder) readLoads(from *reader, m *gossip.Message) {
-	content := from.content(partLoads)
-	if content == nil {
-		return
-	}
-	r := reader{d: d, b: content}
-	keys, n := r.rows(loadsKeys, keySize)
-	windows, offered := r.column(loadsWindows), r.column(loadsOffered)
-	doubted, others := r.column(loadsDoubted), r.column(loadsOthers)
-	if r.end(); n == 0 {
-		r.fail("loads without keys, want them left out")
-	}
-	if n > gossip.MaxLoads {
-		d.exceed("loads", n, gossip.MaxLoads)
-	}
-	if d.err != nil {
+func (d *Decoder) readLoads(r *reader, m *gossip.Message) {
+	n := r.number("loads", gossip.MaxLoads, keySize+1)
+	if n == 0 {
 		return
 	}
 	m.Loads = make([]gossip.LoadReport, n)
 	window := int64(0)
 	for i := range m.Loads {
-		window += unzigzag(windows.next())
+		head := r.varint()
 		l := &m.Loads[i]
-		l.Key, l.Window = readKey(keys[keySize*i:]), window
-		l.Load = prior.Load{Offered: offered.next(), Doubted: doubted.next()}
-		kind := others.next()
-		l.Others = kind == 1
-		if fault := loadFault(l); fault != "" || kind > 1 {
-			r.fail("load %d of kind %d: %s", i, kind, fault)
+		l.Key, l.Others = r.key(), head&loadOthers != 0
+		window += unzigzag(r.optional(head&loadMoved != 0, "window of a load"))
+		l.Window = window
+		l.Load = prior.Load{Offered: head >> loadBits, Doubted: r.optional(head&loadDoubts != 0, "doubted hits")}
+		if fault := loadFault(l); fault != "" {
+			r.fail("load %d: %s", i, fault)
+		}
+		if d.err != nil {
 			return
 		}
-	}
-	for _, c := range [...]*column{&windows, &offered, &doubted, &others} {
-		r.ends(c)
 	}
 }
 

@@ -1,10 +1,14 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
 
-// reader decodes the fields of one protobuf message in their canonical order
-// and form. After the first fault, which it reports to its decoder, it finds no
-// further fields.
+	"github.com/georld/rld/crdt"
+)
+
+// reader decodes the content of a frame in its canonical form. After the first
+// fault, which it reports to its decoder, it finds no further bytes.
 type reader struct {
 	d *Decoder
 	b []byte
@@ -15,44 +19,18 @@ func (r *reader) fail(format string, args ...any) {
 	r.b = nil
 }
 
-// next reports whether the next field is t, and if so advances to its value.
-func (r *reader) next(t tag) bool {
-	if len(r.b) == 0 || r.b[0] != byte(t) {
-		return false
-	}
-	r.b = r.b[1:]
-	return true
-}
-
-// end fails unless all fields were read. Fields are read in the order of their
-// numbers, so a remaining one is unknown or out of place.
-func (r *reader) end() {
-	if len(r.b) > 0 {
-		r.fail("field %d of type %d is unknown or out of place", r.b[0]>>3, r.b[0]&7)
-	}
-}
-
-// uint returns the value of a field, 0 when it is absent.
-func (r *reader) uint(t tag) uint64 {
-	if !r.next(t) {
+// byte reads a byte.
+func (r *reader) byte() byte {
+	if len(r.b) == 0 {
+		r.fail("it is cut")
 		return 0
 	}
-	v := r.varint()
-	if v == 0 {
-		r.fail("field %d is 0 or no number, want it left out", t.number())
-	}
-	return v
+	b := r.b[0]
+	r.b = r.b[1:]
+	return b
 }
 
-func (r *reader) flag(t tag) bool {
-	v := r.uint(t)
-	if v > 1 {
-		r.fail("field %d is %d, want 1", t.number(), v)
-	}
-	return v == 1
-}
-
-// varint reads a number. After a fault no bytes remain, and it returns 0.
+// varint reads a number. After a fault it returns 0.
 func (r *reader) varint() uint64 {
 	if b := r.b; len(b) > 0 && b[0] < 0x80 {
 		r.b = b[1:]
@@ -67,81 +45,147 @@ func (r *reader) varint() uint64 {
 	return v
 }
 
-// word returns the value of a field of 8 bytes, 0 when it is absent. The name
-// is for the fault.
-func (r *reader) word(t tag, name string) uint64 {
-	if !r.next(t) {
+// optional reads a number, which is 0 unless its flag is set. The name is for
+// the fault.
+func (r *reader) optional(set bool, name string) uint64 {
+	if !set {
 		return 0
 	}
-	if len(r.b) < 8 || binary.LittleEndian.Uint64(r.b) == 0 {
-		r.fail("%s is 0 or cut, want it left out", name)
-		return 0
+	v := r.varint()
+	if v == 0 {
+		r.fail("%s is 0 or no number, want it left out", name)
 	}
-	v := binary.LittleEndian.Uint64(r.b)
-	r.b = r.b[8:]
 	return v
 }
 
-// content returns the content of a field with a length, nil only when the field
-// is absent.
-func (r *reader) content(t tag) []byte {
-	if len(r.b) == 0 || r.b[0] != byte(t) { // as most are
+// bytes reads n bytes, nil after a fault.
+func (r *reader) bytes(n int, name string) []byte {
+	if n > len(r.b) {
+		r.fail("%s of %d bytes, want at most the %d that follow", name, n, len(r.b))
 		return nil
 	}
-	return r.present(t)
-}
-
-// present returns the content of a field that is there.
-func (r *reader) present(t tag) []byte {
-	r.b = r.b[1:]
-	n := r.varint()
-	if n > uint64(len(r.b)) {
-		r.fail("field %d of %d bytes, want at most the %d that follow", t.number(), n, len(r.b))
-		return nil
-	}
-	content := r.b[:n:n]
+	b := r.b[:n:n]
 	r.b = r.b[n:]
-	return content
+	return b
 }
 
-// rows returns the content of a field of rows with the same size, and their
-// number; nil when the field is absent.
-func (r *reader) rows(t tag, size int) ([]byte, int) {
-	content := r.content(t)
-	if content != nil && (len(content) == 0 || len(content)%size != 0) {
-		r.fail("field %d of %d bytes, want a multiple of %d", t.number(), len(content), size)
-		return nil, 0
+// word reads 8 bytes, 0 after a fault.
+func (r *reader) word(name string) uint64 {
+	b := r.bytes(8, name)
+	if b == nil {
+		return 0
 	}
-	return content, len(content) / size
+	return binary.LittleEndian.Uint64(b)
 }
 
-// column returns a field of packed numbers.
-func (r *reader) column(t tag) column {
-	content := r.content(t)
-	if content != nil && len(content) == 0 {
-		r.fail("field %d is empty, want it left out", t.number())
+// optionalWord reads 8 bytes, which are 0 unless their flag is set.
+func (r *reader) optionalWord(set bool, name string) uint64 {
+	if !set {
+		return 0
 	}
-	return column{b: content, left: content == nil, field: t}
+	v := r.word(name)
+	if v == 0 {
+		r.fail("%s is 0 or cut, want it left out", name)
+	}
+	return v
+}
+
+// key reads a key, 0 after a fault.
+func (r *reader) key() crdt.Key {
+	b := r.bytes(keySize, "key")
+	if b == nil {
+		return 0
+	}
+	return readKey(b)
+}
+
+// incarnation reads the number of an incarnation and, the first time, its
+// value. After a fault it returns 0.
+func (r *reader) incarnation() crdt.Incarnation {
+	d := r.d
+	n := r.varint()
+	switch {
+	case n == 0:
+		return d.head.From
+	case n == 1:
+		return d.head.To
+	case n-2 < uint64(len(d.incarnations.values)):
+		return d.incarnations.values[n-2]
+	case n-2 > uint64(len(d.incarnations.values)):
+		r.fail("incarnation %d is named before incarnation %d", n, len(d.incarnations.values)+2)
+		return 0
+	}
+	s := crdt.Incarnation(r.word("incarnation"))
+	if d.err != nil {
+		return 0
+	}
+	if d.incarnations.find(&s) >= 0 || s == d.head.From || s == d.head.To {
+		r.fail("incarnation %v is there twice", s)
+		return 0
+	}
+	d.incarnations.add(&s)
+	return s
+}
+
+// number reads the number of rows of a list that is there. Each has least bytes
+// or more.
+func (r *reader) number(name string, limit, least int) int {
+	n := r.optional(true, "number of "+name)
+	switch {
+	case n > uint64(limit):
+		r.d.exceed(name, int(min(n, maxClaim)), limit)
+		r.b = nil
+	case n > uint64(len(r.b)/least):
+		r.fail("%d %s, want at most the %d that fit the rest", n, name, len(r.b)/least)
+	default:
+		return int(n)
+	}
+	return 0
+}
+
+// maxClaim bounds the numbers of rows in errors.
+const maxClaim = 1 << 40
+
+// column reads n numbers if their flag is set.
+func (r *reader) column(set bool, n int, name string) column {
+	if !set {
+		return column{left: true, name: name}
+	}
+	size := sizeOf(r.b, n)
+	if size < 0 {
+		r.fail("%s of %d cells are cut", name, n)
+		return column{left: true, name: name}
+	}
+	c := column{b: r.b[:size:size], name: name}
+	r.b = r.b[size:]
+	return c
+}
+
+// sizeOf returns the size of the first n numbers of b, -1 if there are fewer.
+func sizeOf(b []byte, n int) int {
+	at := 0
+	for n >= 8 && len(b)-at >= 8 {
+		n -= bits.OnesCount64(^binary.LittleEndian.Uint64(b[at:]) & 0x8080_8080_8080_8080)
+		at += 8
+	}
+	for ; n > 0; at++ {
+		if at == len(b) {
+			return -1
+		}
+		if b[at] < 0x80 {
+			n--
+		}
+	}
+	return at
 }
 
 // column is a list of numbers that is read in step with others.
 type column struct {
-	b     []byte
-	field tag
-	left  bool // the field is absent: each number is 0
-	bad   bool
-	any   uint64 // all numbers read, or-ed
-}
-
-// count returns the number of remaining numbers.
-func (c *column) count() int {
-	n := 0
-	for _, b := range c.b {
-		if b < 0x80 {
-			n++
-		}
-	}
-	return n
+	b    []byte
+	name string
+	left bool // the column is absent: each number is 0
+	bad  bool
+	any  uint64 // all numbers read, or-ed
 }
 
 // next returns the next number. Most columns are left out.
@@ -180,9 +224,9 @@ func (r *reader) ends(c *column) {
 func (r *reader) complete(c *column) {
 	switch {
 	case c.bad || len(c.b) > 0:
-		r.fail("field %d does not hold the numbers of the rows, as short as can be", c.field.number())
+		r.fail("%s are not as short as can be, or too large", c.name)
 	case c.any == 0:
-		r.fail("field %d is all 0, want it left out", c.field.number())
+		r.fail("%s are all 0, want them left out", c.name)
 	}
 }
 
@@ -194,4 +238,8 @@ func uvarint(b []byte) (uint64, int) {
 		return 0, 0
 	}
 	return v, n
+}
+
+func readKey(b []byte) crdt.Key {
+	return crdt.Key(binary.BigEndian.Uint64(b))
 }

@@ -7,60 +7,55 @@ func (e *Encoder) rightsMessages(m *gossip.Message) error {
 	if len(m.RightsMessages) > gossip.MaxRightsMessages {
 		return &SizeError{What: "rightsMessages", Got: len(m.RightsMessages), Max: gossip.MaxRightsMessages}
 	}
+	e.optional(uint64(len(m.RightsMessages)))
 	for i := range m.RightsMessages {
 		n := &m.RightsMessages[i]
 		if n.Kind < gossip.TransferRequest || n.Kind > gossip.MaxRightsMessage {
 			return malformed("shard %d: rights message of kind %d, want %d to %d", m.Shard, n.Kind, gossip.TransferRequest, gossip.MaxRightsMessage)
 		}
-		at := e.open(partRightsMessages)
-		e.uint(rightsMessageKind, uint64(n.Kind))
-		key := e.open(rightsMessageKey)
-		e.b = appendKey(e.b, n.Key)
-		e.close(key)
-		e.uint(rightsMessageWindow, zigzag(n.Window))
-		e.word(rightsMessageRule, n.Rule)
-		e.uint(rightsMessageRights, n.Rights)
-		e.uint(rightsMessageSecond, n.Second)
-		e.uint(rightsMessageNeed, n.Need)
+		e.byte(byte(n.Kind) | flag(rightsNamed, n.For != 0))
+		e.key(n.Key)
+		e.uint(zigzag(n.Window))
+		e.word(n.Rule)
+		e.uint(n.Rights)
+		e.uint(n.Second)
+		e.uint(n.Need)
 		if n.For != 0 {
-			e.uint(rightsMessageFor, 1+e.incarnation(n.For))
+			e.incarnation(n.For)
 		}
-		e.close(at)
 	}
 	return nil
 }
 
+// rightsLeast is the size of the shortest rights message.
+const rightsLeast = 1 + keySize + 1 + 8 + 1 + 1 + 1
+
 // readRightsMessages decodes the messages about transfers of rights.
 func (d *Decoder) readRightsMessages(r *reader, m *gossip.Message) {
-	for content := r.content(partRightsMessages); content != nil; content = r.content(partRightsMessages) {
-		if len(m.RightsMessages) == gossip.MaxRightsMessages {
-			d.exceed("rightsMessages", len(m.RightsMessages)+1, gossip.MaxRightsMessages)
+	n := r.number("rightsMessages", gossip.MaxRightsMessages, rightsLeast)
+	if n > 0 {
+		m.RightsMessages = make([]gossip.RightsMessage, n)
+	}
+	for i := range m.RightsMessages {
+		if m.RightsMessages[i] = readRightsMessage(r); d.err != nil {
 			return
 		}
-		m.RightsMessages = append(m.RightsMessages, d.readRightsMessage(reader{d: d, b: content}))
 	}
 }
 
-func (d *Decoder) readRightsMessage(r reader) gossip.RightsMessage {
-	kind := r.uint(rightsMessageKind)
-	if kind < uint64(gossip.TransferRequest) || kind > uint64(gossip.MaxRightsMessage) {
+func readRightsMessage(r *reader) gossip.RightsMessage {
+	head := r.byte()
+	kind := gossip.RightsMessageKind(head &^ rightsNamed)
+	if kind < gossip.TransferRequest || kind > gossip.MaxRightsMessage {
 		r.fail("rights message of kind %d, want %d to %d", kind, gossip.TransferRequest, gossip.MaxRightsMessage)
 	}
-	n := gossip.RightsMessage{Kind: gossip.RightsMessageKind(kind)}
-	key := r.content(rightsMessageKey)
-	if len(key) != keySize {
-		r.fail("key of a rights message of %d bytes, want %d", len(key), keySize)
-		return n
-	}
-	n.Key = readKey(key)
-	n.Window = unzigzag(r.uint(rightsMessageWindow))
-	n.Rule = r.word(rightsMessageRule, "rule of a rights message")
-	n.Rights, n.Second, n.Need = r.uint(rightsMessageRights), r.uint(rightsMessageSecond), r.uint(rightsMessageNeed)
-	if incarnation := r.uint(rightsMessageFor); incarnation > 0 {
-		if n.For = d.incarnation(incarnation - 1); n.For == 0 {
+	n := gossip.RightsMessage{Kind: kind, Key: r.key(), Window: unzigzag(r.varint())}
+	n.Rule = r.word("rule of a rights message")
+	n.Rights, n.Second, n.Need = r.varint(), r.varint(), r.varint()
+	if head&rightsNamed != 0 {
+		if n.For = r.incarnation(); n.For == 0 {
 			r.fail("rights message for incarnation 0, want it left out")
 		}
 	}
-	r.end()
 	return n
 }

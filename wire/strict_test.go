@@ -19,6 +19,9 @@ import (
 	"github.com/georld/rld/sticky/route"
 )
 
+// length is the wire type of protobuf of a field with a length.
+const length = 2
+
 func TestStrictRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := genStrict(t)

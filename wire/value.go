@@ -19,6 +19,27 @@ const (
 	minute = int64(time.Minute / time.Millisecond)
 )
 
+// unitOf returns a window length in the longest unit that it is a multiple of:
+// 0 for ms, 1 for s, 2 for min.
+func unitOf(ms int64) (unit byte, length int64) {
+	switch {
+	case ms%minute == 0:
+		return 2, ms / minute
+	case ms%second == 0:
+		return 1, ms / second
+	}
+	return 0, ms
+}
+
+// multipleOf returns milliseconds as a multiple of a window length, or as they
+// are and true if they are none.
+func multipleOf(ms, length int64) (int64, bool) {
+	if ms%length == 0 {
+		return ms / length, false
+	}
+	return ms, true
+}
+
 // millis rounds a duration of at least 0 up to milliseconds, at most maxMillis.
 func millis(d time.Duration) uint64 {
 	ms := int64(d / time.Millisecond)

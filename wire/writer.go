@@ -2,70 +2,43 @@ package wire
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"slices"
 
 	"github.com/georld/rld/crdt"
 )
 
-// The fields of protobuf, written by an encoder. Zero fields are left out.
+// flag returns the bit if it is set, 0 otherwise.
+func flag(bit byte, set bool) byte {
+	if set {
+		return bit
+	}
+	return 0
+}
 
-func (e *Encoder) uint(t tag, v uint64) {
+func (e *Encoder) byte(b byte) { e.b = append(e.b, b) }
+
+func (e *Encoder) uint(v uint64) {
+	if v < 0x80 {
+		e.b = append(e.b, byte(v))
+		return
+	}
+	e.b = binary.AppendUvarint(e.b, v)
+}
+
+// optional writes a number unless it is 0.
+func (e *Encoder) optional(v uint64) {
 	if v != 0 {
-		e.b = binary.AppendUvarint(append(e.b, byte(t)), v)
+		e.uint(v)
 	}
 }
 
 // word writes 8 bytes.
-func (e *Encoder) word(t tag, v uint64) {
-	if v != 0 {
-		e.b = binary.LittleEndian.AppendUint64(append(e.b, byte(t)), v)
-	}
-}
+func (e *Encoder) word(v uint64) { e.b = binary.LittleEndian.AppendUint64(e.b, v) }
 
-func (e *Encoder) flag(t tag, v bool) {
-	if v {
-		e.b = append(e.b, byte(t), 1)
-	}
-}
+func (e *Encoder) key(k crdt.Key) { e.b = appendKey(e.b, k) }
 
-// open starts a field with a length and returns the argument of close.
-func (e *Encoder) open(t tag) int {
-	e.b = append(e.b, byte(t), 0)
-	return len(e.b)
-}
-
-// close ends the field that open started: it inserts the length, and moves the
-// content when that needs more than the one byte reserved for it.
-func (e *Encoder) close(at int) {
-	size := len(e.b) - at
-	if size < 0x80 {
-		e.b[at-1] = byte(size)
-		return
-	}
-	if extra := varintSize(uint64(size)) - 1; extra > 0 {
-		e.b = slices.Grow(e.b, extra)[:len(e.b)+extra]
-		copy(e.b[at+extra:], e.b[at:at+size])
-	}
-	binary.PutUvarint(e.b[at-1:], uint64(size))
-}
-
-// column writes the numbers, or nothing when all are 0.
-func (e *Encoder) column(t tag, numbers []uint64) {
-	for _, v := range numbers {
-		if v != 0 {
-			e.required(t, numbers)
-			return
-		}
-	}
-}
-
-// required writes the numbers, or nothing when there are none.
-func (e *Encoder) required(t tag, numbers []uint64) {
-	if len(numbers) == 0 {
-		return
-	}
-	at := e.open(t)
+// column writes the numbers.
+func (e *Encoder) column(numbers []uint64) {
 	b := slices.Grow(e.b, len(numbers))
 	for _, v := range numbers {
 		if v < 0x80 {
@@ -75,19 +48,28 @@ func (e *Encoder) required(t tag, numbers []uint64) {
 		}
 	}
 	e.b = b
-	e.close(at)
 }
 
-// words writes incarnations, 8 bytes each.
-func (e *Encoder) words(t tag, incarnations []crdt.Incarnation) {
-	if len(incarnations) == 0 {
+// incarnation writes the number of an incarnation in the frame and, the first
+// time, its value.
+func (e *Encoder) incarnation(s crdt.Incarnation) {
+	switch s {
+	case e.from:
+		e.byte(0)
+		return
+	case e.to:
+		e.byte(1)
 		return
 	}
-	at := e.open(t)
-	for _, s := range incarnations {
-		e.b = binary.LittleEndian.AppendUint64(e.b, uint64(s))
+	i := e.incarnations.find(&s)
+	if i >= 0 {
+		e.uint(uint64(i) + 2)
+		return
 	}
-	e.close(at)
+	e.uint(uint64(e.incarnations.add(&s)) + 2)
+	e.word(uint64(s))
 }
 
-func varintSize(v uint64) int { return (bits.Len64(v|1) + 6) / 7 }
+func appendKey(b []byte, k crdt.Key) []byte {
+	return binary.BigEndian.AppendUint64(b, uint64(k))
+}
