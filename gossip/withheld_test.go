@@ -157,3 +157,54 @@ func TestSumsOfOneRegionCountForNoOther(t *testing.T) {
 		}
 	}
 }
+
+// TestWithheldSumsOfOneWindowCountForNoOther: a region that lacks the sum of an
+// earlier window receives that alone, and what is withheld of the latest window
+// is still unsent.
+func TestWithheldSumsOfOneWindowCountForNoOther(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, later := r.of("a1"), epoch+60_000
+	add := func(window int64, n, left uint64) {
+		a1.Add(r.mono(a1), testKey(1), window, plain, n, Room{left, 10_000})
+		r.run(time.Second)
+	}
+	add(epoch, 200, 9_800)
+	add(later, 490, 8_000)
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	add(epoch, 2_000, 7_800)
+	r.lost = nil
+	r.run(10 * time.Second)
+	add(later, 440, 7_200)
+	for _, name := range []string{"b1", "c1"} {
+		if got := r.total(name, 1); got != 2_200 {
+			t.Errorf("%s knows of %d hits of the earlier window, want 2200", name, got)
+		}
+		if got := r.of(name).Total(testKey(1), later); got != 930 {
+			t.Errorf("%s knows of %d hits of the later window, want 930", name, got)
+		}
+	}
+}
+
+// TestWithheldSumsOfLongWindows: a key has windows of two lengths. What is
+// withheld of a long window is sent when a short one begins in it.
+func TestWithheldSumsOfLongWindows(t *testing.T) {
+	hour, plain := CellMeta{Rule: 1, WindowLength: 3_600_000}, CellMeta{Rule: 2, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, b1 := r.of("a1"), r.of("b1")
+	a1.Add(r.mono(a1), testKey(1), epoch, hour, 3, Room{57, 60})
+	r.run(time.Second)
+	if got := r.total("b1", 1); got != 0 {
+		t.Fatalf("b1 knows of %d hits, want none", got)
+	}
+	a1.Add(r.mono(a1), testKey(1), epoch+60_000, plain, 1, Room{59, 60})
+	r.run(time.Second)
+	if got := r.total("b1", 1); got != 3 {
+		t.Errorf("b1 knows of %d hits, want 3", got)
+	}
+	if got := b1.Total(testKey(1), epoch+60_000); got != 0 {
+		t.Errorf("b1 knows of %d hits of the short window, want none", got)
+	}
+}
