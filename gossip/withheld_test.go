@@ -208,3 +208,28 @@ func TestWithheldSumsOfLongWindows(t *testing.T) {
 		t.Errorf("b1 knows of %d hits of the short window, want none", got)
 	}
 }
+
+// TestSuccessorSendsWhatItDidNot: a daemon takes over from an aggregator that
+// no region receives messages from. What it received as the successor does not
+// count as sent.
+func TestSuccessorSendsWhatItDidNot(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 3_600_000}
+	r := newRig(Config{}, "a", "a", "a", "b", "b", "c")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	a1, a2, b2 := r.of("a1"), r.of("a2"), r.of("b2")
+	r.lost = func(from, to *member) bool { return from == a1 && to != a2 }
+	a1.Add(r.mono(a1), testKey(k), epoch, plain, 2_000, Room{8_000, 10_000})
+	r.run(2 * time.Second)
+	r.lost = func(from, _ *member) bool { return from == a1 }
+	r.run(15 * time.Second)
+	r.crash(b2)
+	r.run(3 * time.Second)
+	a2.Add(r.mono(a2), testKey(k), epoch, plain, 1, Room{7_999, 10_000})
+	r.run(3 * time.Second)
+	for _, name := range []string{"b1", "c1"} {
+		if got := r.total(name, k); got < 2_000 {
+			t.Errorf("%s knows of %d hits, want 2000", name, got)
+		}
+	}
+}
