@@ -206,6 +206,9 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 			cell, _ := n.keys.cell(st.probed.ref)
 			exhausted(n, &h[i], cell.Window, h[i].N)
 		}
+		if n.replica != nil && st.probed.ref.where == inOverflow && (charged || st.Over && !st.decided.passed) {
+			offered(n, &h[i], now)
+		}
 		if h[i].Twin {
 			continue
 		}
