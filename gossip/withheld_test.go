@@ -172,6 +172,9 @@ func TestWithheldSumsOfOneWindowCountForNoOther(t *testing.T) {
 	}
 	add(epoch, 200, 9_800)
 	add(later, 490, 8_000)
+	if got := r.total("b1", 1); got != 0 {
+		t.Errorf("b1 knows of %d hits of the earlier window, want none", got)
+	}
 	r.lost = func(_, to *member) bool { return to.region == "c" }
 	add(epoch, 2_000, 7_800)
 	r.lost = nil
@@ -187,8 +190,52 @@ func TestWithheldSumsOfOneWindowCountForNoOther(t *testing.T) {
 	}
 }
 
+// TestEarlierWindowsWithholdNothing: hits of an earlier window are sent, and
+// leave what is withheld of the latest one as it is.
+func TestEarlierWindowsWithholdNothing(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, later := r.of("a1"), epoch+60_000
+	for _, hits := range []struct {
+		window int64
+		n      uint64
+	}{{later, 2_000}, {epoch, 50}, {later, 10}} {
+		a1.Add(r.mono(a1), testKey(1), hits.window, plain, hits.n, Room{8_000, 10_000})
+		r.run(time.Second)
+	}
+	for _, name := range []string{"b1", "c1"} {
+		if early, late := r.total(name, 1), r.of(name).Total(testKey(1), later); early != 50 || late != 2_000 {
+			t.Errorf("%s knows of %d and %d hits, want 50 and 2000", name, early, late)
+		}
+	}
+}
+
+// TestLostSumsOfEarlierWindows: a sum that is lost on its way is sent again,
+// although it grew by little since and its window is over.
+func TestLostSumsOfEarlierWindows(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1 := r.of("a1")
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	for _, hits := range []struct {
+		window int64
+		n      uint64
+	}{{epoch, 2_000}, {epoch, 1}, {epoch + 60_000, 1}} {
+		a1.Add(r.mono(a1), testKey(1), hits.window, plain, hits.n, Room{9_000, 10_000})
+		r.run(time.Second)
+	}
+	r.lost = nil
+	r.run(10 * time.Second)
+	if got := r.total("c1", 1); got < 2_000 {
+		t.Errorf("c1 knows of %d hits, want 2000", got)
+	}
+}
+
 // TestWithheldSumsOfLongWindows: a key has windows of two lengths. What is
-// withheld of a long window is sent when a short one begins in it.
+// withheld of a long window is sent when a short one begins in it, and hits
+// near the limit are sent at once.
 func TestWithheldSumsOfLongWindows(t *testing.T) {
 	hour, plain := CellMeta{Rule: 1, WindowLength: 3_600_000}, CellMeta{Rule: 2, WindowLength: 60_000}
 	r := newRig(Config{}, "a", "b", "c")
@@ -206,6 +253,11 @@ func TestWithheldSumsOfLongWindows(t *testing.T) {
 	}
 	if got := b1.Total(testKey(1), epoch+60_000); got != 0 {
 		t.Errorf("b1 knows of %d hits of the short window, want none", got)
+	}
+	a1.Add(r.mono(a1), testKey(1), epoch, hour, 30, Room{27, 60})
+	r.run(50 * time.Millisecond)
+	if got := r.total("b1", 1); got != 33 {
+		t.Errorf("b1 knows of %d hits at once, want 33", got)
 	}
 }
 
