@@ -48,3 +48,19 @@ func TestLoadOfAKeyWithoutRoom(t *testing.T) {
 		t.Errorf("a1 admits %d hits of 30, want 15", got)
 	}
 }
+
+// TestLoadOfDeniedHitsThatAreCharged: hits that are denied and charged are
+// offered once. The load of a daemon with more of them is no greater.
+func TestLoadOfDeniedHitsThatAreCharged(t *testing.T) {
+	c := newCluster(t, "{unit: second, requests_per_unit: 300, charge_denied: true}", "a1", "b1")
+	admitted := 0
+	for range 100 {
+		c.pass(time.Second - c.now%time.Second)
+		admitted = c.admit(t, "a1", 300)
+		c.pass(600 * time.Millisecond)
+		c.admit(t, "b1", 300)
+	}
+	if admitted < 145 || admitted > 155 {
+		t.Errorf("a1 admits %d hits of 300, want 150", admitted)
+	}
+}
