@@ -21,6 +21,9 @@ func (e *Engine) ownID(k crdt.Key, window int64) CellID {
 func (e *Engine) Add(now time.Duration, k crdt.Key, window int64, meta CellMeta, n uint64, room Room) bool {
 	i := e.state.ensure(e.ownID(k, window), meta)
 	if i == none {
+		if meta.Rule != 0 {
+			Offered(e, now, k, window, meta.WindowLength, n)
+		}
 		return false
 	}
 	called(e, now)

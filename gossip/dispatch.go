@@ -58,7 +58,8 @@ func dispatch(e *Engine, now time.Duration) {
 	d.version, d.at = e.state.version, never
 	for i != none {
 		c := e.state.cells.at(i)
-		if c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c); c.Kind == Daemon && !c.held {
+		c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c)
+		if c.Kind == Daemon && !c.held && e.roles.cached(e.state.keys.at(c.key)) == e.self.ID {
 			letGo(&e.state, c)
 		}
 		receivers(e, c, func(l *link) {

@@ -101,6 +101,14 @@ func Exhausted(e *Engine, now time.Duration, k crdt.Key, window, length int64, n
 	}
 }
 
+// Offered counts hits of a key that has no room for a cell of theirs, or none
+// for the key itself at the daemon.
+func Offered(e *Engine, now time.Duration, k crdt.Key, window, length int64, n uint64) {
+	if key := e.state.keyOf(k); key != none && e.state.loadOf(key) != nil {
+		offered(e, now, key, window, length, n)
+	}
+}
+
 // offered counts hits that the daemon was offered, and reports the load of the
 // window before with the first ones of a window.
 func offered(e *Engine, now time.Duration, key int32, window, length int64, n uint64) {

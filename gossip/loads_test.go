@@ -71,6 +71,34 @@ func TestLoadsReachAllDaemons(t *testing.T) {
 	}
 }
 
+// TestLoadsOfHitsWithoutCells: hits for which a daemon has no room for a cell
+// are a part of its load.
+func TestLoadsOfHitsWithoutCells(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(3 * time.Second)
+	denied := map[string]uint64{"a1": 90, "b1": 90}
+	r.attack(1, 200, denied)
+	a1, b1 := r.of("a1"), r.of("b1")
+	most := a1.state.max
+	a1.state.max = 0
+	for range 3 {
+		window := r.wall(a1) - r.wall(a1)%1_000
+		for range 10 {
+			if a1.Add(r.mono(a1), testKey(1), window, short, 10, roomy) {
+				t.Fatal("a1 has room for a cell")
+			}
+		}
+		Exhausted(a1.Engine, r.mono(a1), testKey(1), window, 1_000, 1)
+		b1.Add(r.mono(b1), testKey(1), window, short, 10, roomy)
+		Exhausted(b1.Engine, r.mono(b1), testKey(1), window, 1_000, 90)
+		r.run(time.Second - r.now%time.Second)
+	}
+	a1.state.max = most
+	if got := r.left(a1, 1, 300); got < 140 || got > 160 {
+		t.Errorf("a1 leaves %d hits to others, want 150", got)
+	}
+}
+
 // TestPriorEnds: the prior ends 1.5 lags after the first hit of a window,
 // whether others come or are silent.
 func TestPriorEnds(t *testing.T) {

@@ -42,9 +42,14 @@ func (s *scope) includes(c *cell) bool {
 }
 
 // held reports whether the sum that a cell is part of is withheld from the
-// peer, or from all. A peer that lacks a change from before receives it.
+// peer, or from all. A peer that lacks a change from before receives it, and so
+// does one that lacks the sum of an earlier window.
 func (s *scope) held(c *cell) bool {
-	return c.held && (s.to == nil || s.state.keys.at(c.key).left <= s.to.position())
+	if !c.held {
+		return false
+	}
+	k := s.state.keys.at(c.key)
+	return k.sumOf == c.Window && (s.to == nil || k.left <= s.to.position())
 }
 
 // mayLeave reports whether some peer of another region receives a cell, or the

@@ -60,16 +60,15 @@ type keyEntry struct {
 	pair  pair
 	roles uint64
 	near  int64 // the latest window in which it was near its limit
-	// summed is the sum of the region in the window sumOf when it was sent to
-	// other regions last.
-	sumOf  int64
+	// sumOf is the latest window whose sums other regions receive from here.
+	// The next fields are about it: see sums.
+	sumOf int64
+	// summed is the sum of the region that other regions were sent last.
 	summed uint64
-	// slack is by how much it may have grown in the window slackOf without
-	// being sent.
-	slackOf int64
-	slack   uint64
+	// slack is by how much it may have grown without being sent.
+	slack uint64
 	// left is the version of the latest change that was not withheld, and
-	// leftSum the sum in the window slackOf then.
+	// leftSum the sum then.
 	left, leftSum uint64
 	// unsentFrom is when it grew first since, 0 for not yet.
 	unsentFrom time.Duration

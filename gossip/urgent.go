@@ -25,6 +25,16 @@ func (k *keyEntry) hot(window, length int64, room Room) bool {
 	return k.near != 0 && sat.AddInt(k.near, length) >= window
 }
 
+// sums reports whether a window is the latest one of a key whose sums were sent
+// to other regions, or withheld from them, and makes it that if it is later.
+// Only sums of that window are withheld.
+func (k *keyEntry) sums(window int64) bool {
+	if window > k.sumOf {
+		k.sumOf, k.summed, k.slack, k.left, k.leftSum, k.unsentFrom = window, 0, 0, 0, 0, 0
+	}
+	return window == k.sumOf
+}
+
 // sent returns the hits and refunds in the sum of the region of a key and
 // window when it was sent to other regions last.
 func (k *keyEntry) sent(window int64) uint64 {
@@ -132,10 +142,13 @@ func (e *Engine) across(i int32, room Room) bool {
 	if len(regions) == 0 || e.state.meta(c).Regional || e.roles.cached(k) != e.self.ID {
 		return false
 	}
-	if k.slackOf != c.Window {
-		k.unsentFrom, k.leftSum = 0, 0
+	if c.Window > k.sumOf {
+		sendWithheld(e, c)
 	}
-	k.slackOf, k.slack = c.Window, room.Left/(4*uint64(len(regions)))
+	if !k.sums(c.Window) { // nothing of it is withheld
+		return c.Kind == Daemon && room.near() && expediteSum(e, i)
+	}
+	k.slack = room.Left / (4 * uint64(len(regions)))
 	if i = e.state.ofRegion(i); i == none {
 		return false
 	}
@@ -158,12 +171,35 @@ func (e *Engine) across(i int32, room Room) bool {
 		k.slack = 0
 		return false
 	}
-	for r := range regions {
-		if l := e.links.find(regions[r].aggregator(c.Key)); l != nil {
+	return expediteSum(e, i)
+}
+
+// expediteSum expedites a sum of the region to the aggregators of its key in
+// other regions. It returns true.
+func expediteSum(e *Engine, i int32) bool {
+	k := e.state.cells.at(i).Key
+	for r := range e.roles.regions[1:] {
+		if l := e.links.find(e.roles.regions[1+r].aggregator(k)); l != nil {
 			e.expedited = l.expedite(i) || e.expedited
 		}
 	}
 	return true
+}
+
+// sendWithheld sends what is withheld of the latest window of a cell's key, if
+// that is not over when the window of the cell begins: a key may have windows
+// of several lengths.
+func sendWithheld(e *Engine, c *cell) {
+	k := e.state.keys.at(c.key)
+	for i := e.state.from(k.chain.first, k.sumOf); i != none; {
+		o, at := e.state.cells.at(i), i
+		if i = o.ofKey.next; o.Window != k.sumOf {
+			return
+		}
+		if o.Kind == Daemon && o.held && e.state.end(o) > c.Window {
+			e.state.touch(at, e.dispatched.latest)
+		}
+	}
 }
 
 // fast reports whether the sum of the region in a window grows so fast that it
@@ -210,7 +246,7 @@ func (s *state) unsentSum(c *cell) uint64 {
 // sums of windows that count no longer than they last are withheld.
 func (s *state) withheld(c *cell) bool {
 	k := s.keys.at(c.key)
-	return k.slackOf == c.Window && s.withholdable(c) && s.unsentSum(c) < k.slack
+	return k.sumOf == c.Window && s.withholdable(c) && s.unsentSum(c) < k.slack
 }
 
 // withholdable reports whether the sum that a cell is part of may be withheld
@@ -222,10 +258,9 @@ func (s *state) withholdable(c *cell) bool {
 // letGo records that a change of a cell is not withheld, with all of its sum.
 func letGo(s *state, c *cell) {
 	k := s.keys.at(c.key)
-	k.left = c.version
-	if k.slackOf == c.Window {
+	if k.sums(c.Window) {
 		v, _ := s.sum(c)
-		k.leftSum = sat.Add(v.P, v.N)
+		k.left, k.leftSum = c.version, sat.Add(v.P, v.N)
 	}
 }
 
@@ -233,15 +268,9 @@ func letGo(s *state, c *cell) {
 // to another region. What is withheld, or delayed, goes only to the region that
 // lacked a former change.
 func (s *state) summed(c *cell, sum crdt.Sum) {
-	k := s.keys.at(c.key)
-	if c.Window < k.sumOf {
-		return
+	if k := s.keys.at(c.key); k.sums(c.Window) {
+		k.summed, k.unsentFrom = min(sat.Add(sum.P, sum.N), k.leftSum), 0
 	}
-	n := sat.Add(sum.P, sum.N)
-	if k.slackOf == c.Window {
-		n = min(n, k.leftSum)
-	}
-	k.sumOf, k.summed, k.unsentFrom = c.Window, n, 0
 }
 
 // Forwards reports whether Forward has work for a change: this daemon is the

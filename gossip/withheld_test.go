@@ -157,3 +157,131 @@ func TestSumsOfOneRegionCountForNoOther(t *testing.T) {
 		}
 	}
 }
+
+// TestWithheldSumsOfOneWindowCountForNoOther: a region that lacks the sum of an
+// earlier window receives that alone, and what is withheld of the latest window
+// is still unsent.
+func TestWithheldSumsOfOneWindowCountForNoOther(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, later := r.of("a1"), epoch+60_000
+	add := func(window int64, n, left uint64) {
+		a1.Add(r.mono(a1), testKey(1), window, plain, n, Room{left, 10_000})
+		r.run(time.Second)
+	}
+	add(epoch, 200, 9_800)
+	add(later, 490, 8_000)
+	if got := r.total("b1", 1); got != 0 {
+		t.Errorf("b1 knows of %d hits of the earlier window, want none", got)
+	}
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	add(epoch, 2_000, 7_800)
+	r.lost = nil
+	r.run(10 * time.Second)
+	add(later, 440, 7_200)
+	for _, name := range []string{"b1", "c1"} {
+		if got := r.total(name, 1); got != 2_200 {
+			t.Errorf("%s knows of %d hits of the earlier window, want 2200", name, got)
+		}
+		if got := r.of(name).Total(testKey(1), later); got != 930 {
+			t.Errorf("%s knows of %d hits of the later window, want 930", name, got)
+		}
+	}
+}
+
+// TestEarlierWindowsWithholdNothing: hits of an earlier window are sent, and
+// leave what is withheld of the latest one as it is.
+func TestEarlierWindowsWithholdNothing(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, later := r.of("a1"), epoch+60_000
+	for _, hits := range []struct {
+		window int64
+		n      uint64
+	}{{later, 2_000}, {epoch, 50}, {later, 10}} {
+		a1.Add(r.mono(a1), testKey(1), hits.window, plain, hits.n, Room{8_000, 10_000})
+		r.run(time.Second)
+	}
+	for _, name := range []string{"b1", "c1"} {
+		if early, late := r.total(name, 1), r.of(name).Total(testKey(1), later); early != 50 || late != 2_000 {
+			t.Errorf("%s knows of %d and %d hits, want 50 and 2000", name, early, late)
+		}
+	}
+}
+
+// TestLostSumsOfEarlierWindows: a sum that is lost on its way is sent again,
+// although it grew by little since and its window is over.
+func TestLostSumsOfEarlierWindows(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1 := r.of("a1")
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	for _, hits := range []struct {
+		window int64
+		n      uint64
+	}{{epoch, 2_000}, {epoch, 1}, {epoch + 60_000, 1}} {
+		a1.Add(r.mono(a1), testKey(1), hits.window, plain, hits.n, Room{9_000, 10_000})
+		r.run(time.Second)
+	}
+	r.lost = nil
+	r.run(10 * time.Second)
+	if got := r.total("c1", 1); got < 2_000 {
+		t.Errorf("c1 knows of %d hits, want 2000", got)
+	}
+}
+
+// TestWithheldSumsOfLongWindows: a key has windows of two lengths. What is
+// withheld of a long window is sent when a short one begins in it, and hits
+// near the limit are sent at once.
+func TestWithheldSumsOfLongWindows(t *testing.T) {
+	hour, plain := CellMeta{Rule: 1, WindowLength: 3_600_000}, CellMeta{Rule: 2, WindowLength: 60_000}
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1, b1 := r.of("a1"), r.of("b1")
+	a1.Add(r.mono(a1), testKey(1), epoch, hour, 3, Room{57, 60})
+	r.run(time.Second)
+	if got := r.total("b1", 1); got != 0 {
+		t.Fatalf("b1 knows of %d hits, want none", got)
+	}
+	a1.Add(r.mono(a1), testKey(1), epoch+60_000, plain, 1, Room{59, 60})
+	r.run(time.Second)
+	if got := r.total("b1", 1); got != 3 {
+		t.Errorf("b1 knows of %d hits, want 3", got)
+	}
+	if got := b1.Total(testKey(1), epoch+60_000); got != 0 {
+		t.Errorf("b1 knows of %d hits of the short window, want none", got)
+	}
+	a1.Add(r.mono(a1), testKey(1), epoch, hour, 30, Room{27, 60})
+	r.run(50 * time.Millisecond)
+	if got := r.total("b1", 1); got != 33 {
+		t.Errorf("b1 knows of %d hits at once, want 33", got)
+	}
+}
+
+// TestSuccessorSendsWhatItDidNot: a daemon takes over from an aggregator that
+// no region receives messages from. What it received as the successor does not
+// count as sent.
+func TestSuccessorSendsWhatItDidNot(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 3_600_000}
+	r := newRig(Config{}, "a", "a", "a", "b", "b", "c")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	a1, a2, b2 := r.of("a1"), r.of("a2"), r.of("b2")
+	r.lost = func(from, to *member) bool { return from == a1 && to != a2 }
+	a1.Add(r.mono(a1), testKey(k), epoch, plain, 2_000, Room{8_000, 10_000})
+	r.run(2 * time.Second)
+	r.lost = func(from, _ *member) bool { return from == a1 }
+	r.run(15 * time.Second)
+	r.crash(b2)
+	r.run(3 * time.Second)
+	a2.Add(r.mono(a2), testKey(k), epoch, plain, 1, Room{7_999, 10_000})
+	r.run(3 * time.Second)
+	for _, name := range []string{"b1", "c1"} {
+		if got := r.total(name, k); got < 2_000 {
+			t.Errorf("%s knows of %d hits, want 2000", name, got)
+		}
+	}
+}

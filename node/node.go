@@ -204,7 +204,14 @@ func (n *Node) Charge(at Instant, h []Hit, out []Status) {
 		}
 		if st.Over && n.replica != nil && st.probed.ref.where == inLive && !st.decided.passed {
 			cell, _ := n.keys.cell(st.probed.ref)
-			exhausted(n, &h[i], cell.Window, h[i].N)
+			uncharged := h[i].N
+			if charged { // share has counted them
+				uncharged = 0
+			}
+			exhausted(n, &h[i], cell.Window, uncharged)
+		}
+		if n.replica != nil && st.probed.ref.where == inOverflow && (charged || st.Over && !st.decided.passed) {
+			offered(n, &h[i], now)
 		}
 		if h[i].Twin {
 			continue

@@ -227,6 +227,14 @@ func exhausted(n *Node, h *Hit, window int64, hits uint64) {
 	}
 }
 
+// offered counts a hit for the prior of its key, which has no room here: its
+// load is needed when it has.
+func offered(n *Node, h *Hit, now int64) {
+	if length := h.Limit.Window(); predicted(n, h) {
+		gossip.Offered(n.replica.engine, n.at.Mono, h.Key, now-now%length, length, h.N)
+	}
+}
+
 // share replicates a charged hit.
 func (n *Node) share(h *Hit, now int64, st *Status) {
 	if !replicated(h.Limit) || st.probed.ref.where != inLive {

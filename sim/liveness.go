@@ -257,12 +257,14 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 	states := make([][]gossip.Cell, len(core))
 	reloaded := len(w.sets) > 1 && !apart(w)
 	full := fullKeys(shard, slices.Concat(core...)...)
+	early := endedEarly(w, core, shard, high)
 	for r, local := range core {
 		all := make([][]gossip.Cell, len(local))
 		for i, d := range local {
 			cells := shared(d.Nodes[shard].Cells(d.Instant(w.now), nil), gossip.RegionIncarnation(d.Region), low, high)
 			if w.lenient {
 				cells = slices.DeleteFunc(cells, misjudged(w))
+				cells = slices.DeleteFunc(cells, func(c gossip.Cell) bool { return early[windowOf{c.Key, c.Window}] })
 			}
 			if len(full) > 0 {
 				cells = slices.DeleteFunc(cells, func(c gossip.Cell) bool { return full[c.Key] })
@@ -330,6 +332,25 @@ func shared(cells []gossip.Cell, own crdt.Incarnation, low, high int64) []gossip
 // Logs always keep theirs.
 func current(cells []gossip.Cell, high int64) []gossip.Cell {
 	return slices.DeleteFunc(cells, func(c gossip.Cell) bool { return c.WindowLength > 1 && c.Window+c.WindowLength <= high })
+}
+
+// endedEarly returns the windows of which some cells are over by the greatest
+// clock, which is ahead, and others count longer. Daemons with that clock hold
+// these alone. They receive the others when the window is over by all clocks:
+// then all its cells are made to count as long.
+func endedEarly(w *World, core [][]*Daemon, shard int, high int64) map[windowOf]bool {
+	early := map[windowOf]bool{}
+	if !w.lenient || !apart(w) {
+		return early
+	}
+	for _, d := range slices.Concat(core...) {
+		for _, c := range d.Nodes[shard].Cells(d.Instant(w.now), nil) {
+			if c.Kind.Counts() && c.End(c.Window) <= high {
+				early[windowOf{c.Key, c.Window}] = true
+			}
+		}
+	}
+	return early
 }
 
 // windowOf names a window of a key.
