@@ -12,6 +12,7 @@ import (
 type Matcher struct {
 	set    *rules.Set
 	hasher rules.Hasher
+	keys   []rules.RuleKeys // by the index of the rule
 	opt    MatcherOptions
 	// originals are the keys of opt.Resets by those that count in their place.
 	originals map[crdt.Key]crdt.Key
@@ -41,6 +42,10 @@ type MatcherOptions struct {
 // must stay the same for counters to be found again.
 func NewMatcher(set *rules.Set, h rules.Hasher, o MatcherOptions) *Matcher {
 	f := &Matcher{set: set, hasher: h, opt: o, special: len(o.Blocked) > 0 || len(o.Resets) > 0 || o.Next != nil}
+	f.keys = make([]rules.RuleKeys, len(set.Rules()))
+	for i, r := range set.Rules() {
+		f.keys[i] = h.Rule(r)
+	}
 	if len(o.Resets) > 0 {
 		f.originals = make(map[crdt.Key]crdt.Key, len(o.Resets))
 		for k, r := range o.Resets {
@@ -103,7 +108,7 @@ func (f *Matcher) Resolve(c *Call) error {
 		d, hit := &c.Descriptors[i], &c.hits[i]
 		hit.Limit, hit.Rule, hit.N, hit.Peek = st.Limit, st.Rule, d.Hits, c.Peek
 		if st.Rule != nil && st.Limit == st.Rule.Limit {
-			hit.Key, c.key = f.hasher.RuleKey(c.key[:0], st.Rule, d.Entries)
+			hit.Key = f.keys[st.Rule.Index].Key(d.Entries)
 		} else {
 			hit.Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
 		}
