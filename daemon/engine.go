@@ -239,6 +239,15 @@ func (e *Engine) try(at node.Instant, t *attempt) (decided bool) {
 	// Deferred, so that a panic, which an edge turns into an error, leaves no
 	// shard locked.
 	defer e.finish(t.touched, &after)
+	if t.waiter == nil && t.touched != 0 {
+		n := e.shards[bits.TrailingZeros64(t.touched)].node
+		if node.Admit(n, at, t.call) {
+			if n.Expedited() {
+				after.expedite = t.touched
+			}
+			return true
+		}
+	}
 	for {
 		for m := t.touched; m != 0; m &= m - 1 {
 			e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)
