@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/daemon/hugepage"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
@@ -101,6 +102,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if c.Node.Region != "" {
 		e.interval = c.Node.Gossip.WithDefaults().Interval
 	}
+	c.Node.Chunks = new(hugepage.Chunks).Take
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count
