@@ -3,14 +3,15 @@ package node
 import (
 	"github.com/georld/rld/internal/sat"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/quota/keytable"
 	"github.com/georld/rld/rules"
 )
 
-// countsPlainly reports whether hits of a rule need its counter alone: a fixed
-// window without debt, rights or an owner.
+// countsPlainly reports whether hits of a rule need its counter alone, and
+// rights if it has some: a fixed window without debt or an owner.
 func countsPlainly(r *rules.Rule) bool {
 	l := r.Limit
-	return l != nil && !l.Unlimited && quota.Of(l).Resets() && !l.CarryDebt && !l.HasRights() && !l.Homed()
+	return l != nil && !l.Unlimited && quota.Of(l).Resets() && !l.CarryDebt && !l.Homed()
 }
 
 // Admit decides and charges a resolved call in one pass, if it is one that
@@ -36,36 +37,28 @@ func Admit(n *Node, at Instant, c *Call) bool {
 		return false
 	}
 	rule, end := n.rules.index(h.Rule), e.Cell.Window+h.Limit.Window()
-	if now >= end || e.Expires() <= now || e.Rule != rule || rule < 0 || e.Extra >= 0 || e.Inherited() || e.Cell.Carry != 0 {
+	if now >= end || e.Expires() <= now || e.Rule != rule || rule < 0 || e.Inherited() || e.Cell.Carry != 0 {
 		return false
 	}
-	elsewhere, left := uint64(0), uint64(0)
-	shared := n.replica != nil && replicated(h.Limit)
-	if shared {
-		if n.replica.degraded() != NotDegraded {
-			return false
-		}
-		elsewhere, left = n.elsewhere(h, &e.Cell, ref{where: inLive, entry: e})
+	if n.replica != nil && !probeShared(n, h, st, e) {
+		return false
 	}
-	limit := uint64(h.Limit.Requests)
-	taken := sat.Add(sat.Add(sat.Add(e.Cell.Count, elsewhere), left), h.N)
-	if taken > limit {
+	limit, taken := uint64(h.Limit.Requests), sat.Add(sat.Add(e.Cell.Count, st.probed.elsewhere), h.N)
+	if taken > limit || st.probed.bounded && !n.allow(h, st, e.Cell.Count, now) {
 		return false
 	}
 	e.Cell.Count += h.N
 	n.keys.keep(e, end)
 	n.top.unsampled--
 	st.Remaining, st.Reset = limit-taken, duration(end-now)
-	if n.replica != nil {
-		n.busiest.charged(n.rules.set, e, h.Limit, now, now)
-		if shared {
-			st.probed.ref = ref{where: inLive, entry: e}
-			st.probed.room = limit - (taken - left)
-			n.share(h, now, st)
-		}
-	}
-	c.Decision = Decision{Allowed: true, Refused: -1}
 	st.decided = decided{charge: true, passed: true}
+	c.Decision = Decision{Allowed: true, Refused: -1}
+	if e.Extra >= 0 {
+		n.spend(h, now, st)
+	}
+	if n.replica != nil {
+		chargeShared(n, h, st, e, now)
+	}
 	t := &n.stats.tallies[rule]
 	if st.Degraded != NotDegraded { // by share
 		n.stats.degraded[st.Degraded]++
@@ -74,4 +67,33 @@ func Admit(n *Node, at Instant, c *Call) bool {
 	t.Allowed++
 	t.Fitted(h.Limit, st.Remaining, h.N, n.stats.near)
 	return true
+}
+
+// probeShared is the part of Admit that a node with a region has before the
+// decision. It returns false if the answer would be less than exact.
+func probeShared(n *Node, h *Hit, st *Status, e *keytable.Entry) bool {
+	st.probed.ref, st.probed.bounded = ref{where: inLive, entry: e}, n.bounded(h)
+	if !replicated(h.Limit) {
+		return true
+	}
+	if n.replica.degraded() != NotDegraded {
+		return false
+	}
+	st.probed.elsewhere, st.probed.left = n.elsewhere(h, &e.Cell, st.probed.ref)
+	st.probed.elsewhere += st.probed.left
+	return true
+}
+
+// chargeShared is the part of Admit that a node with a region has after the
+// charge.
+func chargeShared(n *Node, h *Hit, st *Status, e *keytable.Entry, now int64) {
+	n.busiest.charged(n.rules.set, e, h.Limit, now, now)
+	st.probed.room = st.Remaining + st.probed.left
+	if st.probed.bounded {
+		n.reportRights(h, now, st)
+	}
+	n.share(h, now, st)
+	if st.probed.account != nil {
+		n.offer(h, st.probed.account, now, sat.Add(e.Cell.Count, st.probed.elsewhere))
+	}
 }

@@ -35,7 +35,7 @@ func TestAdmit(t *testing.T) {
 			descriptors := []rules.Descriptor{{
 				Hits: rapid.SampledFrom([]uint64{1, 1, 1, 2, 0, 15, 25}).Draw(rt, "hits"),
 				Entries: []rules.Entry{{
-					Key:   fmt.Sprint("k", rapid.SampledFrom([]int{2, 2, 2, 6, 7, 8, rapid.IntRange(0, keys).Draw(rt, "any key")}).Draw(rt, "key")),
+					Key:   fmt.Sprint("k", rapid.SampledFrom([]int{2, 2, 3, 4, 5, 6, 7, 8, 9, rapid.IntRange(0, keys).Draw(rt, "any key")}).Draw(rt, "key")),
 					Value: rapid.SampledFrom([]string{"x", "y"}).Draw(rt, "value"),
 				}},
 			}}
@@ -88,6 +88,7 @@ func TestAdmit(t *testing.T) {
 			differ("tallies", tallies(a.node), tallies(b.node))
 			differ("entries", entriesOf(a.node), entriesOf(b.node))
 			differ("cells", a.node.Cells(a.instant(both[0].now), nil), b.node.Cells(b.instant(both[1].now), nil))
+			differ("messages", len(both[0].flight), len(both[1].flight))
 			differ("sample", a.node.top.unsampled, b.node.top.unsampled)
 			differ("sweeps", [2]int64{a.node.keys.soonest, a.node.keys.later}, [2]int64{b.node.keys.soonest, b.node.keys.later})
 			pass := rapid.SampledFrom([]time.Duration{0, 0, time.Millisecond, 90 * time.Millisecond, 3 * time.Second, 20 * time.Second}).Draw(rt, "pass")
@@ -113,7 +114,11 @@ func tallies(n *Node) (all []quota.Tally) {
 // entriesOf returns the entries of a node, as texts.
 func entriesOf(n *Node) (all []string) {
 	for e := range n.keys.live.All {
-		all = append(all, fmt.Sprintf("%+v until %d", *e, e.Expires()))
+		text := fmt.Sprintf("%+v until %d", *e, e.Expires())
+		if a := n.keys.sides.account(e.Extra); a != nil {
+			text += fmt.Sprintf(", %d: %+v", a.grid, a.Account)
+		}
+		all = append(all, text)
 	}
 	return all
 }
