@@ -80,6 +80,8 @@ func lines() []line {
 			bound{ratio, atLeast, 0.80, times}, measureCluster),
 		promise("cluster-tls", "the same, with mutual TLS between the daemons",
 			bound{ratio, atLeast, 0.95, times}, measureClusterTLS),
+		promise("cluster-cpu", "processor time of RLS unary, cluster of three",
+			bound{ratio, atMost, 1.1, times}, measureClusterCPU),
 		promise("strict-open", "strict keys at a daemon that owns none of them, open loop 1,000/s, p50",
 			bound{ratio, atMost, 1.4, times}, measureElsewhere(50)),
 		promise("strict-open-99", "the same, p99",
