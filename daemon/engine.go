@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/georld/rld/daemon/hugepage"
 	"github.com/georld/rld/hlc"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
@@ -101,6 +102,7 @@ func NewEngine(c EngineConfig) (*Engine, error) {
 	if c.Node.Region != "" {
 		e.interval = c.Node.Gossip.WithDefaults().Interval
 	}
+	c.Node.Chunks = new(hugepage.Chunks).Take
 	for i := range count {
 		nc := c.Node
 		nc.Shard, nc.Shards = i, count
@@ -239,6 +241,15 @@ func (e *Engine) try(at node.Instant, t *attempt) (decided bool) {
 	// Deferred, so that a panic, which an edge turns into an error, leaves no
 	// shard locked.
 	defer e.finish(t.touched, &after)
+	if t.waiter == nil && t.touched != 0 {
+		n := e.shards[bits.TrailingZeros64(t.touched)].node
+		if node.Admit(n, at, t.call) {
+			if n.Expedited() {
+				after.expedite = t.touched
+			}
+			return true
+		}
+	}
 	for {
 		for m := t.touched; m != 0; m &= m - 1 {
 			e.shards[bits.TrailingZeros64(m)].node.Probe(at, t.hits, t.call.Statuses)

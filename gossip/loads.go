@@ -240,10 +240,14 @@ func receiveLoads(e *Engine, now time.Duration, newest int64, l *link, all []Loa
 // since their cells were received, as Extrapolated does, and how many more the
 // loads of the windows before leave to them at the start of a window. length is
 // that of the window in milliseconds, which starts at from; 0 stands for no
-// prior.
-func Expected(e *Engine, now, longest time.Duration, k crdt.Key, from, to int64, limit uint64, length int64) (n, left uint64) {
-	key := e.state.keyOf(k)
-	if key == none {
+// prior. The hint is that of AddAt.
+func Expected(
+	e *Engine, hint int32, now, longest time.Duration, k crdt.Key, from, to int64, limit uint64, length int64,
+) (n, left uint64) {
+	key := none
+	if at := hinted(&e.state, hint, k); at != none {
+		key = e.state.cells.at(at).key
+	} else if key = e.state.keyOf(k); key == none {
 		return 0, 0
 	}
 	n = extrapolateKey(e, now, longest, key, from, to, limit)

@@ -30,7 +30,7 @@ func (r *rig) attack(k, n int, denied map[string]uint64) {
 // left returns how many hits of the present window a daemon leaves to others.
 func (r *rig) left(m *member, k int, limit uint64) uint64 {
 	window := r.wall(m) - r.wall(m)%1_000
-	_, left := Expected(m.Engine, r.mono(m), time.Hour, testKey(k), window, window, limit, 1_000)
+	_, left := Expected(m.Engine, none, r.mono(m), time.Hour, testKey(k), window, window, limit, 1_000)
 	return left
 }
 

@@ -25,6 +25,9 @@ type Config struct {
 	// KeyReserve is the part of MaxKeys that is reserved for rules with few
 	// keys: see keytable.Shares. Strict keys have the same in their table.
 	KeyReserve rules.PPM
+	// Chunks allocates the entries of keys; nil for the heap. It is called
+	// while the driver's lock is held.
+	Chunks func() *keytable.Chunk
 	// NearLimit is the share of a limit from which hits count as near it.
 	NearLimit rules.PPM
 	// Clock bounds and slews the hybrid logical clock.

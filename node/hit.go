@@ -27,6 +27,8 @@ type Hit struct {
 	// Twin is set if the hits count under another key of the same descriptor,
 	// too, and are in the statistics as those of that one: see Call.Join.
 	Twin bool
+
+	plain bool // see Admit; false if that is not known
 }
 
 // place is the kind of counter that a hit has.

@@ -19,7 +19,7 @@ func resize(n *Node, room int) {
 // an entry that has: two passes drop all of them, and nothing else.
 func TestSweepDropsWhatExpired(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, now := keys{live: keytable.New(0), shares: keytable.NewShares(1<<20, 0), shards: 1}, int64(1)
+		s, now := keys{live: keytable.New(0, nil), shares: keytable.NewShares(1<<20, 0), shards: 1}, int64(1)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 2).Draw(t, "step") {
 			case 0:

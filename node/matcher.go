@@ -12,10 +12,17 @@ import (
 type Matcher struct {
 	set    *rules.Set
 	hasher rules.Hasher
+	keys   []ruleKeys // by the index of the rule
 	opt    MatcherOptions
 	// originals are the keys of opt.Resets by those that count in their place.
 	originals map[crdt.Key]crdt.Key
 	special   bool // some keys are blocked or reset, or count under two secrets
+}
+
+// ruleKeys is what a matcher knows of the keys of a rule.
+type ruleKeys struct {
+	rules.RuleKeys
+	plain bool // see Admit
 }
 
 // MatcherOptions are the operator's settings for all calls.
@@ -41,6 +48,10 @@ type MatcherOptions struct {
 // must stay the same for counters to be found again.
 func NewMatcher(set *rules.Set, h rules.Hasher, o MatcherOptions) *Matcher {
 	f := &Matcher{set: set, hasher: h, opt: o, special: len(o.Blocked) > 0 || len(o.Resets) > 0 || o.Next != nil}
+	f.keys = make([]ruleKeys, len(set.Rules()))
+	for i, r := range set.Rules() {
+		f.keys[i] = ruleKeys{h.Rule(r), countsPlainly(r)}
+	}
 	if len(o.Resets) > 0 {
 		f.originals = make(map[crdt.Key]crdt.Key, len(o.Resets))
 		for k, r := range o.Resets {
@@ -103,7 +114,8 @@ func (f *Matcher) Resolve(c *Call) error {
 		d, hit := &c.Descriptors[i], &c.hits[i]
 		hit.Limit, hit.Rule, hit.N, hit.Peek = st.Limit, st.Rule, d.Hits, c.Peek
 		if st.Rule != nil && st.Limit == st.Rule.Limit {
-			hit.Key, c.key = f.hasher.RuleKey(c.key[:0], st.Rule, d.Entries)
+			keys := &f.keys[st.Rule.Index]
+			hit.Key, hit.plain = keys.Key(d.Entries), keys.plain
 		} else {
 			hit.Key, c.key = f.hasher.Key(c.key[:0], c.Domain, d.Entries, patterns(st, d), st.Limit.Grid())
 		}
@@ -165,7 +177,7 @@ func (c *Call) block(i int) {
 	} else {
 		*st.Limit = blocked
 	}
-	st.Blocked, c.hits[i].Limit = true, st.Limit
+	st.Blocked, c.hits[i].Limit, c.hits[i].plain = true, st.Limit, false
 }
 
 // dropReplaced drops every matched limit whose name another matched limit of

@@ -62,7 +62,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	n := &Node{
 		cfg: cfg, incarnation: crdt.Incarnation(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
 		keys: keys{
-			live: keytable.New(cfg.Shard * keytable.ChunkSize / cfg.Shards), overflow: keytable.New(0),
+			live: keytable.New(cfg.Shard*keytable.ChunkSize/cfg.Shards, cfg.Chunks), overflow: keytable.New(0, nil),
 			shares: keytable.NewShares(cfg.MaxKeys, cfg.KeyReserve), shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
 		},
 		rules: ruleset{set: set},

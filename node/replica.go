@@ -209,7 +209,7 @@ func (n *Node) elsewhere(h *Hit, c *quota.Cell, at ref) (hits, left uint64) {
 	if predicted(n, h) {
 		length = h.Limit.Window()
 	}
-	return gossip.Expected(n.replica.engine, n.at.Mono, duration(longest), h.Key, from, to, uint64(h.Limit.Requests), length)
+	return gossip.Expected(n.replica.engine, at.entry.Hint, n.at.Mono, duration(longest), h.Key, from, to, uint64(h.Limit.Requests), length)
 }
 
 // predicted reports whether the load of a hit's key is predicted at the start
@@ -249,7 +249,7 @@ func (n *Node) share(h *Hit, now int64, st *Status) {
 	// A replicated cell that was folded must not be folded into a new entry
 	// again.
 	e.KeepUntil(span.End(window))
-	if !n.replica.engine.Add(n.at.Mono, h.Key, window, span, h.N, gossip.Room{Left: st.probed.room, Limit: quota.Of(h.Limit).Capacity()}) {
+	if !gossip.AddAt(n.replica.engine, &e.Hint, n.at.Mono, h.Key, window, span, h.N, gossip.Room{Left: st.probed.room, Limit: quota.Of(h.Limit).Capacity()}) {
 		e.Inherit() // the replicated cells lack a part of the used rights
 		if st.Degraded == NotDegraded {
 			st.Degraded = CellsFull

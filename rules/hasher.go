@@ -32,12 +32,38 @@ func (h Hasher) Key(
 	return crdt.Key(hi), buf
 }
 
-// RuleKey is Key for entries that a rule of a Set with a limit matched, on the
-// grid of its limit. What all these keys have in common is encoded once.
-func (h Hasher) RuleKey(buf []byte, r *Rule, entries []Entry) (crdt.Key, []byte) {
-	buf = appendKeyValues(append(buf, r.keyPrefix...), entries, r.Patterns)
-	hi, _ := siphash.Hash128(h.k0, h.k1, buf)
-	return crdt.Key(hi), buf
+// RuleKeys makes the keys of a rule with a limit, on the grid of its limit. It
+// has hashed what all of them begin with.
+type RuleKeys struct {
+	patterns []string
+	begun    sipHash
+}
+
+// Rule returns the keys of a rule of a Set, which have no use without a limit.
+func (h Hasher) Rule(r *Rule) RuleKeys {
+	k := RuleKeys{patterns: r.Patterns, begun: newSipHash(h.k0, h.k1)}
+	k.begun.write(r.keyPrefix)
+	return k
+}
+
+// Key is Hasher.Key for entries that the rule matched.
+func (k *RuleKeys) Key(entries []Entry) crdt.Key {
+	h := k.begun
+	if len(k.patterns) == 0 && len(entries) == 1 { // most rules
+		h.text(entries[0].Value, 0)
+		return crdt.Key(h.sum())
+	}
+	for i := range entries {
+		if i > 0 {
+			h.text(entries[i].Key, 0)
+		}
+		if i < len(k.patterns) && k.patterns[i] != "" {
+			h.text(k.patterns[i], 1)
+		} else {
+			h.text(entries[i].Value, 0)
+		}
+	}
+	return crdt.Key(h.sum())
 }
 
 // Derived returns another key for a key and a text. Keys that differ in either

@@ -65,7 +65,7 @@ type Rule struct {
 	Metadata map[string]any
 	Pos      Position
 
-	keyPrefix []byte // see Hasher.RuleKey; nil for a rule that counts nothing
+	keyPrefix []byte // see Hasher.Rule; nil for a rule that counts nothing
 }
 
 // Shared returns the name of a rule between daemons: it is the same wherever

@@ -66,14 +66,21 @@ func (w *World) decide(a *pendingCall) {
 	w.acting = d
 	at := d.Instant(w.now)
 	hits, touched, first := c.Hits(), a.touched(), a.Ticket() == 0
-	for {
+	admitted := first && touched != 0 && node.Admit(d.Nodes[bits.TrailingZeros64(touched)], at, c)
+	for !admitted {
 		each(touched, func(s int) { d.Nodes[s].Probe(at, hits, c.Statuses) })
 		w.sets[a.set].front.Decide(c)
-		if !w.owners {
-			break
+		do, shards := replica.Charge, uint64(0)
+		if w.owners {
+			do, shards = d.process.Waiters.Next(at.Mono, &a.StrictCall)
 		}
-		do, shards := d.process.Waiters.Next(at.Mono, &a.StrictCall)
 		if do == replica.Charge {
+			each(touched, func(s int) {
+				d.Nodes[s].Charge(at, hits, c.Statuses)
+				if len(c.Receipts) > 0 {
+					d.Nodes[s].Receipts(at, hits, c.Statuses, c.Receipts)
+				}
+			})
 			break
 		}
 		if do == replica.Request {
@@ -89,12 +96,6 @@ func (w *World) decide(a *pendingCall) {
 			return
 		}
 	}
-	each(touched, func(s int) {
-		d.Nodes[s].Charge(at, hits, c.Statuses)
-		if len(c.Receipts) > 0 {
-			d.Nodes[s].Receipts(at, hits, c.Statuses, c.Receipts)
-		}
-	})
 	a.tokens = w.load.tokens
 	w.load.tokens += uint64(len(c.Receipts))
 	waited := a.Ticket() != 0

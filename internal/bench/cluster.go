@@ -85,3 +85,65 @@ func (b *bench) loaded(ctx context.Context, p *peers, s *served) float64 {
 	r := p.ask(job{Kind: kindClosed, Target: s.grpc, Flight: flight, Warm: b.paces.warm, Length: 3 * b.load})
 	return r.rate()
 }
+
+// measureClusterCPU compares the processor time of a call in a cluster of
+// three daemons of one region, which are called in turn, with that of a daemon
+// alone: the median of the ratios of the rounds. All that the three do counts:
+// that two of them receive the counts of the third, too.
+func measureClusterCPU(ctx context.Context, b *bench) outcome {
+	p := b.network()
+	readings := alternate(ctx, b.rounds(3),
+		func() float64 { return b.processorTime(ctx, p, daemonsOfRegion) },
+		func() float64 { return b.processorTime(ctx, p, 1) },
+	)
+	o := compareRatios(readings, "a daemon alone")
+	o.Unit = nanoseconds
+	return o
+}
+
+// processorTime returns the processor time of a call to n daemons, in
+// nanoseconds.
+func (b *bench) processorTime(ctx context.Context, p *peers, n int) float64 {
+	limits := b.file("bench.yaml", benchLimits())
+	var all []*served
+	var seeds []string
+	for i := range n {
+		s := b.startOf(ctx, limits, n, i, seeds)
+		defer finish(s.stop)
+		all, seeds = append(all, s), []string{"--swim-seeds", s.swim}
+		p.servers[s.grpc] = s.child
+	}
+	for _, s := range all {
+		for n > 1 && s.membersReady(ctx) != n {
+			check(sleep(ctx, 10*readyPoll))
+		}
+		p.ask(job{Kind: kindClosed, Target: s.grpc, Flight: flight, Length: b.load})
+	}
+	checks, before := int64(0), cpuSeconds(ctx, all)
+	for range cpuTurns {
+		for _, s := range all {
+			r := p.ask(job{Kind: kindClosed, Target: s.grpc, Flight: flight, Length: b.load / cpuTurns})
+			checks += r.Checks
+		}
+	}
+	return (cpuSeconds(ctx, all) - before) * float64(time.Second) / float64(checks)
+}
+
+// cpuTurns is how often each daemon is called while it is measured.
+const cpuTurns = 4
+
+// startOf starts daemon i of a cluster of n, or one alone.
+func (b *bench) startOf(ctx context.Context, limits string, n, i int, more []string) *served {
+	if n == 1 {
+		return b.serve(ctx, limits)
+	}
+	return b.serveMember(ctx, limits, neighborRegions[0], daemonName(i), more...)
+}
+
+// cpuSeconds returns the processor time that daemons have used.
+func cpuSeconds(ctx context.Context, all []*served) (sum float64) {
+	for _, m := range scrape(ctx, all...) {
+		sum += m["process_cpu_seconds_total"]
+	}
+	return sum
+}

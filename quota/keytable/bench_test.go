@@ -17,7 +17,7 @@ func BenchmarkLookup(b *testing.B) {
 		r := rand.NewPCG(uint64(i), 7)
 		return crdt.Key(r.Uint64())
 	}
-	s := New(0)
+	s := New(0, nil)
 	for i := range n {
 		s.Insert(key(i))
 	}

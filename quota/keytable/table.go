@@ -13,7 +13,10 @@ type Entry struct {
 	due   uint64 // see Expires and Inherited
 	Rule  int32  // for the caller; -1 in a new entry, Free in an unused one
 	Extra int32  // for the caller; -1 in a new entry
-	_     [8]byte
+	// Hint is for the caller, 0 in a new entry: where the replicated cell of
+	// the key is.
+	Hint int32
+	_    [4]byte
 }
 
 // Expires returns the time, in Unix milliseconds, from which the cell can no
@@ -46,23 +49,29 @@ const (
 	ChunkSize = 1 << chunkBits
 )
 
+// Chunk is the entries that are allocated together.
+type Chunk [ChunkSize]Entry
+
 // Table is a map of keys to entries. Entries lie in chunks that never move,
 // so that growing copies nothing and pointers to entries stay good.
 type Table struct {
-	chunks []*[ChunkSize]Entry
+	chunks []*Chunk
 	index  index
 	used   int32 // entries ever in use
 	head   int32 // first of the free list, -1 when it is empty
+	take   func() *Chunk
 }
 
 // New returns an empty table that leaves the first entries of its first
 // chunk unused. Chunks begin at the start of a page, so without a different
 // skip for each shard the few keys of many shards would all lie in the same
 // sets of a cache and drive each other out of it.
-func New(skip int) Table {
-	s := Table{head: -1}
+//
+// take returns an empty chunk for each one after the first. It may be nil.
+func New(skip int, take func() *Chunk) Table {
+	s := Table{head: -1, take: take}
 	if skip %= ChunkSize; skip > 0 {
-		s.chunks = append(s.chunks, new([ChunkSize]Entry))
+		s.chunks = append(s.chunks, new(Chunk))
 		for i := range skip {
 			s.chunks[0][i].Rule = Free
 		}
@@ -97,7 +106,7 @@ func (s *Table) Insert(k crdt.Key) *Entry {
 	} else {
 		i = s.used
 		if int(i)>>chunkBits == len(s.chunks) {
-			s.chunks = append(s.chunks, new([ChunkSize]Entry))
+			s.grow()
 		}
 		s.used++
 	}
@@ -105,6 +114,15 @@ func (s *Table) Insert(k crdt.Key) *Entry {
 	*e = Entry{Key: k, Rule: -1, Extra: -1}
 	s.index.add(k, i, s)
 	return e
+}
+
+// grow adds a chunk.
+func (s *Table) grow() {
+	if s.take == nil || len(s.chunks) == 0 {
+		s.chunks = append(s.chunks, new(Chunk))
+		return
+	}
+	s.chunks = append(s.chunks, s.take())
 }
 
 // Remove frees an entry.

@@ -14,7 +14,7 @@ import (
 // The store equals a map, also when keys share all the bits that it hashes by.
 func TestStoreEqualsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := New(rapid.IntRange(0, 9).Draw(t, "skip"))
+		s := New(rapid.IntRange(0, 9).Draw(t, "skip"), nil)
 		model := map[crdt.Key]*Entry{}
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			k := crdt.Key(rapid.Uint64Range(0, 3).Draw(t, "high")<<40 |
@@ -75,7 +75,7 @@ func TestGrowingStoreEqualsAMap(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		spread := rapid.SampledFrom([]uint64{1<<6 - 1, 1<<12 - 1, 1<<26 - 1}).Draw(t, "spread")
 		removals := rapid.IntRange(0, 4).Draw(t, "removals in ten")
-		s, model, keys := New(0), map[crdt.Key]*Entry{}, []crdt.Key(nil)
+		s, model, keys := New(0, nil), map[crdt.Key]*Entry{}, []crdt.Key(nil)
 		for range rapid.IntRange(1, 4_000).Draw(t, "steps") {
 			if len(keys) > 0 && rng.IntN(10) < removals {
 				i := rng.IntN(len(keys))
