@@ -49,11 +49,11 @@ type ages struct {
 }
 
 // ownAge returns the greatest staleness of the view of the own region. With
-// manyLinks regional peers or more it looks at them once per Config.MinGap, and
-// adds the time since.
+// manyLinks peers or more it looks at them once per Config.MinGap, and adds the
+// time since.
 func ownAge(e *Engine, now time.Duration) time.Duration {
 	a := &e.ages
-	if len(e.local) < manyLinks || a.ownAt == 0 || now-a.ownAt > e.cfg.MinGap {
+	if len(e.links) < manyLinks || a.ownAt == 0 || now-a.ownAt > e.cfg.MinGap {
 		a.own, a.ownAt = e.local.ownAge(now), now
 	}
 	return a.own + now - a.ownAt
