@@ -307,7 +307,7 @@ func connected(r *resident, all []*resident) bool {
 
 // fresh reports whether a daemon hears a peer.
 func fresh(l *node.Link) bool {
-	return !l.Silent && l.Age >= 0 && l.Age <= gossip.Config{}.MaxHeartbeat()
+	return !l.Silent && l.Age >= 0 && l.Age <= gossip.Config{}.MaxHeartbeat(0)
 }
 
 // hits requests n hits of a user or tenant and reports whether they were

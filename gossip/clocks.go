@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -12,10 +13,11 @@ import (
 // Clocks compares the clock of this daemon with those of its peers. It is not
 // safe for concurrent use.
 type Clocks struct {
-	peers     []peerClock
-	maxOffset int64 // milliseconds
-	outlier   bool  // most of the cluster contradicts this clock
-	held      bool  // a jump of this clock is held back
+	peers     []peerClock // ids ascending
+	apart     int         // those that contradict this clock, silent ones too
+	maxOffset int64       // milliseconds
+	outlier   bool        // most of the cluster contradicts this clock
+	held      bool        // a jump of this clock is held back
 }
 
 // longestTrip is the longest time that a message takes, in milliseconds: a
@@ -42,20 +44,51 @@ func NewClocks(maxOffset time.Duration) Clocks {
 
 // Keep drops the clocks of all but some peers.
 func (c *Clocks) Keep(peers []Peer) {
+	ids := make([]crdt.Incarnation, len(peers))
+	for i := range peers {
+		ids[i] = peers[i].ID
+	}
+	slices.Sort(ids)
 	c.peers = slices.DeleteFunc(c.peers, func(is peerClock) bool {
-		return !slices.ContainsFunc(peers, func(p Peer) bool { return p.ID == is.id })
+		_, kept := slices.BinarySearch(ids, is.id)
+		return !kept
 	})
+	c.count()
+}
+
+// count counts the clocks that contradict this one.
+func (c *Clocks) count() {
+	c.apart = 0
+	for i := range c.peers {
+		c.apart += c.peers[i].contradicts(c.limit())
+	}
+}
+
+// limit returns the offset in milliseconds from which on a clock contradicts
+// another one.
+func (c *Clocks) limit() int64 { return c.maxOffset * 4 / 5 }
+
+// lead returns by how much the peer's clock is ahead of this one, or behind it,
+// at least.
+func (p *peerClock) lead() (ahead, behind int64) {
+	return p.low, -min(p.high, p.low+longestTrip)
+}
+
+// contradicts returns 1 for a clock that is off by more than a limit, else 0.
+func (p *peerClock) contradicts(limit int64) int {
+	if ahead, behind := p.lead(); ahead > limit || behind > limit {
+		return 1
+	}
+	return 0
 }
 
 // of returns the clock of a peer, a new one at first.
 func (c *Clocks) of(id crdt.Incarnation) *peerClock {
-	for i := range c.peers {
-		if c.peers[i].id == id {
-			return &c.peers[i]
-		}
+	i, known := slices.BinarySearchFunc(c.peers, id, func(is peerClock, id crdt.Incarnation) int { return cmp.Compare(is.id, id) })
+	if !known {
+		c.peers = slices.Insert(c.peers, i, peerClock{id: id})
 	}
-	c.peers = append(c.peers, peerClock{id: id})
-	return &c.peers[len(c.peers)-1]
+	return &c.peers[i]
 }
 
 // Outlier reports whether more than half of the cluster contradicts this clock,
@@ -76,6 +109,7 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 	}
 	is := c.of(m.From)
 	off, rejected := m.Stamp.Millis()-now, is.rejected
+	was := is.contradicts(c.limit())
 	if is.stamp, is.rejected = max(is.stamp, m.Stamp), false; m.Stamp == 0 {
 		off = l.wall + int64(m.Nonce-l.wallNonce)/1000 - now - clockTolerance
 		is.rejected = off > c.maxOffset
@@ -88,6 +122,7 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 			is.high += 2 * clockTolerance
 		}
 	}
+	c.apart += is.contradicts(c.limit()) - was
 	if is.rejected && !rejected {
 		e.event(at.Mono, DriftRejected, m.From, 0, uint64(max(0, off)))
 	}
@@ -100,20 +135,24 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 // may have been set right since.
 func (c *Clocks) Tick(now time.Duration, clock *hlc.Clock, e *Engine) {
 	c.checkJump(now, clock, e)
-	limit := c.maxOffset * 4 / 5
+	if c.apart == 0 && !c.outlier {
+		return
+	}
+	limit := c.limit()
 	var ahead, behind []int64
 	heard := 0
 	for i := range c.peers {
 		p := &c.peers[i]
-		if l := e.links.find(p.id); l != nil && l.silent {
+		if l := linkOf(e, p.id); l != nil && l.silent {
 			continue
 		}
 		heard++
-		if p.low > limit {
-			ahead = append(ahead, p.low)
+		a, b := p.lead()
+		if a > limit {
+			ahead = append(ahead, a)
 		}
-		if high := min(p.high, p.low+longestTrip); high < -limit {
-			behind = append(behind, -high)
+		if b > limit {
+			behind = append(behind, b)
 		}
 	}
 	off := ahead

@@ -81,6 +81,7 @@ func TestOutlier(t *testing.T) {
 		{unmeasured(-61_000, -61_000), true},
 		{unmeasured(-60_000, -60_000), false}, // old messages, perhaps
 	} {
+		tt.clocks.count()
 		tt.clocks.Tick(time.Second, hlc.NewClock(hlc.Config{}), e)
 		if tt.clocks.Outlier() != tt.outlier {
 			t.Errorf("%v: outlier %v", tt.clocks.peers, tt.clocks.Outlier())
@@ -99,6 +100,7 @@ func TestSilentPeersMakeNoOutlier(t *testing.T) {
 			lead := map[string]int64{"c": -1_000}[from.region]
 			c.peers = slices.DeleteFunc(c.peers, func(p peerClock) bool { return p.id == msg.From })
 			c.peers = append(c.peers, peerClock{id: msg.From, low: lead, high: lead + 1})
+			c.count()
 		}
 	}
 	outlier := func() bool {

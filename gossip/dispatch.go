@@ -112,7 +112,7 @@ func (l *link) note(due time.Duration, i int32, version uint64) {
 // not need that: it has all cells.
 func receivers(e *Engine, c *cell, visit func(l *link)) {
 	find := func(id crdt.Incarnation) {
-		if l := e.links.find(id); l != nil {
+		if l := linkOf(e, id); l != nil {
 			visit(l)
 		}
 	}
@@ -155,7 +155,7 @@ func sends(e *Engine, now time.Duration, l *link) bool {
 	case l.acked < l.sent && l.resendAt <= now:
 		return true
 	case l.behind:
-		return l.room() > 0
+		return l.room() > 0 && !caughtUp(e, now, l)
 	case !l.marked || l.markedFor > now:
 		return l.trailing > 0
 	}
@@ -165,6 +165,40 @@ func sends(e *Engine, now time.Duration, l *link) bool {
 		l.walked, l.markedFor = 0, 0
 	}
 	return l.marked || l.trailing > 0
+}
+
+// caughtUp ends a walk over the changes that has no cell for the peer, as most
+// resyncs of a large region: the peer needs no message about it. It reports
+// false for a peer that needs one, or that was sent no complete message yet.
+func caughtUp(e *Engine, now time.Duration, l *link) bool {
+	if l.completeNonce == 0 || l.echoed < l.completeNonce || l.acked < l.sent || l.trailing > 0 || l.local && !e.roles.two {
+		return false
+	}
+	s, from := e.scope(l), max(l.position(), l.walked)
+	i := e.state.after(from, l.cursor)
+	switch {
+	case !l.local && l.resyncTo <= from:
+		if e.picked = e.remote.pick(&s, i, 1, e.picked[:0]); len(e.picked) > 0 {
+			return false
+		}
+	default:
+		for ; i != none; i = e.state.cells.at(i).change.next {
+			if s.includes(e.state.cells.at(i)) {
+				return false
+			}
+		}
+	}
+	l.noChanges()
+	if l.resyncing {
+		l.resyncing = false
+		e.event(now, ResyncDone, l.peer.ID, 0, 0)
+	}
+	return true
+}
+
+// noChanges notes that the peer was sent all changes.
+func (l *link) noChanges() {
+	l.marked, l.behind, l.walked, l.news, l.markedFor = false, false, 0, l.news[:0], 0
 }
 
 // isNews reports whether the peer receives a cell that was noted for it.

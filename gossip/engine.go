@@ -20,11 +20,13 @@ type Engine struct {
 
 	state       state
 	links       links
-	local       links // those of the own region
-	queue       queue // of links
+	ids         []crdt.Incarnation // of links
+	local       links              // those of the own region
+	queue       queue              // of links
 	dueLinks    []*link
 	dispatched  dispatched
-	unassigned  bool // reassign is due
+	unassigned  bool          // reassign is due
+	assigned    time.Duration // when reassign was called last
 	roles       roles
 	retries     retries
 	refused     []CellID // a buffer of resend
@@ -136,7 +138,10 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 			lost = append(lost, l)
 		}
 	}
-	e.links, e.queue.silentAt = kept, 0
+	e.links, e.ids, e.queue.silentAt = kept, e.ids[:0], 0
+	for _, l := range kept {
+		e.ids = append(e.ids, l.peer.ID)
+	}
 	e.reassign(now)
 	setBeats(e)
 	for _, l := range e.links {
@@ -171,7 +176,16 @@ func (e *Engine) leave(now time.Duration, l *link) {
 }
 
 // Live reports whether an incarnation is a live peer according to membership.
-func (e *Engine) Live(id crdt.Incarnation) bool { return e.links.find(id) != nil }
+func (e *Engine) Live(id crdt.Incarnation) bool { return linkOf(e, id) != nil }
+
+// linkOf returns the link of an incarnation, nil for none. Its search stays
+// within a few cache lines, also with a thousand peers.
+func linkOf(e *Engine, id crdt.Incarnation) *link {
+	if i, ok := slices.BinarySearch(e.ids, id); ok {
+		return e.links[i]
+	}
+	return nil
+}
 
 // assign assigns the work of each region.
 func (e *Engine) assign() { e.roles.assign(e.links, e.ready(), e.leaving) }
@@ -180,11 +194,12 @@ func (e *Engine) assign() { e.roles.assign(e.links, e.ready(), e.leaving) }
 // links start a resync: this daemon may now send cells that others summed.
 func (e *Engine) reassign(now time.Duration) {
 	was := e.roles.regions
-	e.unassigned = false
+	e.unassigned, e.assigned = false, now
 	e.assign()
 	if slices.Equal(e.roles.regions[0].ids, was[0].ids) {
+		changed := changedRegions(was, e.roles.regions)
 		for _, l := range e.links {
-			if !l.local && !sameMembers(was, e.roles.regions, l.peer.Region) {
+			if changed[l.region] {
 				e.resync(now, l)
 			}
 		}
@@ -194,6 +209,23 @@ func (e *Engine) reassign(now time.Duration) {
 	for _, l := range e.links {
 		e.resync(now, l)
 	}
+}
+
+// Daemons that start together announce that they are ready one after the other.
+// From manyLinks peers on, a daemon assigns the work anew at most once in
+// reassignPerLink for each peer, and not for each announcement.
+const (
+	manyLinks       = 100
+	reassignPerLink = 100 * time.Microsecond
+)
+
+// reassignAt returns when the engine may assign work anew because peers
+// announced that they are ready or leave.
+func reassignAt(e *Engine) time.Duration {
+	if len(e.links) < manyLinks {
+		return 0
+	}
+	return e.assigned + time.Duration(len(e.links))*reassignPerLink
 }
 
 // resync starts a resync of a peer, unless nothing was sent since the latest
@@ -247,7 +279,7 @@ func (e *Engine) Tick(now time.Duration, wall int64) {
 		e.state.expire(now, e.floor, max(e.state.cells.used/256, expireAtLeast))
 	}
 	called(e, now)
-	if e.unassigned {
+	if e.unassigned && now >= reassignAt(e) {
 		e.reassign(now)
 	}
 	e.state.release(now, e.cfg.Quiet)
@@ -337,6 +369,9 @@ func (e *Engine) Wake(now, due time.Duration) time.Duration {
 	}
 	if !e.synced && e.started >= 0 {
 		at = min(at, e.started+e.cfg.ReadyWithin)
+	}
+	if e.unassigned && len(e.links) >= manyLinks {
+		at = min(at, reassignAt(e))
 	}
 	if at < now+busyFor { // a message that arrives may send all that is due
 		at = min(at, e.expired+busyFor)

@@ -16,13 +16,16 @@ const (
 	// it is perDaemon and perRemoteDaemon for each daemon of the region, up to
 	// slowestHeartbeat, so that a daemon sends 10 and 7 a second at most. Two
 	// daemons of different regions that send each other no sums (sameRanks)
-	// wait withoutSums times as long.
+	// wait withoutSums times as long, and at least perIdlePeer for each daemon
+	// of other regions, up to slowestIdle.
 	regionalHeartbeat = 3 * time.Second
 	fastestHeartbeat  = time.Second
 	perDaemon         = 100 * time.Millisecond
 	perRemoteDaemon   = 150 * time.Millisecond
 	slowestHeartbeat  = 10 * time.Second
 	withoutSums       = 3
+	perIdlePeer       = 300 * time.Millisecond
+	slowestIdle       = time.Minute
 
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
@@ -35,10 +38,17 @@ const (
 	missedAnswers = 3
 )
 
-// MaxHeartbeat returns the longest time between two messages of a link.
-func (c Config) MaxHeartbeat() time.Duration {
+// MaxHeartbeat returns the longest time between two messages of a link in a
+// cluster of several daemons.
+func (c Config) MaxHeartbeat(daemons int) time.Duration {
 	c = c.WithDefaults()
-	return max(slowestHeartbeat, c.Interval, c.WANInterval)
+	return max(slowestHeartbeat, idleBeat(daemons), c.Interval, c.WANInterval)
+}
+
+// idleBeat returns the least time between two messages of a link between two
+// daemons that send each other no sums, with several daemons in other regions.
+func idleBeat(daemons int) time.Duration {
+	return min(time.Duration(daemons)*perIdlePeer, slowestIdle)
 }
 
 // heartbeat returns the time between two messages of an idle link between a
@@ -69,12 +79,13 @@ func setBeats(e *Engine) {
 		regions[i].rank()
 		paired[i] = regions[0].sameRanks(&regions[i])
 	}
+	remote := len(e.links) - len(e.local)
 	for _, l := range e.links {
 		l.beat, l.peerBeat = l.heartbeat(len(regions[l.region].ids)), l.heartbeat(len(regions[0].ids))
 		if paired[l.region] && !l.local {
 			l.beat = max(fastestHeartbeat, l.interval())
 			if l.ordinal != self.ordinal {
-				l.beat = max(min(withoutSums*l.heartbeat(len(regions[0].ids)), slowestHeartbeat), l.interval())
+				l.beat = max(min(withoutSums*l.heartbeat(len(regions[0].ids)), slowestHeartbeat), idleBeat(remote), l.interval())
 			}
 			l.peerBeat = l.beat
 		}

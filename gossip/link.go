@@ -32,6 +32,7 @@ type link struct {
 	// The oldest message that is not acknowledged, or the latest one after
 	// some of them were: an echo of it without its acknowledgement is a loss.
 	openNonce, openHi, lastNonce uint64
+	completeNonce                uint64 // of the first complete message, 0 before
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration // when there may be anything to send next

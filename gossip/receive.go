@@ -62,7 +62,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	if m.To != e.self.ID || m.Shard != e.shard || m.From == e.self.ID {
 		return nil, ErrMisplaced
 	}
-	l := e.links.find(m.From)
+	l := linkOf(e, m.From)
 	if l == nil {
 		return nil, &UnknownSenderError{m.From}
 	}
@@ -135,7 +135,7 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	}
 	if l.ready != m.Ready && (m.Ready || e.leaving || !l.starting(now)) {
 		l.ready = m.Ready
-		if l.local {
+		if l.local && len(e.links) < manyLinks {
 			e.reassign(now)
 		} else {
 			e.unassigned = true
@@ -153,7 +153,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		l.acked = m.Ack
 		l.resync(e.state.version)
 		l.resyncTo = e.state.version
-		l.greeting, l.greeted = true, 0
+		l.greeting, l.greeted, l.completeNonce = true, 0, 0
 		l.announcedRules.at, l.announcedClock.at = -1, -1
 		l.owe(l.next(now))
 		e.event(now, ResyncStarted, l.peer.ID, 0, 0)

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -66,12 +67,14 @@ func namingOf(name string) naming {
 // daemons of other regions. If one has no number or two have the same, their
 // names rank all of them.
 func (m *members) rank() {
-	m.numbered, m.ranks = true, make([]uint64, len(m.names))
-	seen := make(map[uint64]uint64, len(m.names))
+	m.ranks = make([]uint64, len(m.names))
 	for i, n := range m.names {
-		was, twice := seen[n.ordinal]
-		m.numbered = m.numbered && n.ordinal != 0 && (!twice || was == n.name)
-		seen[n.ordinal], m.ranks[i] = n.name, n.ordinal
+		m.ranks[i] = n.ordinal
+	}
+	sorted := slices.SortedFunc(slices.Values(m.names), func(a, b naming) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	m.numbered = len(sorted) == 0 || sorted[0].ordinal != 0
+	for i := 1; i < len(sorted); i++ {
+		m.numbered = m.numbered && (sorted[i].ordinal != sorted[i-1].ordinal || sorted[i].name == sorted[i-1].name)
 	}
 	for i := 0; i < len(m.names) && !m.numbered; i++ {
 		m.ranks[i] = m.names[i].name
@@ -147,7 +150,9 @@ func (r *roles) assign(ls links, ready, last bool) {
 	}
 	r.active, r.shares = 1, ready
 	for _, l := range ls {
-		l.region = r.place(l.peer.Region)
+		if l.region >= len(r.regions) || r.regions[l.region].region != l.peer.Region {
+			l.region = r.place(l.peer.Region)
+		}
 		if l.ready && !(last && l.local && l.silent) {
 			m := &r.regions[l.region]
 			m.add(l.peer.ID, l.naming)
@@ -208,17 +213,15 @@ func (r *roles) winner(l *link, k crdt.Key) crdt.Incarnation {
 	return r.regions[l.region].aggregator(k)
 }
 
-// sameMembers reports whether a region has the same members in both.
-func sameMembers(was, is []members, region string) bool {
-	find := func(all []members) []crdt.Incarnation {
-		for i := range all {
-			if all[i].region == region {
-				return all[i].ids
-			}
-		}
-		return nil
+// changedRegions reports for each region of is whether it had other members in
+// was.
+func changedRegions(was, is []members) []bool {
+	changed := make([]bool, len(is))
+	for r := range is {
+		i := slices.IndexFunc(was, func(m members) bool { return m.region == is[r].region })
+		changed[r] = i < 0 && len(is[r].ids) > 0 || i >= 0 && !slices.Equal(was[i].ids, is[r].ids)
 	}
-	return slices.Equal(find(was), find(is))
+	return changed
 }
 
 // Aggregates reports whether this daemon is the aggregator of a key.

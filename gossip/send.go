@@ -22,7 +22,7 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 	e.expedited, e.out, e.room = false, e.out[:0], e.room[:0]
 	e.remote.version = 0
 	e.ages.known, e.ages.others = false, e.ages.others[:0]
-	if e.unassigned {
+	if e.unassigned && now >= reassignAt(e) {
 		e.reassign(now)
 	}
 	called(e, now)
@@ -44,7 +44,19 @@ func (e *Engine) Messages(now time.Duration, stamp hlc.Timestamp, rules uint64) 
 type ages struct {
 	known  bool
 	own    time.Duration
+	ownAt  time.Duration // when own was measured
 	others []Staleness
+}
+
+// ownAge returns the greatest staleness of the view of the own region. With
+// manyLinks peers or more it looks at them once per Config.MinGap, and adds the
+// time since.
+func ownAge(e *Engine, now time.Duration) time.Duration {
+	a := &e.ages
+	if len(e.links) < manyLinks || a.ownAt == 0 || now-a.ownAt > e.cfg.MinGap {
+		a.own, a.ownAt = e.local.ownAge(now), now
+	}
+	return a.own + now - a.ownAt
 }
 
 // cellRoom is memory for the cells of the messages of one call.
@@ -159,6 +171,9 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	if settled {
 		l.openNonce, l.openHi = m.Nonce, m.Hi
 	}
+	if m.Complete && l.completeNonce == 0 {
+		l.completeNonce = m.Nonce
+	}
 	if m.Complete && !(l.local && e.roles.two) { // within it, the aggregator knows
 		addViews(e, now, l, m)
 	}
@@ -190,12 +205,12 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 // since an estimate follows a slope for as long as a view is old.
 func addViews(e *Engine, now time.Duration, l *link, m *Message) {
 	if !e.ages.known {
-		e.ages.known, e.ages.own = true, e.local.ownAge(now)
+		e.ages.known = true
 		if !e.roles.two {
 			e.ages.others = e.links.staleness(now, e.ages.others)
 		}
 	}
-	m.HasViews, m.Own = true, e.ages.own
+	m.HasViews, m.Own = true, ownAge(e, now)
 	if l.local {
 		m.Staleness = e.ages.others
 	}
@@ -242,7 +257,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 	m.Complete = i == none
 	if m.Complete {
 		hi, l.expedited = e.state.version, l.expedited[:0]
-		l.marked, l.behind, l.walked, l.news, l.markedFor = false, false, 0, l.news[:0], 0
+		l.noChanges()
 		nothing = changes == 0
 		if l.resyncing && (l.acked >= l.base+l.resyncTo || nothing && l.acked == l.sent) {
 			l.resyncing = false

@@ -161,7 +161,7 @@ func Withholds(e *Engine, k crdt.Key, window int64) (sent uint64, ok bool) {
 
 // RTT returns the round trip to a peer, -1 for unknown.
 func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
-	if l := e.links.find(id); l != nil {
+	if l := linkOf(e, id); l != nil {
 		return l.rtt
 	}
 	return -1

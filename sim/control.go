@@ -109,7 +109,8 @@ func (d *Daemon) controlPeers(w *World, list []gossip.Peer) {
 	}
 	at := d.Instant(w.now)
 	d.control.Peers(at.Mono, d.incarnations[0], all)
-	for _, p := range all {
+	for i := 0; i < len(all) && len(d.early) > 0; i++ {
+		p := &all[i]
 		if m := d.early[p.Address]; m != nil { // as if it came now
 			delete(d.early, p.Address)
 			w.auditors.counted(d, m, d.control.Receive(at.Mono, at.Wall/int64(time.Millisecond), m))

@@ -175,7 +175,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 	// A clock far ahead makes windows that others rightly refuse until their
 	// time has come, so acknowledgements prove nothing then.
 	apart := apart(w)
-	oldest := freshLags*(w.cfg.Lag()+2*w.cfg.Network.Region.Jitter+2*w.cfg.Network.Across.Jitter) + 2*w.cfg.Node.Gossip.MaxHeartbeat()
+	oldest := freshLags*(w.cfg.Lag()+2*w.cfg.Network.Region.Jitter+2*w.cfg.Network.Across.Jitter) + 2*w.cfg.Node.Gossip.MaxHeartbeat(len(w.daemons))
 	w.heads.look(w, all, oldest)
 	for _, d := range all {
 		at := d.Instant(w.now)

@@ -45,10 +45,12 @@ type batch struct {
 }
 
 // In clusters of at least manyDaemons, a process learns of changes once per
-// batchEvery: when all daemons start, each of them learns of each other one.
+// batchEvery, or that for each batchDaemons: when all daemons start, each of
+// them learns of each other one.
 const (
-	manyDaemons = 100
-	batchEvery  = 100 * time.Millisecond
+	manyDaemons  = 100
+	batchEvery   = 100 * time.Millisecond
+	batchDaemons = 300
 )
 
 // join makes a new process a member: it learns its peers at once, and they
@@ -99,7 +101,8 @@ func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duratio
 		w.events.push(at, evMember, p.changes.put(change{observer: o.Index, process: o.member, about: about}))
 		return
 	}
-	b := batch{o.member, (at/batchEvery + 1) * batchEvery}
+	every := batchEvery * time.Duration(max(1, len(w.daemons)/batchDaemons))
+	b := batch{o.member, (at/every + 1) * every}
 	if i, ok := p.batches[b]; ok {
 		p.changes.items[i].others = append(p.changes.items[i].others, about)
 		return

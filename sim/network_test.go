@@ -154,3 +154,19 @@ func TestFaultPlaces(t *testing.T) {
 		}
 	}
 }
+
+// TestWarmUp has the daemons know each other when the load begins.
+func TestWarmUp(t *testing.T) {
+	w := newWorld(small(t))
+	w.prepare()
+	w.runUntil(-time.Second)
+	for _, d := range w.daemons {
+		for _, n := range d.Nodes {
+			for l := range n.Links(d.Instant(w.now)) {
+				if l.Age < 0 || !n.Synced() {
+					t.Errorf("%s has received nothing of %s", d.Name, l.Peer.Name)
+				}
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 // Command scale prints what replication costs as regions grow: bytes and frames
 // a decision, and how exact limits are, for several numbers of daemons of a
-// region. It plays the simulator, with 100 calls a second at each daemon.
+// region; what daemons without calls send; and the former figures, a step a
+// line. It plays the simulator, with 100 calls a second at each daemon.
 package main
 
 import (
@@ -19,18 +20,28 @@ import (
 )
 
 func main() {
-	sizes, limits := numbers{1, 3, 10, 30}, numbers{60, 1_000}
-	regions := flag.Int("regions", 3, "`number` of regions")
+	sizes, limits := numbers{1, 3, 10, 30, 100}, numbers{60, 1_000}
+	regions := flag.Int("regions", 0, "`number` of regions (default 3, and a row of 10 regions of 3)")
 	flag.Var(&sizes, "daemons", "`numbers` of daemons a region")
 	flag.Var(&limits, "limits", "`limits` of a key a minute")
 	counted := flag.Duration("bytes", 30*time.Second, "virtual `time` in which bytes and frames are counted")
-	judged := flag.Duration("overage", 130*time.Second, "virtual `time` in which windows are judged")
+	judged := flag.Duration("overage", 130*time.Second, "virtual `time` in which windows are judged, 0 for none")
+	most := flag.Int("judged", 30, "greatest `number` of daemons a region whose windows are judged")
+	idle := flag.Bool("idle", false, "print what daemons without calls send, and nothing else")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "scale: unknown argument %q, want flags alone (-h lists them)\n", flag.Arg(0))
 		os.Exit(2)
 	}
-	if err := table(os.Stdout, *regions, sizes, limits, *counted, *judged); err != nil {
+	clusters := clustersOf(*regions, sizes)
+	run := func() error { return table(os.Stdout, clusters, limits, *counted, *judged, *most) }
+	if *idle {
+		run = func() error { return idleTable(os.Stdout, clusters) }
+	}
+	if !*idle && *regions == 0 {
+		fmt.Print(steps)
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
@@ -57,47 +68,55 @@ func (n *numbers) Set(text string) error {
 	return nil
 }
 
-// table prints a row for each limit and number of daemons.
-func table(out io.Writer, regions int, sizes, limits []int, counted, judged time.Duration) error {
-	fmt.Fprintf(out, "%d regions of N daemons, 100 calls/s a daemon, Zipf 1 over 3,000 N keys; frames before TLS\n", regions)
+// table prints a row for each limit and cluster. Windows are judged up to most
+// daemons a region.
+func table(out io.Writer, clusters []cluster, limits []int, counted, judged time.Duration, most int) error {
+	fmt.Fprintln(out, "R regions of N daemons, 100 calls/s a daemon, Zipf 1 over 3,000 N keys; frames before TLS")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "limit/min\tN\tbytes/decision\tframes/decision\tin region p99\tacross p99\toverage mean\tworst\tfalse denials\t")
+	fmt.Fprintln(w, "limit/min\tR\tN\tbytes/decision\tframes/decision\tkB/s a daemon\tin region p99\tacross p99\toverage mean\tworst\tfalse denials\t")
 	for _, limit := range limits {
-		for _, n := range sizes {
-			cost, err := play(regions, n, limit, counted)
+		for _, c := range clusters {
+			cost, err := play(c, limit, counted)
 			if err != nil {
 				return err
 			}
-			exact, err := play(regions, n, limit, judged, "overage", "denials")
-			if err != nil {
-				return err
+			exact := "-\t-\t-"
+			if judged > 0 && c.daemons <= most {
+				x, err := play(c, limit, judged, "overage", "denials")
+				if err != nil {
+					return err
+				}
+				r := x.Rules[0]
+				exact = fmt.Sprintf("%.2f %%\t%.1f %%\t%.2f %%", 100*r.OverageRatioMean, 100*r.OverageRatioMax, 100*r.FalseDenialRatio)
 			}
-			r := exact.Rules[0]
-			fmt.Fprintf(w, "%d\t%d\t%.1f\t%.2f\t%.0f ms\t%.0f ms\t%.2f %%\t%.1f %%\t%.2f %%\t\n", limit, n,
+			fmt.Fprintf(w, "%d\t%d\t%d\t%.1f\t%.2f\t%.2f\t%.0f ms\t%.0f ms\t%s\t\n", limit, c.regions, c.daemons,
 				cost.BytesPerDecision, float64(cost.Traffic.Frames)/float64(max(1, cost.Decisions)),
-				cost.Staleness.RegionP99Ms, cost.Staleness.AcrossP99Ms,
-				100*r.OverageRatioMean, 100*r.OverageRatioMax, 100*r.FalseDenialRatio)
+				float64(cost.Traffic.Bytes)/1000/counted.Seconds()/float64(c.all()),
+				cost.Staleness.RegionP99Ms, cost.Staleness.AcrossP99Ms, exact)
 		}
 	}
 	return w.Flush()
 }
 
 // play runs one cluster for a time, with some auditors.
-func play(regions, daemons, limit int, length time.Duration, auditors ...string) (*sim.Result, error) {
-	cfg, err := scenario.Parse("scale.yaml", []byte(source(regions, daemons, limit, length)))
+func play(c cluster, limit int, length time.Duration, auditors ...string) (*sim.Result, error) {
+	cfg, err := scenario.Parse("scale.yaml", []byte(source(c, limit, length)))
 	if err != nil {
 		return nil, err
 	}
-	return sim.Run(cfg, sim.Options{Auditors: audit.Only(auditors...)})
+	options := sim.Options{}
+	if len(auditors) > 0 {
+		options.Auditors = audit.Only(auditors...)
+	}
+	return sim.Run(cfg, options)
 }
 
 // source returns the scenario.
-func source(regions, daemons, limit int, length time.Duration) string {
+func source(c cluster, limit int, length time.Duration) string {
 	var places []string
-	for i := range regions {
-		places = append(places, fmt.Sprintf("r%d: %d", i, daemons))
+	for i := range c.regions {
+		places = append(places, fmt.Sprintf("r%d: %d", i, c.daemons))
 	}
-	all := regions * daemons
 	return fmt.Sprintf(`name: scale
 duration: %v
 settle: 0s
@@ -109,5 +128,5 @@ limits:
     - {key: user, rate_limit: {unit: minute, requests_per_unit: %d}}
 workloads:
   - {name: all, descriptor: {user: "*"}, keys: %d, zipf: 1, rate: %d/s}
-`, length, strings.Join(places, ", "), limit, 3_000*daemons, 100*all)
+`, length, strings.Join(places, ", "), limit, 3_000*c.daemons, 100*c.all())
 }

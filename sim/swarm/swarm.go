@@ -95,7 +95,7 @@ func draws(seed uint64) *draw {
 	if c.Node.Gossip.MaxCells == 0 && !slices.ContainsFunc(c.Settings, func(s sim.Settings) bool { return s.MaxCells > 0 }) {
 		c.Settle = 20*time.Second + 2*c.Members.Leave + rounds(&c.Network)*c.Lag() + 3*g.DigestEvery + 2*g.ReadyWithin
 		// What is lost is sent again later, and idle links wait.
-		c.Settle += 2*g.MaxHeartbeat() + rounds(&c.Network)*2*time.Second
+		c.Settle += 2*g.MaxHeartbeat(c.Daemons()) + rounds(&c.Network)*2*time.Second
 		if n := c.Node.Gossip.FrameCells; n > 0 { // a resync takes many frames
 			c.Settle += time.Duration(resyncCells/n) * c.Lag() / 8
 		}
