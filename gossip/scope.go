@@ -217,7 +217,7 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 			continue
 		}
 		s.trail(c)
-		if c.Incarnation == s.self && !(s.roles.two && s.to.local && s.to.peer.ID != s.roles.cached(s.state.keys.at(c.key))) {
+		if c.Incarnation == s.self && s.refers(c) {
 			c.refP = c.Value.P
 		}
 		if n == 0 || s.to.local || s.state.compare(&picked[n-1], &picked[n]) != 0 {
@@ -225,6 +225,13 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 			s.refer(&m.Cells[len(m.Cells)-1])
 		}
 	}
+}
+
+// refers reports whether what the peer receives of an own cell is what counts
+// as sent: the aggregator decides by it, or else this daemon does.
+func (s *scope) refers(c *cell) bool {
+	aggregator := s.roles.cached(s.state.keys.at(c.key))
+	return !s.roles.two || !s.to.local || s.to.peer.ID == aggregator || s.self == aggregator
 }
 
 // refer names a cell as in messages: with the number of its description, and a

@@ -45,7 +45,9 @@ func (k *keyEntry) sent(window int64) uint64 {
 }
 
 // urgent expedites an increment that this daemon counted, if it could affect
-// other daemons at once. It reports whether it could.
+// other daemons at once: of a key that is near its limit or was in the window
+// before, and of another one if half of what was left would be used up if all
+// daemons counted as much. It reports whether it could.
 func (e *Engine) urgent(i int32, room Room) bool {
 	if len(e.links) == 0 {
 		return false
@@ -54,7 +56,7 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	across := e.across(i, room)
 	if !e.state.keys.at(c.key).hot(c.Window, e.state.meta(c).WindowLength, room) {
 		unsent := c.Value.P - c.refP
-		if !e.roles.two || unsent < sat.Add(room.Left, unsent)/uint64(e.roles.active) {
+		if !e.roles.two || unsent < max(2, sat.Add(room.Left, unsent)/(2*uint64(e.roles.active))) {
 			return across
 		}
 	}
@@ -130,12 +132,13 @@ func (e *Engine) Forward(change *Change, room Room) {
 	}
 }
 
-// across expedites the sum of the region in the window of a cell to the
-// aggregators of its key in other regions, if the sum grew by a quarter of what
-// each region could add before the limit is reached. Then the regions' unsent
-// increments fit together in what is left. It also does so once the key is near
-// its limit. Only the aggregator of the key does; across reports whether it
-// did.
+// across no longer withholds the sum of the region in the window of a cell from
+// the aggregators of its key in other regions, if the sum grew by a quarter of
+// what each region could add before the limit is reached, or by half, of up to
+// three hits. Then the regions' unsent increments fit together in what is left.
+// It expedites the sum if the key is near its limit, or the sum grows so fast
+// that it matters before the next interval. Only the aggregator of the key
+// does; across reports whether it expedited it.
 func (e *Engine) across(i int32, room Room) bool {
 	c, regions := e.state.cells.at(i), e.roles.regions[1:]
 	k := e.state.keys.at(c.key)
@@ -148,7 +151,8 @@ func (e *Engine) across(i int32, room Room) bool {
 	if !k.sums(c.Window) { // nothing of it is withheld
 		return c.Kind == Daemon && room.near() && expediteSum(e, i)
 	}
-	k.slack = room.Left / (4 * uint64(len(regions)))
+	each := room.Left / uint64(len(regions))
+	k.slack = max(each/4, min(each/2, 3))
 	if i = e.state.ofRegion(i); i == none {
 		return false
 	}
@@ -170,6 +174,9 @@ func (e *Engine) across(i int32, room Room) bool {
 	if soon {
 		k.slack = 0
 		return false
+	}
+	if !room.near() && !fast(e, k, grown) {
+		return false // it waits for the interval
 	}
 	return expediteSum(e, i)
 }
