@@ -118,7 +118,7 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 		switch {
 		case counts && (room.Left == 0 || k.rated > 0):
 			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
-		case counts || !again || room.Left == 0: // it has no hits of the key, or they grow slowly
+		case counts || !again || room.Left == 0: // it has no hits, or they grow slowly
 			l.inform(&e.state, c.key, e.region, l.next(e.dispatched.latest))
 		}
 	}
