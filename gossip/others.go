@@ -156,7 +156,8 @@ func (s *state) countsAt(key int32, id crdt.Incarnation) bool {
 const maxInforms = 256
 
 // inform informs the peer of the windows of a key, by a time. It reports
-// whether it has to be sent. region is the incarnation of the own region's sums.
+// whether it has to be sent. region is the incarnation of the own region's
+// sums.
 func (l *link) inform(s *state, key int32, region crdt.Incarnation, by time.Duration) bool {
 	window := int64(-1)
 	for i := s.firstOf(key); i != none && len(l.informs) < maxInforms; i = s.cells.at(i).ofKey.next {
