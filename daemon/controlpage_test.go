@@ -222,7 +222,10 @@ func TestFormatPages(t *testing.T) {
 			f := us.ClusterPage().Cluster.Format
 			return f.Next == 3 && f.RaisedAt != nil && f.RaisedAt.After(time.Now()) && len(f.Behind) == 0
 		})
-		w.within(90*time.Second, "it is raised", func() bool { return us.ControlStats().Format == 3 })
+		w.within(90*time.Second, "it is raised", func() bool {
+			stats := us.ControlStats()
+			return stats.Format == 3 && stats.Events["format_raised"] > 0
+		})
 		if n := us.ControlStats().Events["format_raised"]; n != 1 {
 			t.Errorf("%d events of the raise", n)
 		}
