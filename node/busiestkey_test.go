@@ -90,12 +90,12 @@ func TestBusiestKeyIsTheOneWithMostHits(t *testing.T) {
 	// A key that nobody asks for here is known too, and the window before for a
 	// while.
 	c.pass(time.Minute - c.now%time.Minute)
-	c.askTimes(t, "b1", "user=far", 2)
+	c.askTimes(t, "b1", "user=far", 3)
 	c.pass(time.Second)
 	got := c.busiest(t, "a2")
-	wantBusiest(t, got, "user 2 of 12 over 0 a=0 b=2", "user 9 of 12 over 0 a=6 b=3")
+	wantBusiest(t, got, "user 3 of 12 over 0 a=0 b=3", "user 9 of 12 over 0 a=6 b=3")
 	c.pass(10 * time.Second)
-	wantBusiest(t, c.busiest(t, "a2"), "user 2 of 12 over 0 a=0 b=2")
+	wantBusiest(t, c.busiest(t, "a2"), "user 3 of 12 over 0 a=0 b=3")
 }
 
 func TestBusiestKeyReportsWhatWentOver(t *testing.T) {
