@@ -116,7 +116,7 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 		}
 		if e.state.countsAt(c.key, l.peer.ID) && (room.Left == 0 || k.rated > 0) {
 			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
-		} else if !again || room.Left == 0 || e.state.countsAt(c.key, l.peer.ID) { // no hurry: it has no hits of the key
+		} else if !again || room.Left == 0 || e.state.countsAt(c.key, l.peer.ID) { // it has no hits of the key, and can wait
 			l.inform(&e.state, c.key, e.region, l.next(e.dispatched.latest))
 		}
 	}
@@ -153,8 +153,9 @@ func (s *state) countsAt(key int32, id crdt.Incarnation) bool {
 // once it counts.
 const maxInforms = 256
 
-// inform informs the peer of the windows of a key, by a time. It reports whether
-// it has to be sent. region is the incarnation of the own region's sums.
+// inform informs the peer of the windows of a key, by a time. It reports
+// whether it has to be sent. region is the incarnation of the own region's
+// sums.
 func (l *link) inform(s *state, key int32, region crdt.Incarnation, by time.Duration) bool {
 	window := int64(-1)
 	for i := s.firstOf(key); i != none && len(l.informs) < maxInforms; i = s.cells.at(i).ofKey.next {

@@ -155,7 +155,8 @@ func (r *rig) add(name string, k, n int) bool {
 	return r.of(name).Add(r.mono(r.of(name)), testKey(k), epoch, minute, uint64(n), roomy)
 }
 
-// addNear is add for a key near its limit: the successor receives the hits, too.
+// addNear is add for a key near its limit: the successor receives the hits,
+// too.
 func (r *rig) addNear(name string, k, n int) {
 	m := r.of(name)
 	m.Add(r.mono(m), testKey(k), epoch, minute, uint64(n), Room{Left: ample / 2, Limit: ample})

@@ -171,7 +171,8 @@ func (r *roles) assign(ls links, ready, last bool) {
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 }
 
-// heard notes whether a regional peer is silent. Others take its part meanwhile.
+// heard notes whether a regional peer is silent. Others take its part
+// meanwhile.
 func (r *roles) heard(l *link) {
 	if !l.local {
 		return
