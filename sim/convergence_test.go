@@ -28,3 +28,16 @@ func TestConvergenceAuditorExcusesDelayedHits(t *testing.T) {
 	r.auditor("convergence").Settled()
 	r.clean("convergence")
 }
+
+// TestConvergenceAuditorExcusesOneSidedSilence: one daemon alone takes another
+// for silent, and keeps its keys. The others send it nothing of these.
+func TestConvergenceAuditorExcusesOneSidedSilence(t *testing.T) {
+	cfg := minute(t)
+	cfg.Regions = cfg.Regions[:1]
+	cfg.Regions[0].Daemons = 4
+	cfg.Duration = 10 * time.Second
+	cfg.Faults = []Fault{{Kind: Cut, At: 5 * time.Second, From: []string{"eu-3"}, To: []string{"eu-0"}, OneWay: true}}
+	r := newRig(t, cfg, 13*time.Second)
+	r.auditor("convergence").Settled()
+	r.clean("convergence")
+}

@@ -63,7 +63,7 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
 				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
-				if p != a.up[d.Index] && !keeps(d, id) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
+				if p != a.up[d.Index] && !a.kept(d, id, p) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
 					continue // its latest hits may have gone with it
 				}
 				k := &w.counts[i]
@@ -92,4 +92,10 @@ func (a *convergenceAuditor) sent(p *process, d *sim.Daemon) time.Duration {
 		return a.world.Now() - a.world.Config().Lag()
 	}
 	return a.world.Now() + 1
+}
+
+// kept reports whether a daemon keeps a cell of a process, also in the view of
+// that: one of them may take the aggregator for silent before the other does.
+func (a *convergenceAuditor) kept(d *sim.Daemon, id gossip.CellID, p *process) bool {
+	return keeps(d, id) && (!p.up || keptBy(p.daemon, id, a.up[d.Index]))
 }
