@@ -189,6 +189,8 @@ func caughtUp(e *Engine, now time.Duration, l *link) bool {
 		}
 	}
 	l.noChanges()
+	l.lackTo = max(1, l.sent)
+	l.settleLack()
 	if l.resyncing {
 		l.resyncing = false
 		e.event(now, ResyncDone, l.peer.ID, 0, 0)

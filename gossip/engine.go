@@ -205,6 +205,7 @@ func (e *Engine) reassign(now time.Duration) {
 		}
 		return
 	}
+	recheck(e, now)
 	e.state.clearSumRates() // another daemon may forward them now
 	for _, l := range e.links {
 		e.resync(now, l)

@@ -2,6 +2,7 @@ package gossip
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -28,7 +29,10 @@ type link struct {
 	cursor   int32  // the cell of version sent, a hint
 	resyncTo uint64 // versions of the state up to here are sent of all incarnations
 	inflight int    // cells sent since acked changed
-	resendAt time.Duration
+	// The peer may lack changes after lackFrom, of cells that changed again
+	// before they were sent, until it acknowledges lackTo, 0 for unknown yet.
+	lackFrom, lackTo uint64
+	resendAt         time.Duration
 	// The oldest message that is not acknowledged, or the latest one after
 	// some of them were: an echo of it without its acknowledgement is a loss.
 	openNonce, openHi, lastNonce uint64
@@ -210,6 +214,7 @@ func (l *link) timeout(now time.Duration) (rewound bool) {
 // rewind makes the next message start from the acknowledged version. It
 // describes its cells anew: the peer may have lost what it knew.
 func (l *link) rewind() {
+	l.mayLack(l.acked)
 	l.sent, l.cursor, l.inflight = l.acked, none, 0
 	l.sentMetas.forget()
 	l.behind, l.walked, l.news = true, 0, nil
@@ -228,6 +233,24 @@ func (l *link) position() uint64 {
 		return 0
 	}
 	return l.sent - l.base
+}
+
+// mayLack notes that changes after a version are sent in several messages, or
+// again. The peer lacks one until it was sent all of them: the cell may have
+// changed again, and only its latest change is sent.
+func (l *link) mayLack(from uint64) { l.lackFrom, l.lackTo = min(l.lackFrom, from), 0 }
+
+// settleLack notes that the peer has all changes up to lackTo.
+func (l *link) settleLack() {
+	if l.lackTo != 0 && l.acked >= l.lackTo {
+		l.lackFrom, l.lackTo = math.MaxUint64, 0
+	}
+}
+
+// has reports whether the peer was sent a change of the state by its version,
+// or the change after it of its cell.
+func (l *link) has(version uint64) bool {
+	return version == 0 || version <= l.position() && l.base+version <= l.lackFrom
 }
 
 // listed is an item that every message lists until the peer has echoed one with

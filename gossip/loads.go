@@ -84,13 +84,17 @@ func (s *state) dropLoad(k *keyEntry) {
 
 // Exhausted notes that the limit of a key is used up in a window of a length,
 // and counts n denied hits. The load of the key is reported from then on:
-// without that no prior is needed.
+// without that no prior is needed. A daemon that loses all peers counts on, as
+// its own load is compared with theirs when they are back.
 func Exhausted(e *Engine, now time.Duration, k crdt.Key, window, length int64, n uint64) {
 	key := e.state.keyOf(k)
-	if key == none || len(e.links) == 0 {
+	if key == none {
 		return
 	}
 	if e.state.loadOf(key) == nil {
+		if len(e.links) == 0 {
+			return
+		}
 		l := e.state.addLoad(key)
 		l.own.Roll(now, window, length)
 		l.own.Offered = e.Own(k, window).Net()

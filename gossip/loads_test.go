@@ -171,3 +171,26 @@ func TestLoadsOfLiars(t *testing.T) {
 		}
 	})
 }
+
+// TestLoadsWithoutPeers: what a daemon denies while it has no peers is a part
+// of its load, so that it leaves no more to others when they are back.
+func TestLoadsWithoutPeers(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(3 * time.Second)
+	denied := map[string]uint64{"a1": 90, "b1": 90}
+	r.attack(1, 200, denied)
+	a1, peers := r.of("a1"), r.peers()
+	for range 5 {
+		window := r.wall(a1) - r.wall(a1)%1_000
+		a1.Peers(r.mono(a1), nil)
+		for m := range r.up {
+			m.Add(r.mono(m), testKey(1), window, short, 10, roomy)
+			Exhausted(m.Engine, r.mono(m), testKey(1), window, 1_000, denied[m.name])
+		}
+		a1.Peers(r.mono(a1), peers)
+		r.run(time.Second)
+	}
+	if got := r.left(a1, 1, 300); got != 150 {
+		t.Errorf("a1 leaves %d hits to others, want 150", got)
+	}
+}

@@ -163,6 +163,7 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 		}
 		l.acked, l.inflight, l.backoff = m.Ack, 0, 0
 		l.sent = max(l.sent, l.acked)
+		l.settleLack()
 		l.resendAt = now + l.patience()
 		l.openNonce, l.openHi = l.lastNonce, l.sent
 	case m.Echo >= l.openNonce && m.Ack < l.openHi && l.acked < l.sent:

@@ -16,6 +16,7 @@ type restoration struct {
 	lost    crdt.Incarnation // under which lost counts are kept
 	checks  []check
 	changes []Change
+	passed  bool // sums were not checked, of keys that others aggregated
 }
 
 // check is a sum of the own region to compare at a time.
@@ -43,6 +44,7 @@ func (r *restoration) restore(s *state, roles *roles, now time.Duration) (gains 
 	n := 0
 	for n < len(r.checks) && r.checks[n].at <= now {
 		if roles.two && roles.own(r.checks[n].id.Key) != roles.self.ID {
+			r.passed = true
 			n++
 			continue
 		}
@@ -55,6 +57,21 @@ func (r *restoration) restore(s *state, roles *roles, now time.Duration) (gains 
 		r.checks = append(r.checks[:0], r.checks[n:]...)
 	}
 	return gains
+}
+
+// recheck checks the sums that were passed over again, after the work of the
+// region was assigned anew: their aggregator may have ended before it checked
+// them, and other regions need not send them again.
+func recheck(e *Engine, now time.Duration) {
+	if !e.restoration.passed {
+		return
+	}
+	e.restoration.passed = false
+	for i := range int32(e.state.cells.used) {
+		if c := e.state.cells.at(i); c.used && c.Kind == RegionSum && c.Incarnation == e.region {
+			e.restoration.check(c.id(), now+e.cfg.settleTime())
+		}
+	}
 }
 
 func (r *restoration) restoreOne(s *state, id CellID, now time.Duration) (gain uint64) {

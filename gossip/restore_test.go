@@ -59,3 +59,32 @@ func TestOnlyTheAggregatorRestores(t *testing.T) {
 		t.Errorf("%d restored, the aggregator knows %d of 10", n, r.total("a1", k))
 	}
 }
+
+// TestNextAggregatorRestores: a sum that was sent back to another daemon than
+// the aggregator of its key is restored when that daemon becomes it, although
+// nobody sends the sum again.
+func TestNextAggregatorRestores(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "b")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	a1, a2, b1 := r.of("a1"), r.of("a2"), r.of("b1")
+	m := Message{
+		From: b1.self.ID, To: a2.self.ID, Shards: 1, Header: Header{Ready: true, Nonce: micros(r.mono(b1)), Rules: 7},
+		Part: Part{Cells: []Cell{{
+			CellID:   CellID{Key: testKey(k), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("a")},
+			CellMeta: CellMeta{WindowLength: 60_000, Carry: 60_000}, Value: crdt.PN{P: 10},
+		}}},
+	}
+	if err := r.hand(m); err != nil {
+		t.Fatal(err)
+	}
+	r.run(10 * time.Second)
+	if n := a2.count(CountsRestored); n > 0 {
+		t.Fatalf("%d restored while a1 is the aggregator", n)
+	}
+	r.crash(a1)
+	r.run(10 * time.Second)
+	if n := a2.count(CountsRestored); n != 1 || r.total("a2", k) != 10 {
+		t.Errorf("%d restored, a2 knows %d of 10 hits", n, r.total("a2", k))
+	}
+}

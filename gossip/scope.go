@@ -49,7 +49,7 @@ func (s *scope) held(c *cell) bool {
 		return false
 	}
 	k := s.state.keys.at(c.key)
-	return k.sumOf == c.Window && (s.to == nil || k.left <= s.to.position())
+	return k.sumOf == c.Window && (s.to == nil || s.to.has(k.left))
 }
 
 // mayLeave reports whether some peer of another region receives a cell, or the

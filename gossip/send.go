@@ -181,7 +181,14 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 		l.digestAt = now
 		m.Digests = e.state.digestsOf(e.self.ID)
 	}
+	switch {
+	case !m.Complete:
+		l.mayLack(m.Lo)
+	case l.lackTo == 0:
+		l.lackTo = max(1, m.Hi)
+	}
 	l.sent, l.express = m.Hi, false
+	l.settleLack()
 	l.reached = max(l.reached, l.sent)
 	if m.Hi > m.Lo {
 		l.sentMetas.sent(m)

@@ -285,3 +285,26 @@ func TestSuccessorSendsWhatItDidNot(t *testing.T) {
 		}
 	}
 }
+
+// TestSumsThatManyMessagesSend: a sum was lost, and grew by little since. It is
+// sent again although other changes, which fill many messages, come first.
+func TestSumsThatManyMessagesSend(t *testing.T) {
+	plain := CellMeta{Rule: 1, WindowLength: 60_000}
+	r := newRig(Config{FrameCells: 4}, "a", "b", "c")
+	r.run(3 * time.Second)
+	a1 := r.of("a1")
+	r.lost = func(_, to *member) bool { return to.region == "c" }
+	a1.Add(r.mono(a1), testKey(1), epoch, plain, 2_000, Room{8_000, 10_000})
+	r.run(time.Second)
+	for k := range 20 {
+		r.add("a1", 2+k, 1)
+	}
+	r.run(time.Second)
+	a1.Add(r.mono(a1), testKey(1), epoch, plain, 1, Room{7_999, 10_000})
+	r.run(time.Second)
+	r.lost = nil
+	r.run(10 * time.Second)
+	if got := r.total("c1", 1); got < 2_000 {
+		t.Errorf("c1 knows of %d hits, want 2000", got)
+	}
+}

@@ -345,11 +345,11 @@ func (n *Node) Expedited() bool { return n.replica != nil && n.replica.engine.Ex
 // Leave ends the node's share of the region's work, before it stops. Counts are
 // still replicated, and leases are returned.
 func (n *Node) Leave(at Instant) {
+	n.millis(at) // the messages that follow are of this time
 	if n.replica != nil {
 		n.replica.engine.Leave(at.Mono)
 	}
 	if n.leases != nil {
-		n.millis(at)
 		n.leases.Leave(n.leaseNow())
 	}
 }

@@ -262,3 +262,23 @@ func TestAloneIsDegraded(t *testing.T) {
 		}
 	}
 }
+
+// TestLeavingMessagesAreOfTheirTime: messages that a node sends as it leaves
+// have the time at which it leaves, also if it had no work for a while.
+func TestLeavingMessagesAreOfTheirTime(t *testing.T) {
+	c := newCluster(t, tenAMinute, "a1", "a2", "a3", "b1")
+	a1 := c.find(t, "a1")
+	c.admit(t, "a1", 3)
+	c.now += 150 * time.Millisecond
+	at := a1.instant(c.now)
+	a1.node.Leave(at)
+	messages := a1.node.Ready().Messages
+	for i := range messages {
+		if got := time.Duration(messages[i].Nonce) * time.Microsecond; got != at.Mono.Truncate(time.Microsecond) {
+			t.Errorf("a message of %v leaves at %v", got, at.Mono)
+		}
+	}
+	if len(messages) == 0 {
+		t.Error("no message")
+	}
+}

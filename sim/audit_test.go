@@ -452,20 +452,6 @@ func TestDisagreementIsFound(t *testing.T) {
 	}
 }
 
-// A count that all replicas of a region lack alike is found.
-func TestConvergenceAuditorCatchesWhatAllLack(t *testing.T) {
-	cfg := minute(t)
-	r := newRig(t, cfg, cfg.Duration)
-	if !r.w.settle() {
-		t.Fatal(r.w.pending)
-	}
-	r.auditor("convergence").Settled()
-	r.clean("convergence")
-	r.decide(r.w.daemons[0], quietKey, true)
-	r.auditor("convergence").Settled()
-	r.caught("convergence")
-}
-
 // A region's sum that falls short of its daemons is found even where all of the
 // other region agree.
 func TestShortSumIsFound(t *testing.T) {

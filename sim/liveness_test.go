@@ -2,6 +2,7 @@ package sim
 
 import (
 	"testing"
+	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
@@ -32,6 +33,30 @@ func TestMissingSumsAreFound(t *testing.T) {
 	} {
 		if why := missingSum(c.held, c.counted, c.sent, nil, us); (why != "") != c.missing {
 			t.Errorf("%s: %q", c.name, why)
+		}
+	}
+}
+
+// TestHastyCallersAreExcused: callers that wait for less than the jitter of a
+// link that loses many messages need not be served.
+func TestHastyCallersAreExcused(t *testing.T) {
+	lossy := Link{Jitter: 20 * time.Millisecond, Loss: 100_000, Corrupt: 60_000}
+	for _, c := range []struct {
+		name           string
+		region, across Link
+		margin         time.Duration
+		hasty          bool
+	}{
+		{"across", Link{}, lossy, 5 * time.Millisecond, true},
+		{"in the region", lossy, Link{}, 5 * time.Millisecond, true},
+		{"jitter and losses of two links", Link{Jitter: lossy.Jitter}, Link{Truncate: 200_000}, 5 * time.Millisecond, true},
+		{"patient callers", lossy, lossy, 20 * time.Millisecond, false},
+		{"few losses", Link{Jitter: lossy.Jitter}, Link{Loss: 150_000}, 5 * time.Millisecond, false},
+	} {
+		cfg := Default()
+		cfg.Network.Region, cfg.Network.Across, cfg.Strict.Margin = c.region, c.across, c.margin
+		if got := hasty(&cfg); got != c.hasty {
+			t.Errorf("%s: %t", c.name, got)
 		}
 	}
 }

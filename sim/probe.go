@@ -196,6 +196,14 @@ const ownerWait = time.Second
 // less than the jitter keep breakers open.
 const hastyLoss = 150_000 // in parts per million
 
+// hasty reports whether few calls get an answer of an owner in another region
+// in time. A daemon of the own region may forward them.
+func hasty(c *Config) bool {
+	region, across := &c.Network.Region, &c.Network.Across
+	lost := max(region.Loss+region.Corrupt+region.Truncate, across.Loss+across.Corrupt+across.Truncate)
+	return c.Strict.Margin < max(region.Jitter, across.Jitter) && lost > hastyLoss
+}
+
 // intact reports whether nothing keeps rights and owners of a limit from
 // daemons: some that do not refuse the one that was asked have the record, all
 // ran when the window before began, and before any hit that counts, every
@@ -226,8 +234,8 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 		return false
 	}
 	across := &w.cfg.Network.Across
-	if l.Homed() && len(w.regions) > 1 && w.cfg.Strict.Margin < across.Jitter && across.Loss > hastyLoss {
-		return false // few calls get an answer in time
+	if l.Homed() && len(w.regions) > 1 && hasty(w.cfg) {
+		return false
 	}
 	if trip := 2 * (across.Delay + across.Jitter); l.Homed() && len(w.regions) > 1 && trip > max(ownerWait, w.cfg.Strict.Margin) {
 		return false

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"slices"
+	"time"
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
@@ -12,7 +13,9 @@ import (
 // convergenceAuditor compares the replicas of the core with the ground truth
 // once they agree with each other, which World.Pending has found. They hold all
 // that the live processes of their region counted, and those that left and
-// handed their counts over. Only cells count that live by every clock.
+// handed their counts over. Only cells count that live by every clock. A
+// process may delay its latest hits: after a reload World.Pending leaves out
+// windows that are over, and their cells may still live.
 type convergenceAuditor struct{ finding }
 
 func convergence(a *sim.Auditor, t *truth) {
@@ -60,13 +63,13 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			for i := range w.counts {
 				p := a.processes[w.counts[i].process]
 				id := gossip.CellID{Key: c.key, Window: w.start, Kind: gossip.Daemon, Incarnation: p.incarnation}
-				if p != a.up[d.Index] && !keeps(d, id) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
+				if p != a.up[d.Index] && !a.kept(d, id, p) || p.region != d.RegionIndex || !sameShards(p.daemon, d) || !p.up && !a.handedOver(p) {
 					continue // its latest hits may have gone with it
 				}
 				k := &w.counts[i]
 				least := crdt.PN{P: k.charged, N: k.refunded}
-				if !p.up {
-					least = crdt.PN{P: before(k.steps, p.left), N: before(k.backs, p.left)}
+				if sent := a.sent(p, d); sent <= a.world.Now() {
+					least = crdt.PN{P: before(k.steps, sent), N: before(k.backs, sent)}
 				}
 				has := valueOf(held[node.ShardOf(c.key, len(held))], id)
 				if !a.ok(has.P >= least.P && has.P <= k.charged && has.N >= least.N && has.N <= k.refunded) {
@@ -77,4 +80,22 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 			}
 		}
 	}
+}
+
+// sent returns the time before which a daemon must have what a process counted:
+// one that left handed that over, and others may delay it.
+func (a *convergenceAuditor) sent(p *process, d *sim.Daemon) time.Duration {
+	switch {
+	case !p.up:
+		return p.left
+	case a.gossip.Quiet > 0 && p != a.up[d.Index]:
+		return a.world.Now() - a.world.Config().Lag()
+	}
+	return a.world.Now() + 1
+}
+
+// kept reports whether a daemon keeps a cell of a process, also in the view of
+// that: one of them may take the aggregator for silent before the other does.
+func (a *convergenceAuditor) kept(d *sim.Daemon, id gossip.CellID, p *process) bool {
+	return keeps(d, id) && (!p.up || keptBy(p.daemon, id, a.up[d.Index]))
 }
