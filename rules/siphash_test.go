@@ -47,8 +47,11 @@ func TestKeysOfRules(t *testing.T) {
 	secret := [SecretBytes]byte{1, 2, 3}
 	h := NewHasher(secret)
 	for _, entries := range [][]Entry{
-		{{"user", "alice"}}, {{"user", ""}}, {{"user", strings.Repeat("x", 200)}},
-		{{"path", "/api/v1"}}, {{"path", "/api/v2"}, {"user", "bob"}},
+		{{"user", "alice"}},
+		{{"user", ""}},
+		{{"user", strings.Repeat("x", 200)}},
+		{{"path", "/api/v1"}},
+		{{"path", "/api/v2"}, {"user", "bob"}},
 	} {
 		r := set.Domain("edge").Match(entries)
 		want, b := h.Key(nil, "edge", entries, r.Patterns, limit.Grid())
