@@ -31,6 +31,29 @@ func TestSilentAggregator(t *testing.T) {
 	}
 }
 
+// TestSuccessorsThatRespond: the successor of a silent aggregator receives what
+// others counted before that, also if it was silent itself meanwhile.
+func TestSuccessorsThatRespond(t *testing.T) {
+	for _, both := range []bool{false, true} {
+		r := newRig(Config{}, "a", "a", "a", "a")
+		r.run(3 * time.Second)
+		k := r.kept("a1", "a2")
+		r.add("a3", k, 10)
+		r.run(smallEvery + DefaultInterval)
+		if r.total("a1", k) != 10 || r.total("a2", k) != 0 {
+			t.Fatalf("a1 knows %d hits and a2 %d, want 10 and 0", r.total("a1", k), r.total("a2", k))
+		}
+		silent := map[string]bool{"a1": true, "a2": both}
+		r.lost = func(from, to *member) bool { return silent[from.name] || silent[to.name] }
+		r.run(20 * time.Second)
+		silent["a2"] = false
+		r.run(10 * time.Second)
+		if got := r.total("a2", k); got != 10 {
+			t.Errorf("both silent %v: the successor knows %d of 10 hits", both, got)
+		}
+	}
+}
+
 // TestNewDaemonIsInformed: a daemon that joins learns of exhausted limits of
 // keys that it does not keep.
 func TestNewDaemonIsInformed(t *testing.T) {

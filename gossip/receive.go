@@ -206,6 +206,9 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 		e.unassigned = e.unassigned || e.leaving && l.local
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 		askRegion(e, now, l.region, true)
+		if l.local && e.roles.two && len(e.roles.regions[0].silent) > 0 { // it may take the part of another one
+			e.resync(now, l)
+		}
 	}
 	if l.greeting && l.local && e.roles.two {
 		l.owe(l.next(now))
