@@ -6,7 +6,7 @@ import (
 )
 
 // Few hits of a key that is far from its limit wait. The successor receives a
-// copy of what the aggregator counted, and of what is near the limit.
+// copy of the aggregator's own counts, and of counts near the limit.
 func TestHitsWait(t *testing.T) {
 	for _, test := range []struct {
 		name                  string

@@ -8,9 +8,9 @@
 //
 // In a region of three or more ready daemons counts take two hops. Each daemon
 // sends the changed cells of its own incarnation to the aggregator of their
-// key. The successor, which is the aggregator after it, receives what the
-// aggregator alone would have: its own cells, and those without a live writer.
-// It also receives cells of keys near their limits. The aggregator informs the
+// key. The successor, which is the aggregator after it, receives the cells that
+// the aggregator alone would have: its own, and those without a live writer. It
+// also receives cells of keys near their limits. The aggregator informs the
 // other daemons, with a cell of kind Others, when that may change their
 // decisions: the key gets near its limit, eight times less is left, or it is
 // exhausted. Of a key far from its limit, these may know their own count alone.

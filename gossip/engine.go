@@ -318,8 +318,8 @@ func checkSilence(e *Engine, now time.Duration) {
 	}
 }
 
-// takeOver resyncs the daemons that take the part of a silent peer: they have
-// only copies of what the peer counted itself.
+// takeOver resyncs the daemons that take the part of a silent peer: they lack
+// counts of this daemon of the keys that the peer aggregated.
 func takeOver(e *Engine, now time.Duration, silent *link) {
 	for _, l := range e.local {
 		if l != silent && silent.local && e.roles.two {

@@ -280,7 +280,7 @@ func settle[T any](items []listed[T], echo uint64) []listed[T] {
 	return slices.DeleteFunc(items, func(t listed[T]) bool { return t.nonce != 0 && t.nonce <= echo })
 }
 
-// announced is what a peer knows of a value that seldom changes: messages
+// announced is the state of a value that seldom changes: messages to a peer
 // contain it until the peer has echoed one with it, and then once per
 // announceEvery, since a peer may have dropped its link and made a new one.
 type announced struct {
@@ -292,8 +292,9 @@ type announced struct {
 const (
 	// announceEvery is how often a value is sent to a peer that has it.
 	announceEvery = 10 * time.Second
-	// clockTolerance is by how many milliseconds the clock that a peer derives
-	// may be off before it receives another stamp.
+	// clockTolerance is the change of the own clock, in milliseconds, from
+	// which on the next message has a stamp. The clock that a peer derives from
+	// a repeated stamp may be off by twice as much.
 	clockTolerance = 2
 )
 

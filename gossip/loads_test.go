@@ -172,8 +172,8 @@ func TestLoadsOfLiars(t *testing.T) {
 	})
 }
 
-// TestLoadsWithoutPeers: what a daemon denies while it has no peers is a part
-// of its load, so that it leaves no more to others when they are back.
+// TestLoadsWithoutPeers: hits that a daemon denies while it has no peers are a
+// part of its load, so that it leaves no more to others when they are back.
 func TestLoadsWithoutPeers(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(3 * time.Second)

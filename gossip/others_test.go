@@ -31,8 +31,8 @@ func TestSilentAggregator(t *testing.T) {
 	}
 }
 
-// TestSuccessorsThatRespond: the successor of a silent aggregator receives what
-// others counted before that, also if it was silent itself meanwhile.
+// TestSuccessorsThatRespond: the successor of a silent aggregator receives the
+// earlier counts of others, also if it was silent itself meanwhile.
 func TestSuccessorsThatRespond(t *testing.T) {
 	for _, both := range []bool{false, true} {
 		r := newRig(Config{}, "a", "a", "a", "a")

@@ -100,12 +100,12 @@ func (s *scope) includesRegional(c *cell) bool {
 	return winner == s.self || winner == s.to.peer.ID
 }
 
-// includesKept is the same in a region that counts in two hops: the aggregator
-// of a key receives its cells, from their writers. So does the successor what
-// the aggregator alone would have, its own counts and those without a live
-// writer, and what it has to know if it takes over now. A cell that has no live
-// writer in the region, or was received by mistake, goes through the
-// aggregator.
+// includesKept is the same in a region that counts in two hops. The aggregator
+// of a key receives its cells, from their writers. The successor receives those
+// that the aggregator alone would have: its own, and those without a live
+// writer. It also receives cells of keys near their limits, and all while the
+// aggregator is silent. A cell that has no live writer in the region, or was
+// received by mistake, goes through the aggregator.
 func (s *scope) includesKept(c *cell) bool {
 	key := s.state.keys.at(c.key)
 	k, peer := s.roles.pair(key), s.to.peer.ID
@@ -227,8 +227,9 @@ func (s *scope) put(m *Message, room []Cell, picked []pick) {
 	}
 }
 
-// refers reports whether what the peer receives of an own cell is what counts
-// as sent: the aggregator decides by it, or else this daemon does.
+// refers reports whether an own cell counts as sent once the peer was sent it.
+// Of regional peers that is the aggregator, and the successor if this daemon is
+// the aggregator.
 func (s *scope) refers(c *cell) bool {
 	aggregator := s.roles.cached(s.state.keys.at(c.key))
 	return !s.roles.two || !s.to.local || s.to.peer.ID == aggregator || s.self == aggregator

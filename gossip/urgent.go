@@ -193,7 +193,7 @@ func expediteSum(e *Engine, i int32) bool {
 	return true
 }
 
-// sendWithheld sends what is withheld of the latest window of a cell's key, if
+// sendWithheld sends the withheld sum of the latest window of a cell's key, if
 // that is not over when the window of the cell begins: a key may have windows
 // of several lengths.
 func sendWithheld(e *Engine, c *cell) {

@@ -159,7 +159,7 @@ func TestSumsOfOneRegionCountForNoOther(t *testing.T) {
 }
 
 // TestWithheldSumsOfOneWindowCountForNoOther: a region that lacks the sum of an
-// earlier window receives that alone, and what is withheld of the latest window
+// earlier window receives that alone, and the withheld sum of the latest window
 // is still unsent.
 func TestWithheldSumsOfOneWindowCountForNoOther(t *testing.T) {
 	plain := CellMeta{Rule: 1, WindowLength: 60_000}
@@ -191,7 +191,7 @@ func TestWithheldSumsOfOneWindowCountForNoOther(t *testing.T) {
 }
 
 // TestEarlierWindowsWithholdNothing: hits of an earlier window are sent, and
-// leave what is withheld of the latest one as it is.
+// leave the withheld sum of the latest one as it is.
 func TestEarlierWindowsWithholdNothing(t *testing.T) {
 	plain := CellMeta{Rule: 1, WindowLength: 60_000}
 	r := newRig(Config{}, "a", "b", "c")
@@ -233,8 +233,8 @@ func TestLostSumsOfEarlierWindows(t *testing.T) {
 	}
 }
 
-// TestWithheldSumsOfLongWindows: a key has windows of two lengths. What is
-// withheld of a long window is sent when a short one begins in it, and hits
+// TestWithheldSumsOfLongWindows: a key has windows of two lengths. The
+// withheld sum of a long window is sent when a short one begins in it, and hits
 // near the limit are sent at once.
 func TestWithheldSumsOfLongWindows(t *testing.T) {
 	hour, plain := CellMeta{Rule: 1, WindowLength: 3_600_000}, CellMeta{Rule: 2, WindowLength: 60_000}
@@ -262,8 +262,8 @@ func TestWithheldSumsOfLongWindows(t *testing.T) {
 }
 
 // TestSuccessorSendsWhatItDidNot: a daemon takes over from an aggregator that
-// no region receives messages from. What it received as the successor does not
-// count as sent.
+// no region receives messages from. Hits that it received as the successor do
+// not count as sent.
 func TestSuccessorSendsWhatItDidNot(t *testing.T) {
 	plain := CellMeta{Rule: 1, WindowLength: 3_600_000}
 	r := newRig(Config{}, "a", "a", "a", "b", "b", "c")

@@ -19,7 +19,7 @@ type Matcher struct {
 	special   bool // some keys are blocked or reset, or count under two secrets
 }
 
-// ruleKeys is what a matcher knows of the keys of a rule.
+// ruleKeys makes the keys of a rule for a matcher.
 type ruleKeys struct {
 	rules.RuleKeys
 	plain bool // see Admit

@@ -33,7 +33,7 @@ func (h Hasher) Key(
 }
 
 // RuleKeys makes the keys of a rule with a limit, on the grid of its limit. It
-// has hashed what all of them begin with.
+// has hashed their common beginning.
 type RuleKeys struct {
 	patterns []string
 	begun    sipHash

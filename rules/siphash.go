@@ -6,8 +6,8 @@ import (
 )
 
 // sipHash is a SipHash-2-4-128 of bytes that come in pieces, of which it
-// returns the first word. It can be copied: what many texts begin with is
-// hashed once.
+// returns the first word. It can be copied: the common beginning of many
+// texts is hashed once.
 type sipHash struct {
 	v0, v1, v2, v3 uint64
 	tail           uint64 // the bytes behind the last whole block of eight
@@ -46,7 +46,7 @@ func (h *sipHash) text(s string, flag uint64) {
 		h.write(binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen64), n|flag))
 	}
 	v0, v1, v2, v3, tail := h.v0, h.v1, h.v2, h.v3, h.tail
-	used := h.size % 8 * 8 // bits of tail; what is shifted out of it begins the next one
+	used := h.size % 8 * 8 // bits of tail; those shifted out of it begin the next one
 	h.size += uint64(len(s))
 	for len(s) >= 8 {
 		m := eightBytes(s)

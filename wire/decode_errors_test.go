@@ -92,7 +92,7 @@ func brokenHeads() []brokenFrame {
 	}
 }
 
-// brokenLists are faults in what few parts have.
+// brokenLists are faults in the lists that few parts have.
 func brokenLists() []brokenFrame {
 	rights := raw(crdt.Key(1), 4, uint64(3), 0, 0, 0)
 	return []brokenFrame{

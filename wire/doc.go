@@ -17,9 +17,9 @@
 // instant, with their common fields once. Flags show which fields are there.
 // Cells are written in columns, incarnations and descriptions once a frame. A
 // cell costs its key and two or three bytes in a long frame; a frame of one
-// cell is 26 bytes and one without cells 22. Its stream leaves out what seldom
-// changes and the receiver knows: the ends of the stream, and mostly the hash
-// of the rules, the stamp and the ages of views.
+// cell is 26 bytes, and an answer without cells 22. Frames leave out the ends
+// of their stream, and mostly the hash of the rules and the stamp, which the
+// receiver has.
 //
 // This encoding is canonical: a list of messages has exactly one frame, and
 // Decode rejects all others. So equal states are equal bytes, and encoding a

@@ -11,7 +11,7 @@ import (
 	"github.com/georld/rld/sim/scenario"
 )
 
-// steps is the table of docs/simulation.md with what each step cost.
+// steps is the table of docs/simulation.md with the cost after each step.
 //
 //go:embed steps.md
 var steps string
@@ -42,7 +42,7 @@ func clustersOf(regions int, sizes []int) (all []cluster) {
 // daemons without calls are counted.
 const idleFrom, idleUntil = 20 * time.Second, 80 * time.Second
 
-// idleTable prints what a daemon sends in a cluster without calls.
+// idleTable prints the traffic of a daemon in a cluster without calls.
 func idleTable(out io.Writer, clusters []cluster) error {
 	fmt.Fprintln(out, "A daemon without calls, R regions of N daemons; frames before TLS")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)

@@ -1,7 +1,7 @@
-// Command scale prints what replication costs as regions grow: bytes and frames
-// a decision, and how exact limits are, for several numbers of daemons of a
-// region; what daemons without calls send; and the former figures, a step a
-// line. It plays the simulator, with 100 calls a second at each daemon.
+// Command scale prints the cost of replication as regions grow: bytes and
+// frames a decision, and how exact limits are, for several numbers of daemons
+// of a region; the traffic of daemons without calls; and the former figures, a
+// step a line. It plays the simulator, with 100 calls a second at each daemon.
 package main
 
 import (

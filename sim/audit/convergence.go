@@ -82,8 +82,8 @@ func (a *convergenceAuditor) complete(d *sim.Daemon, low, high int64) {
 	}
 }
 
-// sent returns the time before which a daemon must have what a process counted:
-// one that left handed that over, and others may delay it.
+// sent returns the time up to which a daemon must have the counts of a process:
+// one that left handed them over, and others may delay them.
 func (a *convergenceAuditor) sent(p *process, d *sim.Daemon) time.Duration {
 	switch {
 	case !p.up:
