@@ -255,7 +255,13 @@ func Expected(
 		return 0, 0
 	}
 	n = extrapolateKey(e, now, longest, key, from, to, limit)
-	if l := e.state.loadOf(key); l != nil && length > 0 {
+	if length <= 0 {
+		return n, 0
+	}
+	if e.state.keys.at(key).expectsFull(now, from) {
+		return n, sat.Sub(limit, n)
+	}
+	if l := e.state.loadOf(key); l != nil {
 		left = sat.Sub(leftToOthers(e, now, key, l, from, length, limit), n)
 	}
 	return n, left

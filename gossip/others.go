@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -93,7 +94,7 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 	if c.Window < k.informedOf {
 		return
 	}
-	again := k.informedOf == c.Window
+	again, now := k.informedOf == c.Window, e.dispatched.latest
 	if !room.near() {
 		if again {
 			k.informedOf = 0 // a bucket has filled again
@@ -103,11 +104,16 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 	if again && room.Left > k.informed {
 		k.informed = room.Left
 	}
-	if again && (room.Left > k.informed/informAgain || room.Left == k.informed) {
+	if again && (room.Left > k.informed/informAgain || room.Left == k.informed ||
+		room.Left > 0 && room.Left < uint64(e.roles.active)) {
 		if l := e.links.find(c.Incarnation); l != nil && (first || room.Left == 0) {
 			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
 		}
 		return
+	}
+	by := now
+	if room.Left > 0 && k.surgeOf == c.Window {
+		by += timeOfEighth(room, now-k.began)
 	}
 	k.informedOf, k.informed = c.Window, room.Left
 	for _, l := range e.links {
@@ -119,7 +125,7 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 		case counts && (room.Left == 0 || k.rated > 0):
 			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
 		case counts || !again || room.Left == 0: // it has no hits, or they grow slowly
-			l.inform(&e.state, c.key, e.region, l.next(e.dispatched.latest))
+			l.inform(&e.state, c.key, e.region, l.next(by))
 		}
 	}
 }
@@ -133,9 +139,38 @@ func revoke(e *Engine, i int32) {
 		return
 	}
 	k.informedOf = 0 // the next hits count as those that get near the limit
-	for _, l := range e.links {
-		if l.local {
-			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
+	e.informAll(c.key)
+}
+
+// informAll informs all daemons of the region of a key at once.
+func (e *Engine) informAll(key int32) {
+	for _, l := range e.local {
+		e.expedited = l.inform(&e.state, key, e.region, 0) || e.expedited
+	}
+}
+
+// timeOfEighth returns the time in which an eighth of what is left of a limit
+// is used up, at most a second, if the rest took a time.
+func timeOfEighth(room Room, used time.Duration) time.Duration {
+	n := sat.MulDiv(uint64(used.Milliseconds()), room.Left, max(1, room.Limit-room.Left)) / 8
+	return min(time.Second, time.Duration(min(n, 1000))*time.Millisecond)
+}
+
+// informed notes that the aggregator of a key informed this daemon of a window.
+// Other daemons may decide soon: own hits no longer wait.
+func (e *Engine) informed(now time.Duration, l *link, of *cell) {
+	k := e.state.keys.at(of.key)
+	k.near = max(k.near, of.Window)
+	i := e.state.find(e.ownID(of.Key, of.Window))
+	if i == none {
+		return
+	}
+	if c := e.state.cells.at(i); c.small && !l.has(c.version) {
+		c.small = false
+		if of.Rate > 0 {
+			e.expedited = l.expedite(i) || e.expedited
+		} else {
+			l.note(l.next(now), i, c.version)
 		}
 	}
 }
@@ -245,7 +280,7 @@ func (s *scope) pickInforms(picked []pick) []pick {
 func (s *scope) others(of *cell) Cell {
 	out := Cell{CellID: CellID{Key: of.Key, Window: of.Window, Kind: Others, Incarnation: s.to.peer.ID}, CellMeta: *s.state.meta(of)}
 	var sum crdt.Sum
-	rate := uint64(0)
+	k, rate := s.state.keys.at(of.key), uint64(0)
 	for c := s.state.first(of); c != nil; c = s.state.next(c) {
 		switch {
 		case c.Kind == Daemon && c.Incarnation == s.to.peer.ID:
@@ -256,6 +291,12 @@ func (s *scope) others(of *cell) Cell {
 			out.CellMeta = out.join(s.state.meta(c))
 		}
 	}
-	out.Value, out.Rate = crdt.PN(sum), uint32(min(rate, 1<<32-1))
+	if k.surgeOf == of.Window {
+		rate = max(rate, uint64(k.slope))
+	}
+	if k.expectsFull(s.now, of.Window) {
+		rate = math.MaxUint32
+	}
+	out.Value, out.Rate = crdt.PN(sum), uint32(min(rate, math.MaxUint32))
 	return out
 }

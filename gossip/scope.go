@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"time"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/sat"
 )
@@ -16,11 +18,12 @@ type scope struct {
 	ownRegion    crdt.Incarnation
 	lostOfRegion crdt.Incarnation
 	order        *pickOrder
+	now          time.Duration
 }
 
 // scope returns the scope of a peer.
 func (e *Engine) scope(l *link) scope {
-	return scope{l, &e.state, &e.roles, e.links, e.self.ID, e.region, e.restoration.lost, &e.order}
+	return scope{l, &e.state, &e.roles, e.links, e.self.ID, e.region, e.restoration.lost, &e.order, e.dispatched.latest}
 }
 
 // includes reports whether the peer receives a cell.

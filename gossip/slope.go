@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/crdt"
+	"github.com/georld/rld/internal/sat"
 )
 
 // growth is the observed growth of a cell's count, by its writer's monotonic
@@ -149,4 +150,106 @@ func (l *link) clearRates(s *state, now time.Duration) {
 			}
 		}
 	}
+}
+
+// surge is the growth of a key from the first hit of a window on, as known to
+// its aggregator in a region that counts in two hops.
+type surge struct {
+	surgeOf int64         // the latest window
+	began   time.Duration // its first hit
+	slope   uint32        // hits per second in all regions, 0 for unknown
+	// full is until when hits of other regions that are on their way are
+	// expected to use up the limit, 0 if they were never.
+	full time.Duration
+}
+
+const (
+	// surgeFor is how long counts of other regions are expected to grow as that
+	// of the own one. Later there are slopes.
+	surgeFor = 2 * time.Second
+	// surgeLags is the least number of lags in a window for that. What is
+	// denied without need, if other regions have no hits, is that of one lag.
+	surgeLags = 200
+	// noticeTime is the time in which a notice of the aggregator, and the hits
+	// that waited at the informed daemons, arrive.
+	noticeTime = time.Second / 8
+)
+
+// foresee informs the region of a key that is used up so fast that counts of
+// other regions do not arrive in time: these are expected to grow as the own
+// region's count did within a lag. The daemons are informed when half of the
+// limit will be used up soon, and once in a window when what is left is
+// expected to be on its way. Only the aggregator calls it, after each hit.
+func foresee(e *Engine, i int32, room Room) {
+	c, now := e.state.cells.at(i), e.dispatched.latest
+	k, meta := e.state.keys.at(c.key), e.state.meta(c)
+	if c.Window < k.surgeOf || meta.Carry != 0 || meta.Regional {
+		return
+	}
+	if c.Window > k.surgeOf {
+		k.surge = surge{surgeOf: c.Window, began: now}
+	}
+	if k.slope = 0; now-k.began > surgeFor {
+		return
+	}
+	sum, _ := e.state.sum(c)
+	own := crdt.PN(sum).Net()
+	if own < minGain {
+		return
+	}
+	since, regions, lag, ahead := now-k.began, uint64(1), time.Duration(0), uint64(0)
+	for r := range e.roles.regions[1:] {
+		l := e.links.find(e.roles.regions[1+r].aggregator(k.key))
+		if l == nil || l.silent {
+			continue
+		}
+		of := max(0, l.rtt)*5/8 + e.cfg.MinGap
+		regions, lag, ahead = regions+1, max(lag, of), sat.Add(ahead, onTheirWay(own, e.state.ofOther(c, l.incarnation), since, of))
+	}
+	if meta.WindowLength < surgeLags*lag.Milliseconds() {
+		return
+	}
+	k.slope = uint32(min(uint64(slopeOf(own, max(since, e.cfg.Interval)))*regions, 1<<32-1))
+	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime))
+	switch {
+	case room.Left == 0 || k.full != 0 || c.Window < k.informedOf:
+		return
+	case ahead >= room.Left:
+		k.full = now + lag
+	case k.informedOf == c.Window || sat.Add(room.Limit-room.Left, soon) < room.Limit/2:
+		return
+	}
+	k.informedOf, k.informed = c.Window, room.Left
+	e.informAll(c.key)
+}
+
+// onTheirWay returns how many hits of another region are expected to be on
+// their way, of which known ones arrived: those of the own region within a lag,
+// or fewer if the other one had fewer before. since is the time since the first
+// hit.
+func onTheirWay(own, known uint64, since, lag time.Duration) uint64 {
+	if since <= lag {
+		return own
+	}
+	n := sat.MulDiv(own, uint64(lag), uint64(since))
+	if was := own - min(n, own); known < was {
+		n = sat.MulDiv(n, known, was)
+	}
+	return n
+}
+
+// ofOther returns the known count of another region in the window of a cell.
+func (s *state) ofOther(of *cell, region crdt.Incarnation) uint64 {
+	for c := s.first(of); c != nil; c = s.next(c) {
+		if c.Kind == RegionSum && c.Incarnation == region {
+			return c.Value.Net()
+		}
+	}
+	return 0
+}
+
+// expectsFull reports whether what is left in a window is expected to be on its
+// way from other regions.
+func (k *keyEntry) expectsFull(now time.Duration, window int64) bool {
+	return now < k.full && window == k.surgeOf
 }

@@ -80,6 +80,7 @@ type keyEntry struct {
 	informed   uint64
 	estimates  int32 // its cells of kind Others
 	load       int32 // number of its load plus one, 0 for none
+	surge
 }
 
 // state holds the cells. It never drops one before its end; when it is full, it

@@ -54,6 +54,9 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	}
 	c := e.state.cells.at(i)
 	across := e.across(i, room)
+	if e.roles.two && e.roles.cached(e.state.keys.at(c.key)) == e.self.ID {
+		foresee(e, i, room)
+	}
 	if !e.state.keys.at(c.key).hot(c.Window, e.state.meta(c).WindowLength, room) {
 		unsent := c.Value.P - c.refP
 		if !e.roles.two || unsent < max(2, sat.Add(room.Left, unsent)/(2*uint64(e.roles.active))) {
@@ -91,7 +94,7 @@ func small(e *Engine, c *cell, room Room) bool {
 	}
 	unsent := c.Value.P - c.refP
 	left := sat.Add(room.Left, unsent) / uint64(e.roles.active)
-	return unsent <= left/8 || unsent == 1 && left >= 2
+	return unsent <= left/8 || unsent == 1
 }
 
 // Forward expedites a received change, if it could affect other daemons at once
@@ -114,6 +117,9 @@ func (e *Engine) Forward(change *Change, room Room) {
 		return
 	}
 	e.across(change.cell, room)
+	if e.roles.two && c.Kind == Daemon {
+		foresee(e, change.cell, room)
+	}
 	switch {
 	case !k.hot(c.Window, change.Span.WindowLength, room):
 	case c.Kind == Daemon:
