@@ -160,7 +160,8 @@ type surge struct {
 	slope   uint32        // hits per second in all regions, 0 for unknown
 	// full is until when hits of other regions that are on their way are
 	// expected to use up the limit, 0 if they were never.
-	full time.Duration
+	full  time.Duration
+	early bool // the region was informed although less than half was used
 }
 
 const (
@@ -212,14 +213,14 @@ func foresee(e *Engine, i int32, room Room) {
 	k.slope = uint32(min(uint64(slopeOf(own, max(since, e.cfg.Interval)))*regions, 1<<32-1))
 	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime))
 	switch {
-	case room.Left == 0 || k.full != 0 || c.Window < k.informedOf:
+	case room.Left == 0 || k.full != 0:
 		return
 	case ahead >= room.Left:
 		k.full = now + lag
-	case k.informedOf == c.Window || sat.Add(room.Limit-room.Left, soon) < room.Limit/2:
+	case k.early || room.near() || sat.Add(room.Limit-room.Left, soon) < room.Limit/2:
 		return
 	}
-	k.informedOf, k.informed = c.Window, room.Left
+	k.early = true
 	e.informAll(c.key)
 }
 
