@@ -95,9 +95,7 @@ func (l *link) note(due time.Duration, i int32, version uint64) {
 		l.walked, l.news = version-1, l.news[:0]
 	}
 	if !l.marked || due < l.markedFor {
-		l.marked, l.markedFor = true, due
-		l.due = min(l.due, due)
-		l.queue.fix(l)
+		l.noteBy(due)
 	}
 	if !l.behind && !slices.Contains(l.news, i) {
 		if len(l.news) == maxNews {
@@ -106,6 +104,13 @@ func (l *link) note(due time.Duration, i int32, version uint64) {
 		}
 		l.news = append(l.news, i)
 	}
+}
+
+// noteBy makes the changes that are noted for the peer due at a time.
+func (l *link) noteBy(due time.Duration) {
+	l.marked, l.markedFor = true, due
+	l.due = min(l.due, due)
+	l.queue.fix(l)
 }
 
 // receivers visits the links whose peers may receive a change. A resync does

@@ -167,10 +167,10 @@ func (e *Engine) informed(now time.Duration, l *link, of *cell) {
 	}
 	if c := e.state.cells.at(i); c.small && !l.has(c.version) {
 		c.small = false
-		if of.Rate > 0 {
+		if by := l.next(now); of.Rate > 0 {
 			e.expedited = l.expedite(i) || e.expedited
-		} else {
-			l.note(l.next(now), i, c.version)
+		} else if l.marked && by < l.markedFor { // else dispatch has yet to note it
+			l.noteBy(by)
 		}
 	}
 }

@@ -37,7 +37,8 @@ type rig struct {
 	now     time.Duration // since the start
 	members []*member     // also those that are down
 	flight  []Message
-	room    Room // of all keys, for received changes
+	room    Room   // of all keys, for received changes
+	limit   uint64 // if set, the room is what is left of it
 	born    crdt.Incarnation
 
 	// lost selects the messages that run loses.
@@ -162,6 +163,21 @@ func (r *rig) addNear(name string, k, n int) {
 	m.Add(r.mono(m), testKey(k), epoch, minute, uint64(n), Room{Left: ample / 2, Limit: ample})
 }
 
+// roomAfter returns the room of a key with r.limit of which n hits are used.
+func (r *rig) roomAfter(n uint64) Room { return Room{Left: r.limit - min(n, r.limit), Limit: r.limit} }
+
+// call counts a hit of a key's minute at a daemon, if it fits r.limit by what
+// that knows and expects. It reports whether it did.
+func (r *rig) call(name string, k int) bool {
+	m := r.of(name)
+	n, left := Expected(m.Engine, 0, r.mono(m), time.Hour, testKey(k), epoch, epoch, r.limit, minute.WindowLength)
+	used := m.Total(testKey(k), epoch)
+	if used+n+left+1 > r.limit {
+		return false
+	}
+	return m.Add(r.mono(m), testKey(k), epoch, CellMeta{Rule: 1, WindowLength: minute.WindowLength}, 1, r.roomAfter(used+1))
+}
+
 // total returns a daemon's count of a key's minute.
 func (r *rig) total(name string, k int) uint64 { return r.of(name).Total(testKey(k), epoch) }
 
@@ -201,7 +217,11 @@ func (r *rig) hand(msg Message) error {
 	}
 	changes, err := to.Receive(r.mono(to), r.wall(to), 250, 7, &msg)
 	for i := range changes {
-		to.Forward(&changes[i], r.room)
+		room := r.room
+		if r.limit > 0 {
+			room = r.roomAfter(to.TotalAfter(&changes[i]))
+		}
+		to.Forward(&changes[i], room)
 	}
 	r.speak(to)
 	return err
