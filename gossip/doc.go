@@ -13,7 +13,9 @@
 // also receives cells of keys near their limits. The aggregator informs the
 // other daemons, with a cell of kind Others, when that may change their
 // decisions: the key gets near its limit, eight times less is left, or it is
-// exhausted. Of a key far from its limit, these may know their own count alone.
+// exhausted. Of a key that grows fast it expects the counts of other regions
+// before they arrive (docs/adr 0045). Of a key far from its limit, these may
+// know their own count alone.
 // In a region of one or two daemons each one sends its cells to the other.
 //
 // Across regions the key's aggregator sends the sum of its region to the key's

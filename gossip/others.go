@@ -139,11 +139,11 @@ func revoke(e *Engine, i int32) {
 		return
 	}
 	k.informedOf = 0 // the next hits count as those that get near the limit
-	e.informAll(c.key)
+	informAll(e, c.key)
 }
 
 // informAll informs all daemons of the region of a key at once.
-func (e *Engine) informAll(key int32) {
+func informAll(e *Engine, key int32) {
 	for _, l := range e.local {
 		e.expedited = l.inform(&e.state, key, e.region, 0) || e.expedited
 	}
@@ -158,7 +158,7 @@ func timeOfEighth(room Room, used time.Duration) time.Duration {
 
 // informed notes that the aggregator of a key informed this daemon of a window.
 // Other daemons may decide soon: own hits no longer wait.
-func (e *Engine) informed(now time.Duration, l *link, of *cell) {
+func informed(e *Engine, now time.Duration, l *link, of *cell) {
 	k := e.state.keys.at(of.key)
 	k.near = max(k.near, of.Window)
 	i := e.state.find(e.ownID(of.Key, of.Window))

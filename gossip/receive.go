@@ -295,7 +295,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 	if c.Kind == Others {
 		c.via, c.received = l.peer.ID, now
 		e.state.setRate(c, in.Rate)
-		e.informed(now, l, c)
+		informed(e, now, l, c)
 	}
 	if is == was && !more {
 		return

@@ -205,7 +205,7 @@ func foresee(e *Engine, i int32, room Room) {
 			continue
 		}
 		of := max(0, l.rtt)*5/8 + e.cfg.MinGap
-		regions, lag, ahead = regions+1, max(lag, of), sat.Add(ahead, onTheirWay(own, e.state.ofOther(c, l.incarnation), since, of))
+		regions, lag, ahead = regions+1, max(lag, of), sat.Add(ahead, onTheirWay(own, ofOther(&e.state, c, l.incarnation), since, of))
 	}
 	if meta.WindowLength < surgeLags*lag.Milliseconds() {
 		return
@@ -221,7 +221,7 @@ func foresee(e *Engine, i int32, room Room) {
 		return
 	}
 	k.early = true
-	e.informAll(c.key)
+	informAll(e, c.key)
 }
 
 // onTheirWay returns how many hits of another region are expected to be on
@@ -240,7 +240,7 @@ func onTheirWay(own, known uint64, since, lag time.Duration) uint64 {
 }
 
 // ofOther returns the known count of another region in the window of a cell.
-func (s *state) ofOther(of *cell, region crdt.Incarnation) uint64 {
+func ofOther(s *state, of *cell, region crdt.Incarnation) uint64 {
 	for c := s.first(of); c != nil; c = s.next(c) {
 		if c.Kind == RegionSum && c.Incarnation == region {
 			return c.Value.Net()
