@@ -84,9 +84,9 @@ func (e *Engine) urgent(i int32, room Room) bool {
 }
 
 // small reports whether an increment that this daemon counted may wait, of a
-// key that is not near its limit and was not in the window before: if all
-// daemons held back as much, it would be an eighth of what was left, or, of one
-// hit each, half.
+// key that is not near its limit and was not in the window before: a single
+// hit, or so few that they would be an eighth of what was left if all daemons
+// held back as much. It waits until the daemon is informed of the key.
 func small(e *Engine, c *cell, room Room) bool {
 	k := e.state.keys.at(c.key)
 	if !e.roles.two || c.Window < k.near || k.near != 0 && sat.AddInt(k.near, e.state.meta(c).WindowLength) >= c.Window {
