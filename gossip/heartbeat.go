@@ -209,10 +209,10 @@ func askRegion(e *Engine, now time.Duration, region int, silent bool) {
 }
 
 // answers reports whether the next message answers the peer: it acknowledges
-// and echoes. Heartbeats do.
+// and echoes. Heartbeats do, and on a busy link a message in place of each.
 func (l *link) answers(now time.Duration) bool {
 	return l.owedAt <= now || l.nextBeat() <= now || l.echoed == 0 || len(l.refused)+len(l.repair) > 0 ||
-		l.owedAt != never && now-l.answeredAt >= answerEarly
+		now-l.answeredAt >= l.beat || l.owedAt != never && now-l.answeredAt >= answerEarly
 }
 
 // unlisted reports whether there are refused cells or buckets to repair that no
