@@ -26,12 +26,15 @@ const (
 	withoutSums       = 3
 	perIdlePeer       = 300 * time.Millisecond
 	slowestIdle       = time.Minute
+	// beatEarly is the time after a message without heartbeats, or half of the
+	// time between two of them if that is less.
+	beatEarly = time.Second
 
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
 	// A message that is sent anyway has it once in answerEarly.
 	acknowledgeAfter = time.Second
-	answerEarly      = acknowledgeAfter / 2
+	answerEarly      = acknowledgeAfter * 3 / 4
 	answerHot        = 250 * time.Millisecond
 	// missedAnswers is the number of times that an answer may take as long as
 	// it may wait before the peer is silent.
@@ -42,7 +45,7 @@ const (
 // cluster of several daemons.
 func (c Config) MaxHeartbeat(daemons int) time.Duration {
 	c = c.WithDefaults()
-	return max(slowestHeartbeat, idleBeat(daemons), c.Interval, c.WANInterval)
+	return max(slowestHeartbeat, idleBeat(daemons), c.Interval, c.WANInterval) + beatEarly
 }
 
 // idleBeat returns the least time between two messages of a link between two
@@ -97,14 +100,20 @@ func setBeats(e *Engine) {
 	}
 }
 
-// nextBeat returns when the next heartbeat is due.
+// nextBeat returns when the next heartbeat is due: at a multiple of the time
+// between two, so that the shards of a daemon send theirs together. Soon after
+// another message there is none.
 func (l *link) nextBeat() time.Duration {
 	every := l.beat
 	if l.echoed == 0 { // the round trip is not known yet
 		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
-	return ((l.lastSent+l.phase)/every+1)*every - l.phase
+	return (l.lastSent+longestBeat(every)+l.phase)/every*every - l.phase
 }
+
+// longestBeat returns the longest time between two messages of an idle link
+// with some time between two heartbeats.
+func longestBeat(every time.Duration) time.Duration { return every + min(every/2, beatEarly) }
 
 // upcoming returns when a link has work after now.
 func (l *link) upcoming(now time.Duration) time.Duration {
@@ -156,7 +165,7 @@ func (l *link) arrived(now, sentAt time.Duration) {
 		return
 	}
 	gap := max(now-l.receivedAt, l.interval())
-	if gap > l.peerBeat+2*l.interval() {
+	if gap > longestBeat(l.peerBeat)+2*l.interval() {
 		l.slow = max(l.slow, gap)
 	} else {
 		l.slow -= l.slow / 8
@@ -200,10 +209,10 @@ func askRegion(e *Engine, now time.Duration, region int, silent bool) {
 }
 
 // answers reports whether the next message answers the peer: it acknowledges
-// and echoes. Heartbeats do.
+// and echoes. Heartbeats do, and on a busy link a message in place of each.
 func (l *link) answers(now time.Duration) bool {
 	return l.owedAt <= now || l.nextBeat() <= now || l.echoed == 0 || len(l.refused)+len(l.repair) > 0 ||
-		l.owedAt != never && now-l.answeredAt >= answerEarly
+		now-l.answeredAt >= l.beat || l.owedAt != never && now-l.answeredAt >= answerEarly
 }
 
 // unlisted reports whether there are refused cells or buckets to repair that no

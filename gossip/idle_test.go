@@ -73,6 +73,40 @@ func TestIdleDaemon(t *testing.T) {
 	}
 }
 
+// TestHeartbeatsAfterOtherMessages: a daemon that sends changes every 300 ms
+// sends no heartbeats in between, but each second one of its messages echoes
+// its peer. Once it sends no changes, a heartbeat follows within 1.5 s.
+func TestHeartbeatsAfterOtherMessages(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(5 * time.Second)
+	a1, sent, beats, echoes := r.of("a1"), 0, 0, 0
+	r.sending = func(m *member, msg *Message) {
+		if m == a1 {
+			sent++
+			if len(msg.Cells) == 0 {
+				beats++
+			}
+			if msg.Answers && msg.Echo > 0 {
+				echoes++
+			}
+		}
+	}
+	for range 40 {
+		r.add("a1", 1, 1)
+		r.run(300 * time.Millisecond)
+	}
+	if sent < 30 || beats > 0 {
+		t.Errorf("%d messages with changes and %d heartbeats, want 30 or more and none", sent-beats, beats)
+	}
+	if echoes < 8 {
+		t.Errorf("%d messages in 12 s echo the peer, want 8 or more", echoes)
+	}
+	r.run(1750 * time.Millisecond)
+	if beats == 0 {
+		t.Error("no heartbeat follows")
+	}
+}
+
 // TestReadyTogether: peers of a large cluster that announce at about the same
 // time that they are ready make a daemon assign the work once or twice, and not
 // once for each.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/rendezvous"
+	"github.com/georld/rld/internal/sat"
 )
 
 // Peer is one live incarnation according to membership.
@@ -137,6 +138,7 @@ type roles struct {
 	active  int       // daemons that share the work, of all regions
 	shares  bool      // this daemon is one of them
 	two     bool      // the own region counts in two hops
+	before  uint64    // regions with lower incarnations
 }
 
 // assign assigns the work anew. ready reports whether this daemon takes part.
@@ -169,6 +171,12 @@ func (r *roles) assign(ls links, ready, last bool) {
 		r.regions[i].rank()
 	}
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
+	r.before = 0
+	for i := range r.regions[1:] {
+		if r.regions[1+i].incarnation < r.regions[0].incarnation {
+			r.before++
+		}
+	}
 }
 
 // heard notes whether a regional peer is silent. Others take its part
@@ -230,3 +238,25 @@ func (e *Engine) Aggregates(k crdt.Key) bool { return e.roles.own(k) == e.self.I
 
 // Aggregator returns the aggregator of a key in the own region, 0 for none.
 func (e *Engine) Aggregator(k crdt.Key) crdt.Incarnation { return e.roles.own(k) }
+
+const (
+	// sentAll is how many hits are left when a region withholds none, and
+	// slackest the slack from which on that is a quarter of what each other
+	// region could add.
+	sentAll, slackest = 4, 3
+)
+
+// slack returns from how many unsent hits on the sum of the region is sent to
+// other regions, with some hits left of a key. Up to slackest, three quarters
+// of what is left beyond sentAll are divided over the regions, into whole parts
+// that differ from key to key: each region withholds up to its part. So none
+// withholds any hits when all hits together reach the limit. Proof: u hits are
+// withheld then. No region knows of more than u that are left, so together they
+// withhold three quarters of u at most, and u is 0.
+func (r *roles) slack(k crdt.Key, left uint64) uint64 {
+	n := uint64(len(r.regions))
+	hits := sat.Sub(left, sentAll)
+	hits -= (hits + 3) / 4
+	part := hits/n + (hits%n+(uint64(k)+r.before)%n)/n
+	return max(left/(n-1)/4, min(1+part, slackest))
+}

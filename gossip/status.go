@@ -153,7 +153,8 @@ func Withholds(e *Engine, k crdt.Key, window int64) (sent uint64, ok bool) {
 	}
 	for i := e.state.firstOf(at); i != none; i = e.state.cells.at(i).ofKey.next {
 		if c := e.state.cells.at(i); c.Kind == Daemon && c.Window == window {
-			return e.state.keys.at(at).sent(window), e.state.withholdable(c)
+			k := e.state.keys.at(at)
+			return k.sent(window), e.state.withholdable(c) && (k.sumOf != window || e.state.unsentSum(c) < k.slack)
 		}
 	}
 	return 0, false

@@ -139,12 +139,10 @@ func (e *Engine) Forward(change *Change, room Room) {
 }
 
 // across no longer withholds the sum of the region in the window of a cell from
-// the aggregators of its key in other regions, if the sum grew by a quarter of
-// what each region could add before the limit is reached, or by half, of up to
-// three hits. Then the regions' unsent increments fit together in what is left.
-// It expedites the sum if the key is near its limit, or the sum grows so fast
-// that it matters before the next interval. Only the aggregator of the key
-// does; across reports whether it expedited it.
+// the aggregators of its key in other regions, if the sum grew by the slack:
+// see roles.slack. It expedites the sum if the key is near its limit, or the
+// sum grows so fast that it matters before the next interval. Only the
+// aggregator of the key does; across reports whether it expedited it.
 func (e *Engine) across(i int32, room Room) bool {
 	c, regions := e.state.cells.at(i), e.roles.regions[1:]
 	k := e.state.keys.at(c.key)
@@ -157,12 +155,10 @@ func (e *Engine) across(i int32, room Room) bool {
 	if !k.sums(c.Window) { // nothing of it is withheld
 		return c.Kind == Daemon && room.near() && expediteSum(e, i)
 	}
-	each := room.Left / uint64(len(regions))
-	k.slack = max(each/4, min(each/2, 3))
+	k.slack = e.roles.slack(k.key, room.Left)
 	if i = e.state.ofRegion(i); i == none {
 		return false
 	}
-	first := room.near() && k.near != c.Window // a part may have been withheld so far
 	grown := e.state.unsentSum(c)
 	switch {
 	case grown == 0:
@@ -170,7 +166,7 @@ func (e *Engine) across(i int32, room Room) bool {
 	case k.unsentFrom == 0:
 		k.unsentFrom = max(1, e.dispatched.latest)
 	}
-	soon := grown < k.slack && !first
+	soon := grown < k.slack
 	if soon && !(e.state.withholdable(c) && fast(e, k, grown)) {
 		return false
 	}
@@ -263,9 +259,9 @@ func (s *state) withheld(c *cell) bool {
 }
 
 // withholdable reports whether the sum that a cell is part of may be withheld
-// if it is small.
+// if it is small: not if the window counts after it is over.
 func (s *state) withholdable(c *cell) bool {
-	return s.keys.at(c.key).near != c.Window && s.meta(c).Carry == 0
+	return s.meta(c).Carry == 0
 }
 
 // letGo records that a change of a cell is not withheld, with all of its sum.

@@ -1,14 +1,17 @@
 package gossip
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/crdt"
 )
 
 // TestSmallSumsAreWithheld: the sum of a region is sent to other regions once
-// it grew by a quarter of what each of them could add before the limit is
-// reached, once the key is near its limit, or when the window counts beyond its
-// end.
+// it grew by a part of what is left, if it grows fast, if a few hits are left,
+// or when the window counts beyond its end.
 func TestSmallSumsAreWithheld(t *testing.T) {
 	plain := CellMeta{Rule: 1, WindowLength: 60_000}
 	for _, c := range []struct {
@@ -19,9 +22,10 @@ func TestSmallSumsAreWithheld(t *testing.T) {
 	}{
 		{"far from the limit", plain, []uint64{2, 2}, 0},
 		{"fast", plain, []uint64{5}, 5},
-		{"a quarter of a third", plain, []uint64{7}, 7},
+		{"by a part of what is left", plain, []uint64{7}, 7},
 		{"once more", plain, []uint64{7, 3}, 7},
-		{"near the limit", plain, []uint64{7, 20, 3, 1}, 31},
+		{"near the limit", plain, []uint64{7, 20, 3, 1}, 30},
+		{"next to the limit", plain, []uint64{7, 20, 3, 25, 1}, 56},
 		{"sliding", minute, []uint64{2}, 2},
 	} {
 		r := newRig(Config{}, "a", "b", "c")
@@ -36,6 +40,41 @@ func TestSmallSumsAreWithheld(t *testing.T) {
 			if got := r.total(name, 1); got != c.known {
 				t.Errorf("%s: %s knows of %d hits of %d, want %d", c.name, name, got, used, c.known)
 			}
+		}
+	}
+}
+
+// TestRegionsWithholdNothingAtTheLimit: regions of any number add hits in any
+// order, and each sends its sum as soon as it may withhold no more of it. When
+// they have reached the limit, all of them know all hits.
+func TestRegionsWithholdNothingAtTheLimit(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		n, limit, key := 2+rng.Uint64N(11), 1+rng.Uint64N(300), crdt.Key(rng.Uint64())
+		counted, sent := make([]uint64, n), make([]uint64, n)
+		left := func(i uint64) uint64 {
+			known := counted[i]
+			for j := range n {
+				if j != i {
+					known += sent[j]
+				}
+			}
+			return limit - known
+		}
+		for range limit {
+			counted[rng.Uint64N(n)]++
+			for again := true; again; {
+				again = false
+				for i := range n {
+					r := roles{regions: make([]members, n), before: i}
+					if grown := counted[i] - sent[i]; grown > 0 && grown >= r.slack(key, left(i)) {
+						sent[i], again = counted[i], true
+					}
+				}
+			}
+		}
+		if !slices.Equal(sent, counted) {
+			t.Fatalf("%d regions, limit %d: %d hits were sent of %d", n, limit, sent, counted)
 		}
 	}
 }
@@ -148,12 +187,12 @@ func TestSumsOfOneRegionCountForNoOther(t *testing.T) {
 	if got := r.total("b2", k); got != 8 {
 		t.Errorf("b2, which takes over, knows of %d hits, want 8", got)
 	}
-	r.room = Room{22, 60}
-	c1.Add(r.mono(c1), testKey(k), epoch, plain, 30, Room{23, 60})
+	r.room = Room{4, 60}
+	c1.Add(r.mono(c1), testKey(k), epoch, plain, 48, Room{5, 60})
 	r.run(time.Second)
 	for _, name := range []string{"b2", "c1"} {
-		if got := r.total(name, k); got != 38 {
-			t.Errorf("%s knows of %d hits, want 38", name, got)
+		if got := r.total(name, k); got != 56 {
+			t.Errorf("%s knows of %d hits, want 56", name, got)
 		}
 	}
 }
