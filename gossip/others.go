@@ -280,19 +280,23 @@ func (s *scope) pickInforms(picked []pick) []pick {
 func (s *scope) others(of *cell) Cell {
 	out := Cell{CellID: CellID{Key: of.Key, Window: of.Window, Kind: Others, Incarnation: s.to.peer.ID}, CellMeta: *s.state.meta(of)}
 	var sum crdt.Sum
-	k, rate := s.state.keys.at(of.key), uint64(0)
+	k, own, rate := s.state.keys.at(of.key), uint64(0), uint64(0)
 	for c := s.state.first(of); c != nil; c = s.state.next(c) {
 		switch {
 		case c.Kind == Daemon && c.Incarnation == s.to.peer.ID:
 			out.Seen = c.Value.Net()
+			own = sat.Add(own, out.Seen)
 		case c.Kind == Daemon || c.Kind == RegionSum && c.Incarnation != s.ownRegion:
+			if c.Kind == Daemon {
+				own = sat.Add(own, c.Value.Net())
+			}
 			sum.P, sum.N = sat.Add(sum.P, c.Value.P), sat.Add(sum.N, c.Value.N)
 			rate += uint64(c.Rate)
 			out.CellMeta = out.join(s.state.meta(c))
 		}
 	}
 	if k.surgeOf == of.Window {
-		rate = max(rate, uint64(k.slope))
+		rate = max(rate, k.growsBy(own, out.Seen))
 	}
 	if k.expectsFull(s.now, of.Window) {
 		rate = math.MaxUint32

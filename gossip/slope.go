@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -157,7 +158,8 @@ func (l *link) clearRates(s *state, now time.Duration) {
 type surge struct {
 	surgeOf int64         // the latest window
 	began   time.Duration // its first hit
-	slope   uint32        // hits per second in all regions, 0 for unknown
+	slope   uint32        // hits per second of the own region, 0 for unknown
+	abroad  uint32        // those expected of other regions
 	// full is until when hits of other regions that are on their way are
 	// expected to use up the limit, 0 if they were never.
 	full  time.Duration
@@ -190,7 +192,7 @@ func foresee(e *Engine, i int32, room Room) {
 	if c.Window > k.surgeOf {
 		k.surge = surge{surgeOf: c.Window, began: now}
 	}
-	if k.slope = 0; now-k.began > surgeFor {
+	if k.slope, k.abroad = 0, 0; now-k.began > surgeFor {
 		return
 	}
 	sum, _ := e.state.sum(c)
@@ -198,20 +200,21 @@ func foresee(e *Engine, i int32, room Room) {
 	if own < minGain {
 		return
 	}
-	since, regions, lag, ahead := now-k.began, uint64(1), time.Duration(0), uint64(0)
+	since, lag, ahead, abroad := now-k.began, time.Duration(0), uint64(0), uint64(0)
 	for r := range e.roles.regions[1:] {
 		l := e.links.find(e.roles.regions[1+r].aggregator(k.key))
 		if l == nil || l.silent {
 			continue
 		}
 		of := max(0, l.rtt)*5/8 + e.cfg.MinGap
-		regions, lag, ahead = regions+1, max(lag, of), sat.Add(ahead, onTheirWay(own, ofOther(&e.state, c, l.incarnation), since, of))
+		n := onTheirWay(own, ofOther(&e.state, c, l.incarnation), since, of)
+		lag, ahead, abroad = max(lag, of), sat.Add(ahead, n), sat.Add(abroad, uint64(slopeOf(n, max(of, e.cfg.Interval))))
 	}
 	if meta.WindowLength < surgeLags*lag.Milliseconds() {
 		return
 	}
-	k.slope = uint32(min(uint64(slopeOf(own, max(since, e.cfg.Interval)))*regions, 1<<32-1))
-	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime))
+	k.slope, k.abroad = slopeOf(own, max(since, e.cfg.Interval)), uint32(min(abroad, math.MaxUint32))
+	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime)+extrapolated(k.abroad, noticeTime))
 	switch {
 	case room.Left == 0 || k.full != 0:
 		return
@@ -247,6 +250,12 @@ func ofOther(s *state, of *cell, region crdt.Incarnation) uint64 {
 		}
 	}
 	return 0
+}
+
+// growsBy returns the hits per second of all daemons but one, which counted a
+// part of the hits of the own region.
+func (s *surge) growsBy(own, part uint64) uint64 {
+	return sat.MulDiv(uint64(s.slope), own-min(part, own), max(1, own)) + uint64(s.abroad)
 }
 
 // expectsFull reports whether what is left in a window is expected to be on its
