@@ -73,6 +73,10 @@ type RuleResult struct {
 	// limit.
 	OverageRatioMax  float64 `json:"overage_ratio_max"`
 	OverageRatioMean float64 `json:"overage_ratio_mean"`
+	// OverageLaterMax and OverageLaterMean are those of the windows of keys that
+	// reached the limit in a window before.
+	OverageLaterMax  float64 `json:"overage_later_max"`
+	OverageLaterMean float64 `json:"overage_later_mean"`
 	// Bound is Theorem 1's for the worst window, as a ratio of the limit,
 	// computed from the recorded arrivals and ages.
 	Bound float64 `json:"bound"`
@@ -166,6 +170,12 @@ type Staleness struct {
 	AcrossP99Ms float64 `json:"across_p99_ms"`
 	// UnsentP99Ms is that of the oldest increment that was not yet sent.
 	UnsentP99Ms float64 `json:"unsent_p99_ms"`
+	// NearRegionP99Ms and NearAcrossP99Ms are how long counts of keys are under
+	// way of which at most half of the limit is left: until the aggregator of
+	// the region has them, and until another region has them. They are 0
+	// without the auditor of overage.
+	NearRegionP99Ms float64 `json:"near_in_region_p99_ms,omitempty"`
+	NearAcrossP99Ms float64 `json:"near_across_p99_ms,omitempty"`
 }
 
 // Series holds columns of equal length: one sample each Step.
@@ -386,7 +396,7 @@ type StrictResult struct {
 // strictTally counts for a StrictResult.
 type strictTally struct {
 	out     StrictResult
-	waits   histogram
+	waits   Histogram
 	longest time.Duration
 	second  time.Duration // that counted is of
 	counted map[int]uint64
@@ -423,7 +433,7 @@ func (t *strictTally) decided(now time.Duration, a *pendingCall) {
 	if a.Ticket() != 0 {
 		wait := now - a.since
 		t.out.Waited++
-		t.waits.add(wait)
+		t.waits.Add(wait)
 		t.longest = max(t.longest, wait)
 	}
 }
@@ -449,7 +459,7 @@ func (w *World) strictResult() *StrictResult {
 		r.LocalRatio = float64(r.Local) / float64(r.Decisions)
 		r.PerDecision = float64(r.Messages) / float64(r.Decisions)
 	}
-	r.WaitP50Ms, r.WaitP99Ms = millis(w.strict.waits.quantile(0.5)), millis(w.strict.waits.quantile(0.99))
+	r.WaitP50Ms, r.WaitP99Ms = millis(w.strict.waits.Quantile(0.5)), millis(w.strict.waits.Quantile(0.99))
 	r.WaitMaxMs = millis(w.strict.longest)
 	return &r
 }
