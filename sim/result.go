@@ -73,8 +73,8 @@ type RuleResult struct {
 	// limit.
 	OverageRatioMax  float64 `json:"overage_ratio_max"`
 	OverageRatioMean float64 `json:"overage_ratio_mean"`
-	// OverageLaterMax and OverageLaterMean are those of the windows of keys that
-	// reached the limit in a window before.
+	// OverageLaterMax and OverageLaterMean are those of the windows of keys
+	// that reached the limit in a window before.
 	OverageLaterMax  float64 `json:"overage_later_max"`
 	OverageLaterMean float64 `json:"overage_later_mean"`
 	// Bound is Theorem 1's for the worst window, as a ratio of the limit,
@@ -396,7 +396,7 @@ type StrictResult struct {
 // strictTally counts for a StrictResult.
 type strictTally struct {
 	out     StrictResult
-	waits   Histogram
+	waits   histogram
 	longest time.Duration
 	second  time.Duration // that counted is of
 	counted map[int]uint64
@@ -433,7 +433,7 @@ func (t *strictTally) decided(now time.Duration, a *pendingCall) {
 	if a.Ticket() != 0 {
 		wait := now - a.since
 		t.out.Waited++
-		t.waits.Add(wait)
+		t.waits.add(wait)
 		t.longest = max(t.longest, wait)
 	}
 }
@@ -459,7 +459,7 @@ func (w *World) strictResult() *StrictResult {
 		r.LocalRatio = float64(r.Local) / float64(r.Decisions)
 		r.PerDecision = float64(r.Messages) / float64(r.Decisions)
 	}
-	r.WaitP50Ms, r.WaitP99Ms = millis(w.strict.waits.Quantile(0.5)), millis(w.strict.waits.Quantile(0.99))
+	r.WaitP50Ms, r.WaitP99Ms = millis(w.strict.waits.quantile(0.5)), millis(w.strict.waits.quantile(0.99))
 	r.WaitMaxMs = millis(w.strict.longest)
 	return &r
 }

@@ -97,12 +97,12 @@ type views struct {
 	step           time.Duration
 	rng            *rand.Rand
 	region, across ages
-	unsent         Histogram
+	unsent         histogram
 }
 
 // ages counts the ages of views.
 type ages struct {
-	Histogram
+	histogram
 	worst time.Duration // since the last row of the series
 }
 
@@ -144,9 +144,9 @@ func (v *views) sample(w *World) {
 				of = &v.region
 			}
 			age := l.Expected(l.Age)
-			of.Add(age)
+			of.add(age)
 			of.worst = max(of.worst, age)
-			v.unsent.Add(max(l.Expected(l.Unsent), 0))
+			v.unsent.add(max(l.Expected(l.Unsent), 0))
 		}
 	}
 	v.next(w, w.now-w.now%v.step+v.step)
@@ -155,30 +155,30 @@ func (v *views) sample(w *World) {
 // staleness returns the ages in milliseconds.
 func (v *views) staleness() Staleness {
 	return Staleness{
-		RegionP50Ms: millis(v.region.Quantile(0.50)), RegionP99Ms: millis(v.region.Quantile(0.99)),
-		AcrossP50Ms: millis(v.across.Quantile(0.50)), AcrossP99Ms: millis(v.across.Quantile(0.99)),
-		UnsentP99Ms: millis(v.unsent.Quantile(0.99)),
+		RegionP50Ms: millis(v.region.quantile(0.50)), RegionP99Ms: millis(v.region.quantile(0.99)),
+		AcrossP50Ms: millis(v.across.quantile(0.50)), AcrossP99Ms: millis(v.across.quantile(0.99)),
+		UnsentP99Ms: millis(v.unsent.quantile(0.99)),
 	}
 }
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Histogram counts times in buckets a 64th of their size wide. The zero value
+// histogram counts times in buckets a 64th of their size wide. The zero value
 // is empty.
-type Histogram struct {
+type histogram struct {
 	counts [64 * 48]uint64
 	total  uint64
 }
 
-// Add counts a time, in microseconds; below 0 counts as 0.
-func (h *Histogram) Add(d time.Duration) {
+// add counts a time, in microseconds; below 0 counts as 0.
+func (h *histogram) add(d time.Duration) {
 	h.counts[bucketOf(uint64(max(d, 0)/time.Microsecond))]++
 	h.total++
 }
 
-// Quantile returns the upper end of the bucket in which a share q of the times
+// quantile returns the upper end of the bucket in which a share q of the times
 // is reached, 0 when nothing was counted.
-func (h *Histogram) Quantile(q float64) time.Duration {
+func (h *histogram) quantile(q float64) time.Duration {
 	if h.total == 0 {
 		return 0
 	}

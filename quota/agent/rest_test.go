@@ -21,7 +21,7 @@ func TestAgentsRest(t *testing.T) {
 			}
 		}
 	}
-	// The demand of each period of 10 s is sent, too, and again without a reply.
+	// The demand of each period of 10 s is sent, too.
 	if local, across := r.sent[0]-before[0], r.sent[1]-before[1]; local > 5*4*13+4*6*2 || across > 2*(13+6*2) {
 		t.Errorf("%d messages within a region and %d across in a minute", local, across)
 	}

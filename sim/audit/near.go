@@ -16,7 +16,7 @@ import (
 // the sum. Counts that never arrive are left out.
 type nears struct {
 	truth          *truth
-	region, across sim.Histogram
+	region, across delays
 }
 
 // nearWindow is the hits of a window while the key is near its limit: of the
@@ -84,16 +84,35 @@ func (n *nears) stepped(to, from *process, m *gossip.Message) {
 
 // arrive measures the hits that a count has and that were not yet known in a
 // region.
-func (n *nears) arrive(hits *nearHits, region int, count uint64, ages *sim.Histogram) {
+func (n *nears) arrive(hits *nearHits, region int, count uint64, ages *delays) {
 	hits.known = upTo(hits.known, region)
 	for k := &hits.known[region]; *k < len(hits.steps) && hits.steps[*k].sum <= count; *k++ {
-		ages.Add(n.truth.world.Now() - hits.steps[*k].at)
+		ages.add(n.truth.world.Now() - hits.steps[*k].at)
 	}
 }
 
 // fill completes the staleness of a result.
 func (n *nears) fill(s *sim.Staleness) {
-	const share = 0.99
-	s.NearRegionP99Ms = float64(n.region.Quantile(share)) / float64(time.Millisecond)
-	s.NearAcrossP99Ms = float64(n.across.Quantile(share)) / float64(time.Millisecond)
+	s.NearRegionP99Ms, s.NearAcrossP99Ms = n.region.p99(), n.across.p99()
+}
+
+// delays counts delays by milliseconds, the longest ones together.
+type delays [10_000]uint64
+
+func (d *delays) add(delay time.Duration) {
+	d[min(max(0, int(delay.Milliseconds())), len(d)-1)]++
+}
+
+// p99 returns the milliseconds that 99 % of the delays do not exceed.
+func (d *delays) p99() float64 {
+	all, seen := uint64(0), uint64(0)
+	for _, n := range d {
+		all += n
+	}
+	for ms, n := range d {
+		if seen += n; 100*seen >= 99*all && all > 0 {
+			return float64(ms + 1)
+		}
+	}
+	return 0
 }

@@ -59,8 +59,8 @@ type ruleOverage struct {
 	stepOver, stepBound float64
 }
 
-// laterOverage is that of the windows of keys that reached the limit in a window
-// before.
+// laterOverage is that of the windows of keys that reached the limit in a
+// window before.
 type laterOverage struct {
 	reached    uint64
 	worst, sum float64
