@@ -310,7 +310,7 @@ func loadLag(e *Engine, now time.Duration) time.Duration {
 	e.loads.lag, e.loads.lagAt = 0, max(now, 1)
 	regional := time.Duration(0)
 	for _, l := range e.links {
-		if _, ok := l.view(now); !ok || !l.ready {
+		if _, ok := l.recent(now); !ok || !l.ready {
 			continue
 		}
 		most := mostLate * l.interval()

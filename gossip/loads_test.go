@@ -71,6 +71,22 @@ func TestLoadsReachAllDaemons(t *testing.T) {
 	}
 }
 
+// TestLagOfIdlePeers: a peer that sends nothing for many intervals, because its
+// keys are used up, has its lag still. A silent one has none.
+func TestLagOfIdlePeers(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(3 * time.Second)
+	m := r.members[0]
+	l := m.links[0]
+	for _, idle := range []time.Duration{0, 4 * l.lag, time.Minute} {
+		l.receivedAt = r.mono(m) - idle
+		m.loads.lagAt = 0
+		if got, silent := loadLag(m.Engine, r.mono(m)), idle == time.Minute; (got == 0) != silent {
+			t.Errorf("a peer that is idle for %v has a lag of %v", idle, got)
+		}
+	}
+}
+
 // TestLoadsOfHitsWithoutCells: hits for which a daemon has no room for a cell
 // are a part of its load.
 func TestLoadsOfHitsWithoutCells(t *testing.T) {

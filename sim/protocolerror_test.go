@@ -15,7 +15,7 @@ func TestProtocolErrorsAreRejected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if w.network.traffic.ProtocolErrors < 50 || r.Seen["rights_refused"]+r.Seen["strict_rejected"] == 0 {
+		if w.network.traffic.ProtocolErrors < 15 || r.Seen["rights_refused"]+r.Seen["strict_rejected"] == 0 {
 			t.Errorf("%s: %d frames to reject, events %v", name, w.network.traffic.ProtocolErrors, r.Seen)
 		}
 		for _, a := range r.Auditors {

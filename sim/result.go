@@ -73,6 +73,10 @@ type RuleResult struct {
 	// limit.
 	OverageRatioMax  float64 `json:"overage_ratio_max"`
 	OverageRatioMean float64 `json:"overage_ratio_mean"`
+	// OverageLaterMax and OverageLaterMean are those of the windows of keys
+	// that reached the limit in a window before.
+	OverageLaterMax  float64 `json:"overage_later_max"`
+	OverageLaterMean float64 `json:"overage_later_mean"`
 	// Bound is Theorem 1's for the worst window, as a ratio of the limit,
 	// computed from the recorded arrivals and ages.
 	Bound float64 `json:"bound"`
@@ -166,6 +170,12 @@ type Staleness struct {
 	AcrossP99Ms float64 `json:"across_p99_ms"`
 	// UnsentP99Ms is that of the oldest increment that was not yet sent.
 	UnsentP99Ms float64 `json:"unsent_p99_ms"`
+	// NearRegionP99Ms and NearAcrossP99Ms are how long counts of keys are under
+	// way of which at most half of the limit is left: until the aggregator of
+	// the region has them, and until another region has them. They are 0
+	// without the auditor of overage.
+	NearRegionP99Ms float64 `json:"near_in_region_p99_ms,omitempty"`
+	NearAcrossP99Ms float64 `json:"near_across_p99_ms,omitempty"`
 }
 
 // Series holds columns of equal length: one sample each Step.

@@ -139,7 +139,7 @@ func newAgent(cfg Config, s Start) (*Agent, error) {
 	a.balance = balance{cfg: &a.cfg, of: &a.regions, demand: &a.demand, log: &a.log}
 	a.seen = [2]uint64{a.region.Revision(), a.local.Revision()}
 	a.settled = [2]epoch.ID{settledID(a.region), settledID(a.local)}
-	a.disk.dirty = true
+	a.disk.dirty, a.cfg.rest = true, restOf(a.local)
 	return a, nil
 }
 
@@ -231,7 +231,7 @@ func (a *Agent) Peers(at time.Duration, self crdt.Incarnation, peers []gossip.Pe
 		}
 		l := a.links.find(p.ID)
 		if l == nil {
-			l = &link{cfg: &a.cfg, receivedAt: -1, due: at, sent: map[print]sending{}}
+			l = &link{cfg: &a.cfg, receivedAt: -1, sentAt: at - time.Hour, due: at, sent: map[print]sending{}}
 		}
 		l.peer, l.local = p, p.Region == a.cfg.Region
 		kept = append(kept, l)
@@ -264,7 +264,7 @@ func (a *Agent) advance() {
 	if seen == a.seen {
 		return
 	}
-	a.seen = seen
+	a.seen, a.cfg.rest = seen, restOf(a.local)
 	a.version++
 	a.changes++
 	for i, t := range []*epoch.Table{a.region, a.local} {

@@ -21,7 +21,8 @@ func TestReadyWithoutFormerMembers(t *testing.T) {
 		top := newest(joins.local) // which leads
 		return !top.Settled && top.Epoch.Has(joins.id())
 	})
-	r.crash(r.find("a2")) // before it acknowledges
+	r.crash(r.find("a2"))  // before it acknowledges
+	r.run(5 * time.Second) // until it is known to be gone
 	r.restart(former, false)
 	r.until(10*time.Second, "the former member acknowledges it", func() bool {
 		top := newest(a1.local)

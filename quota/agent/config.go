@@ -70,6 +70,8 @@ type Config struct {
 	// Ahead is how far the stored record is ahead of the clock, 1 s to a
 	// minute, default 5 s: a restarted daemon cannot use these windows.
 	Ahead time.Duration
+
+	rest time.Duration // see restOf
 }
 
 // DefaultDaemonHorizon is the default horizon of daemons.

@@ -15,10 +15,12 @@ import (
 type link struct {
 	cfg        *Config
 	peer       gossip.Peer
-	local      bool // a regional peer
+	local      bool          // a regional peer
+	sentAt     time.Duration // of the latest message to it
 	due        time.Duration
 	receivedAt time.Duration // of its latest message, -1 before
-	revision   uint64        // Agent.changes as of the last message to it
+	revision   uint64        // Agent.changes when due was computed
+	told       statement     // of the latest message to it
 
 	// From its newest message.
 	stamp     hlc.Timestamp
@@ -26,8 +28,7 @@ type link struct {
 	ready     bool
 	leaving   bool
 	diskless  bool
-	tables    [2]known
-	votes     []uint64         // fingerprints of the votes it has
+	tables    [3]known
 	extension *epoch.Extension // to send
 	period    uint64           // the latest period of our demand that it has
 	demand    periodDemand     // its own
@@ -35,10 +36,23 @@ type link struct {
 	sent map[print]sending
 }
 
-// known is the content of a peer's table.
+// known is the content of a table: its oldest and settled epoch, and the
+// fingerprints of the items that peers can record. Of votes it has fingerprints
+// alone.
 type known struct {
 	base, settled epoch.ID
 	has           []uint64
+}
+
+// equal reports whether two tables have the same content.
+func (k *known) equal(o *known) bool {
+	return k.base == o.base && k.settled == o.settled && slices.Equal(k.has, o.has)
+}
+
+// statement is what a message states about its sender.
+type statement struct {
+	ready  bool
+	tables [3]known
 }
 
 // sending is an item under way.
@@ -67,7 +81,24 @@ func (ls links) leaving(at time.Duration, id uint64) bool {
 	})
 }
 
-// interval returns the time between two messages without news.
+// restEvery is the longest time between two messages to a peer that lacks
+// nothing. Within a horizon there are six at least.
+const restEvery = 5 * time.Second
+
+// restOf returns the time between two messages to a peer that lacks nothing,
+// under the epochs of the region's daemons that may be in force.
+func restOf(local *epoch.Table) time.Duration {
+	rest := restEvery
+	for i := range local.Len() {
+		if ms := local.At(i).Epoch.Horizon; ms > 0 {
+			rest = min(rest, time.Duration(ms)*time.Millisecond/6)
+		}
+	}
+	return rest
+}
+
+// interval returns the time between two messages without news to a peer that
+// may lack something.
 func (l *link) interval() time.Duration {
 	if l.local {
 		return l.cfg.Interval
@@ -75,11 +106,26 @@ func (l *link) interval() time.Duration {
 	return l.cfg.WANInterval
 }
 
+// pause returns the time between two messages without news to a peer. It is
+// longer while both are ready, have the same items, and have told each other.
+func pause(a *Agent, l *link) time.Duration {
+	if l.receivedAt < 0 || !a.ready || !l.told.ready || !l.ready {
+		return l.interval()
+	}
+	for table := range l.tables {
+		own := &a.content(table).known
+		if (l.local || table == regionTable) && !(l.told.tables[table].equal(own) && l.tables[table].equal(own)) {
+			return l.interval()
+		}
+	}
+	return max(l.interval(), a.cfg.rest)
+}
+
 // alive reports whether a message of the peer arrived lately.
 func (l *link) alive(at time.Duration) bool {
-	silence := 4*l.cfg.Interval + time.Second
+	silence := max(4*l.cfg.Interval, 3*l.cfg.rest) + time.Second
 	if !l.local {
-		silence = 4*l.cfg.WANInterval + 2*time.Second
+		silence = max(4*l.cfg.WANInterval, 3*l.cfg.rest) + 2*time.Second
 	}
 	return l.receivedAt >= 0 && at-l.receivedAt <= silence
 }

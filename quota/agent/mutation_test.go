@@ -62,7 +62,7 @@ func moveWithoutAVote(r *rig) {
 	r.cut = func(from, to *proc) bool { return (from == p) != (to == p) }
 	r.off = func(o *proc) bool { return o == p }
 	move(r, r.find("b1"))
-	r.run(5 * time.Second)
+	r.run(20 * time.Second)
 	if !newest(r.find("a1").Agent.region).Mine || r.base(p, 0) == 0 {
 		r.t.Error("a1 has not voted, or the other daemon holds nothing")
 	}

@@ -39,11 +39,11 @@ func (a *Agent) Receive(at time.Duration, now int64, m *Message) error {
 		if l.member = m.Member; l.local {
 			a.names.remember(m.Member, m.Name)
 		}
-		l.votes = m.HasVotes
 		l.period = max(l.period, m.Heard)
 		for i, s := range []*Section{&m.Regions, &m.Daemons} {
 			l.tables[i] = known{s.Base, s.Settled, s.Has}
 		}
+		l.tables[voteTable].has = m.HasVotes
 		l.revision = 0
 	}
 	a.takeSection(l, regionTable, &m.Regions)

@@ -58,11 +58,14 @@ func (a *Agent) message(l *link) (Message, bool) {
 		l.due = a.at + l.interval()
 		return Message{}, false
 	}
+	changed := l.revision != a.changes
+	if changed {
+		l.revision, l.due = a.changes, l.sentAt+pause(a, l)
+	}
 	due := a.at >= l.due
-	if !due && l.revision == a.changes {
+	if !due && !changed {
 		return Message{}, false
 	}
-	l.revision = a.changes
 	m := Message{
 		From: a.self, To: l.peer.ID, Region: a.cfg.Region, Name: a.cfg.Name, Stamp: a.stamp,
 		Member: a.cfg.Self, Genesis: a.genesis, Ready: a.ready, Leaving: a.leaving, Diskless: a.cfg.Diskless,
@@ -77,7 +80,11 @@ func (a *Agent) message(l *link) (Message, bool) {
 	if l.local {
 		m.Extension, l.extension = l.extension, nil
 	}
-	l.due = a.at + l.interval()
+	l.told.ready, l.sentAt = a.ready, a.at
+	for table := range l.told.tables {
+		l.told.tables[table] = a.content(table).known
+	}
+	l.due = a.at + pause(a, l)
 	return m, true
 }
 
@@ -100,15 +107,13 @@ func (a *Agent) fill(l *link, m *Message) (news bool) {
 	return news
 }
 
-// content describes the content of a table: its oldest and settled epoch, and
-// the fingerprints of the items that peers can record. A table may have
-// acknowledgements of participants that only epochs named that were pruned. A
-// daemon that has none of those epochs records none of them, and must become
-// ready without them.
+// content is the content of an own table as of a number of changes. A table may
+// have acknowledgements of participants that only epochs named that were
+// pruned. A daemon that has none of those epochs records none of them, and must
+// become ready without them.
 type content struct {
-	changes       uint64
-	base, settled epoch.ID
-	has           []uint64
+	changes uint64
+	known
 }
 
 // content returns the content of a table. Messages share the slice; it is never
@@ -209,7 +214,7 @@ func claimable(t *epoch.Table, peer *known, old bool) int {
 func (a *Agent) fillVotes(l *link, m *Message, room *int) (news bool) {
 	for _, v := range a.votes {
 		p := itemPrint(printVote, 0, v.Ack.ID, v.Daemon)
-		if *room <= 0 || contains(l.votes, p) || !l.tables[regionTable].base.Before(v.Ack.ID) ||
+		if *room <= 0 || contains(l.tables[voteTable].has, p) || !l.tables[regionTable].base.Before(v.Ack.ID) ||
 			!l.send(a.at, a.origins, p) {
 			continue
 		}

@@ -35,6 +35,7 @@ type counter struct {
 	counterKey
 	rule    *rules.Rule  // of its latest decision
 	overage *ruleOverage // of that rule, nil if it was not needed yet
+	full    bool         // a window that is over reached the limit
 	latest  *window      // that was looked up, one of windows or nil
 	// unsure is true after a replica had no room for the key, rescoped when the
 	// key was counted under other scopes too.
@@ -68,6 +69,7 @@ type window struct {
 	first      [6]int32 // the processes of the first counts
 	unsure     bool     // hits may be counted elsewhere, or nowhere
 	summary    summary
+	near       *nearWindow // while the key is near its limit, else nil
 }
 
 // count is what one process counted in a window.

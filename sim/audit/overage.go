@@ -45,6 +45,7 @@ type overageAuditor struct {
 	// lost is when a region last lost counts of its own, by region. Others keep
 	// its former sum, which hides its next hits of that cell interval (ADR 9).
 	lost []time.Duration
+	near nears
 }
 
 // ruleOverage is the finding about one rule.
@@ -53,15 +54,23 @@ type ruleOverage struct {
 	reached             uint64
 	worst, bound        float64 // of the worst window, as ratios of the limit
 	sum                 float64 // of the windows that reached the limit
-	requested, falsely  uint64  // hits; those denied without need
+	later               laterOverage
+	requested, falsely  uint64 // hits; those denied without need
 	stepOver, stepBound float64
+}
+
+// laterOverage is that of the windows of keys that reached the limit in a
+// window before.
+type laterOverage struct {
+	reached    uint64
+	worst, sum float64
 }
 
 func overage(a *sim.Auditor, t *truth) {
 	o := &overageAuditor{
 		finding: finding{a, t}, rules: newPerRule[ruleOverage](),
 		disturbed: unknown, patience: math.MaxInt64,
-		lost: slices.Repeat([]time.Duration{unknown}, len(t.world.Regions())),
+		lost: slices.Repeat([]time.Duration{unknown}, len(t.world.Regions())), near: nears{truth: t},
 	}
 	t.closed = append(t.closed, o.close)
 	a.Decided, a.Sample, a.Fill, a.Stepped = o.decided, o.sample, o.fill, o.stepped
@@ -103,6 +112,7 @@ func (a *overageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if !ok {
 		return
 	}
+	a.near.stepped(to, from, m)
 	h := a.heard.of(direction{to.index, from.index, m.Shard})
 	if m.Lo <= h.contiguous {
 		h.contiguous = max(h.contiguous, m.Hi)
@@ -168,6 +178,7 @@ func (a *overageAuditor) decided(d *sim.Decided) {
 	if d.Status.Over && !l.CarryDebt && e.usage.before+float64(d.Hits) <= float64(quota.Of(l).Capacity()) {
 		s.falsely += d.Hits
 	}
+	a.near.decided(d)
 	if e.admitted == 0 {
 		return
 	}
@@ -336,7 +347,7 @@ func (a *overageAuditor) summary(s *ruleOverage, d *sim.Decided) *summary {
 	}
 	start := e.now - e.now%d.Limit.Window()
 	if c := e.counter; c.logStart != start {
-		s.add(&c.log)
+		s.add(c, &c.log)
 		c.logStart, c.log = start, summary{}
 	}
 	return &e.counter.log
@@ -363,11 +374,12 @@ func (a *overageAuditor) note(s *ruleOverage, d *sim.Decided, bound float64) {
 // close adds a window that is over.
 func (a *overageAuditor) close(c *counter, w *window) {
 	if c.rule != nil {
-		a.of(c).add(&w.summary)
+		a.of(c).add(c, &w.summary)
 	}
 }
 
-func (s *ruleOverage) add(w *summary) {
+// add adds a window of a counter, in the order of their starts.
+func (s *ruleOverage) add(c *counter, w *summary) {
 	if !w.any {
 		return
 	}
@@ -377,6 +389,12 @@ func (s *ruleOverage) add(w *summary) {
 	}
 	s.reached++
 	s.sum += w.over
+	if c.full {
+		s.later.reached++
+		s.later.sum += w.over
+		s.later.worst = max(s.later.worst, w.over)
+	}
+	c.full = true
 	if w.over > s.worst || w.over == s.worst && w.bound > s.bound {
 		s.worst, s.bound = w.over, w.bound
 	}
@@ -396,6 +414,7 @@ func (a *overageAuditor) sample(out *sim.Series) {
 // fill adds the windows that are left and completes the rules of a result.
 func (a *overageAuditor) fill(r *sim.Result) {
 	a.closeAll(a.close)
+	a.near.fill(&r.Staleness)
 	for i := range r.Rules {
 		row := &r.Rules[i]
 		s := a.rules.byName[row.Rule]
@@ -405,6 +424,9 @@ func (a *overageAuditor) fill(r *sim.Result) {
 		row.Windows, row.OverageRatioMax, row.Bound = s.windows, s.worst, min(s.bound, math.MaxFloat64)
 		if s.reached > 0 {
 			row.OverageRatioMean = s.sum / float64(s.reached)
+		}
+		if l := &s.later; l.reached > 0 {
+			row.OverageLaterMax, row.OverageLaterMean = l.worst, l.sum/float64(l.reached)
 		}
 		if s.requested > 0 {
 			row.FalseDenialRatio = float64(s.falsely) / float64(s.requested)

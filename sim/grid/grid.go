@@ -152,14 +152,14 @@ func cellConfig(base *sim.Config, size Size, pattern Pattern, p sim.Policy, wind
 	cfg.Node.Gossip.WANInterval = interval
 	cfg.Node.Gossip.Interval = min(cfg.Node.Gossip.WithDefaults().Interval, interval)
 	cfg.Network.Across.Delay, cfg.Network.Across.Jitter, cfg.Network.Across.Uniform = delay*4/5, delay*2/5, true
-	cfg.Rules = gridRules(base.Rules, size)
+	cfg.Rules, cfg.Limits = gridRules(base.Rules, size)
 	cfg.Workloads = []load.Workload{pattern.workload(size, len(cfg.Regions), base.Workloads)}
 	return &cfg
 }
 
 // gridRules is a limit of the size with the budget that the first one of a set
-// has. It is one of an aggregate, not of each of many entities.
-func gridRules(set *rules.Set, size Size) *rules.Set {
+// has, and its text. It is one of an aggregate, not of each of many entities.
+func gridRules(set *rules.Set, size Size) (*rules.Set, string) {
 	budget := ""
 	if all := set.Rules(); len(all) > 0 && all[0].Limit != nil && all[0].Limit.HasBudget {
 		b := uint64(all[0].Limit.Budget)
@@ -173,5 +173,5 @@ func gridRules(set *rules.Set, size Size) *rules.Set {
 	if err := diags.Err(); err != nil {
 		panic(fmt.Sprintf("sim: limits of a grid: %v", err)) // of our own making
 	}
-	return set
+	return set, text
 }

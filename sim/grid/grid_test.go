@@ -72,6 +72,34 @@ func TestBudgetsGrid(t *testing.T) {
 	}
 }
 
+// TestPriorsOfShortWindows: in windows of a second the loads before leave an
+// attack little above the limit, though each window begins without any counts,
+// and nothing is sent in most of the time. All auditors agree.
+func TestPriorsOfShortWindows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	base, _ := scenario.Builtin("budgets-grid")
+	cfg, g := *base, *base.Grid.(*grid.Grid)
+	cfg.Grid = &g
+	g.Patterns, g.Policies, g.Windows = []grid.Pattern{grid.Attack, grid.SyncBurst}, []sim.Policy{sim.Extrapolated}, 1
+	g.Sizes = []grid.Size{{time.Second, 100 * time.Millisecond, 300}}
+	r, err := sim.Run(&cfg, sim.Options{Auditors: audit.All})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Grid {
+		if c.OverageMean > 0.05 {
+			t.Errorf("%s: overage %g, want 0.05 at most", c.Pattern, c.OverageMean)
+		}
+	}
+	for _, a := range r.Auditors {
+		if a.Violations > 0 {
+			t.Errorf("%s: %d of %d: %s", a.Name, a.Violations, a.Checks, a.First)
+		}
+	}
+}
+
 func TestGridIsValidated(t *testing.T) {
 	base, _ := scenario.Builtin("budgets-grid")
 	for want, change := range map[string]func(*grid.Grid){
