@@ -18,7 +18,7 @@ type Entry struct {
 	// Hint is for the caller, 0 in a new entry: where the replicated cell of
 	// the key is.
 	Hint int32
-	// reach belongs to the slot and not to the key in it: no key with this home
+	// reach belongs to the slot and not to the key in it: no key with this start
 	// is more slots behind it.
 	reach int32
 }
@@ -69,17 +69,17 @@ const (
 // Keys are keyed hashes already, so their bits are used as they are: without
 // the secret they cannot be made to collide. All keys of a shard may have the
 // lowest crdt.ShardBits bits in common. The 32 bits above them, as a fraction
-// of the slots, are a key's home, where its search starts.
+// of the slots, are a key's start: the slot at which its search begins.
 //
 // A full table grows by a small part of its slots. The fraction stays, so all
-// homes move towards the end, in their order. Settle moves the keys of some
-// homes at a time, from the last home to the first. Insert and Remove move no
+// starts move towards the end, in their order. Settle moves the keys of some
+// starts at a time, from the last start to the first. Insert and Remove move no
 // entry: pointers to entries are good until the next Settle.
 type Table struct {
 	chunks [][]Entry
-	slots  uint32 // homes of keys
-	// While the table grows, the keys whose home was hand or later have moved
-	// to a home of grown. Otherwise both are equal to slots.
+	slots  uint32 // starts of keys
+	// While the table grows, the keys whose start was hand or later have moved
+	// to a start of grown. Otherwise both are equal to slots.
 	hand, grown uint32
 	end         int32 // all slots from here on are unused
 	count       int
@@ -91,12 +91,12 @@ const (
 	minSlots = 32
 	// maxLoad and loadBase are the part of the slots that may be used before a
 	// table grows, and growPart the part by which it does. Then a key takes 73
-	// to 77 bytes and lies 3 slots behind its home on average.
+	// to 77 bytes and lies 3 slots behind its start on average.
 	maxLoad, loadBase = 7, 8
 	growPart          = 20
 	// readsPerAdd entries are read with each added key to move some of them: a
-	// microsecond. A table has loadBase*growPart/maxLoad homes for each key
-	// until it grows again, and keys of a home are on fewer than ten slots.
+	// microsecond. A table has loadBase*growPart/maxLoad starts for each key
+	// until it grows again, and keys of a start are on fewer than ten slots.
 	readsPerAdd = 512
 	// maxOwed bounds the reads of one Settle.
 	maxOwed = 64
@@ -122,8 +122,8 @@ func (s *Table) All(yield func(*Entry) bool) {
 	}
 }
 
-// home returns the slot at which the search for a key starts.
-func (s *Table) home(k crdt.Key) uint32 {
+// start returns the slot at which the search for a key begins.
+func (s *Table) start(k crdt.Key) uint32 {
 	i := scale(k, s.slots)
 	if i >= s.hand {
 		i = scale(k, s.grown)
@@ -131,7 +131,7 @@ func (s *Table) home(k crdt.Key) uint32 {
 	return i
 }
 
-// scale returns the home of a key in a number of slots.
+// scale returns the start of a key in a number of slots.
 func scale(k crdt.Key, slots uint32) uint32 {
 	return uint32(uint64(uint32(k>>crdt.ShardBits)) * uint64(slots) >> 32)
 }
@@ -141,7 +141,7 @@ func (s *Table) Find(k crdt.Key) *Entry {
 	if s.count == 0 {
 		return nil
 	}
-	i := s.home(k)
+	i := s.start(k)
 	for left := s.at(i).reach; ; {
 		c := s.chunks[i>>chunkBits]
 		for j := i & (ChunkSize - 1); j < uint32(len(c)); j++ {
@@ -166,16 +166,16 @@ func (s *Table) Insert(k crdt.Key) *Entry {
 	return s.put(Entry{Key: k, Rule: -1, Extra: -1})
 }
 
-// put writes an entry into the first unused slot from its home on.
+// put writes an entry into the first unused slot from its start on.
 func (s *Table) put(e Entry) *Entry {
-	home := s.home(e.Key)
-	for i := home; ; i++ {
+	start := s.start(e.Key)
+	for i := start; ; i++ {
 		if int(i) == len(s.chunks)*ChunkSize {
 			s.addChunk()
 		}
 		if to := s.at(i); to.Rule == Free {
-			at := s.at(home)
-			at.reach = max(at.reach, int32(i-home))
+			at := s.at(start)
+			at.reach = max(at.reach, int32(i-start))
 			to.set(e)
 			s.end = max(s.end, int32(i+1))
 			return to
@@ -200,18 +200,18 @@ func (s *Table) addChunk() {
 // Remove frees an entry.
 func (s *Table) Remove(i int32) {
 	e := s.At(i)
-	home := s.home(e.Key)
+	start := s.start(e.Key)
 	e.set(Entry{Rule: Free})
 	s.count--
-	if first := s.at(home); first.reach == i-int32(home) {
-		first.reach = s.reach(home, first.reach)
+	if first := s.at(start); first.reach == i-int32(start) {
+		first.reach = s.reach(start, first.reach)
 	}
 }
 
-// reach returns how many slots behind a home its last key is, at most most.
-func (s *Table) reach(home uint32, most int32) int32 {
+// reach returns how many slots behind a start its last key is, at most most.
+func (s *Table) reach(start uint32, most int32) int32 {
 	for ; most > 0; most-- {
-		if e := s.at(home + uint32(most)); e.Rule != Free && s.home(e.Key) == home {
+		if e := s.at(start + uint32(most)); e.Rule != Free && s.start(e.Key) == start {
 			break
 		}
 	}
@@ -250,15 +250,15 @@ func (s *Table) Settle() (expires int64) {
 	return expires
 }
 
-// move moves the keys of a home to their home in the grown table. It returns
+// move moves the keys of a start to their start in the grown table. It returns
 // the least time at which one of them expires.
-func (s *Table) move(home uint32) (expires int64) {
+func (s *Table) move(start uint32) (expires int64) {
 	expires = math.MaxInt64
-	first := s.at(home)
+	first := s.at(start)
 	reach := uint32(first.reach)
 	first.reach = 0
-	for i := home; i <= home+reach; i++ {
-		if from := s.at(i); from.Rule != Free && scale(from.Key, s.slots) == home {
+	for i := start; i <= start+reach; i++ {
+		if from := s.at(i); from.Rule != Free && scale(from.Key, s.slots) == start {
 			e := *from
 			from.set(Entry{Rule: Free})
 			s.put(e)

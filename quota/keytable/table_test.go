@@ -18,7 +18,7 @@ func TestTableEqualsAMap(t *testing.T) {
 	grew, removed := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
-		// The lowest bits that a table hashes by lead to the same home.
+		// The lowest bits that a table hashes by lead to the same start.
 		spread := rapid.SampledFrom([]uint64{0, 1<<6 - 1, 3 << 30, 1<<32 - 1}).Draw(t, "spread")
 		removals := rapid.IntRange(0, 6).Draw(t, "removals in ten")
 		settle := rapid.IntRange(1, 40).Draw(t, "keys to a Settle")
@@ -61,7 +61,7 @@ func TestTableEqualsAMap(t *testing.T) {
 	}
 }
 
-// key returns a random key that has its home by the bits of spread alone.
+// key returns a random key that has its start by the bits of spread alone.
 func key(rng *rand.Rand, spread uint64) crdt.Key {
 	const others = ^uint64(1<<(32+crdt.ShardBits) - 1)
 	return crdt.Key(rng.Uint64()&others | rng.Uint64()&spread<<crdt.ShardBits)
@@ -100,12 +100,12 @@ func checkSettle(t *rapid.T, s *Table, model map[crdt.Key]*Entry) (moved int) {
 	if len(s.chunks) > chunks+1 {
 		t.Fatalf("%d chunks were added, at most one", len(s.chunks)-chunks)
 	}
-	homes := int(hand - s.hand)
+	starts := int(hand - s.hand)
 	if s.slots != slots { // all have moved
-		homes = int(hand)
+		starts = int(hand)
 	}
-	if homes > readsPerAdd*owed {
-		t.Fatalf("%d homes moved for %d keys", homes, owed)
+	if starts > readsPerAdd*owed {
+		t.Fatalf("%d starts moved for %d keys", starts, owed)
 	}
 	return moved
 }
@@ -133,7 +133,7 @@ func checkContents(t *rapid.T, s *Table, model map[crdt.Key]*Entry) {
 }
 
 // A large table is nearly full at all times, keys are a few slots behind their
-// homes, and its growth is over before it has to grow again. So a key takes
+// starts, and its growth is over before it has to grow again. So a key takes
 // little memory, and its entry is found with few reads.
 func TestLoadOfATable(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -153,11 +153,11 @@ func TestLoadOfATable(t *testing.T) {
 		sum := 0
 		for i := range s.Used() {
 			if e := s.At(i); e.Rule != Free {
-				sum += int(i) - int(s.home(e.Key))
+				sum += int(i) - int(s.start(e.Key))
 			}
 		}
 		if sum > 4*n {
-			t.Errorf("with %d keys they are %d slots behind their homes", n, sum/n)
+			t.Errorf("with %d keys they are %d slots behind their starts", n, sum/n)
 		}
 	}
 }
