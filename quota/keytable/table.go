@@ -18,8 +18,8 @@ type Entry struct {
 	// Hint is for the caller, 0 in a new entry: where the replicated cell of
 	// the key is.
 	Hint int32
-	// reach belongs to the slot and not to the key in it: no key with this start
-	// is more slots behind it.
+	// reach belongs to the slot and not to the key in it: no key that starts
+	// here is more slots behind it.
 	reach int32
 }
 
@@ -102,8 +102,8 @@ const (
 	maxOwed = 64
 )
 
-// New returns an empty table. take returns ChunkSize entries without a value for
-// each chunk after the first. It may be nil.
+// New returns an empty table. take returns ChunkSize zero entries for each chunk
+// after the first. It may be nil.
 func New(take func() []Entry) Table {
 	return Table{slots: minSlots, hand: minSlots, grown: minSlots, take: take}
 }
