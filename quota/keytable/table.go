@@ -102,8 +102,8 @@ const (
 	maxOwed = 64
 )
 
-// New returns an empty table. take returns ChunkSize zero entries for each chunk
-// after the first. It may be nil.
+// New returns an empty table. take returns ChunkSize zero entries for each
+// chunk after the first. It may be nil.
 func New(take func() []Entry) Table {
 	return Table{slots: minSlots, hand: minSlots, grown: minSlots, take: take}
 }
