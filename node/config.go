@@ -27,7 +27,7 @@ type Config struct {
 	KeyReserve rules.PPM
 	// Chunks allocates the entries of keys; nil for the heap. It is called
 	// while the driver's lock is held.
-	Chunks func() *keytable.Chunk
+	Chunks func() []keytable.Entry
 	// NearLimit is the share of a limit from which hits count as near it.
 	NearLimit rules.PPM
 	// Clock bounds and slews the hybrid logical clock.
@@ -74,8 +74,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("key reserve %s, want at most 100%%", c.KeyReserve)
 	case c.MaxKeys < 1:
 		return fmt.Errorf("max keys %d, want at least 1", c.MaxKeys)
-	case c.MaxKeys > keytable.MaxEntries-keytable.ChunkSize:
-		return fmt.Errorf("max keys %d per shard, at most %d; use more shards", c.MaxKeys, keytable.MaxEntries-keytable.ChunkSize)
+	case c.MaxKeys > keytable.MaxEntries:
+		return fmt.Errorf("max keys %d per shard, at most %d; use more shards", c.MaxKeys, keytable.MaxEntries)
 	}
 	if err := c.Gossip.Validate(); err != nil {
 		return err

@@ -30,6 +30,13 @@ type keys struct {
 	zero          quota.Cell // of keys without hits; never written
 }
 
+// settle lets the tables of keys grow. Pointers to entries of before are not
+// good any more.
+func (s *keys) settle() {
+	s.later = min(s.later, s.live.Settle())
+	s.overflow.Settle()
+}
+
 // owns reports whether a key belongs to the shard.
 func (s *keys) owns(k crdt.Key) bool { return ShardOf(k, s.shards) == s.shard }
 

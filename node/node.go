@@ -62,7 +62,7 @@ func New(cfg Config, rng *rand.Rand) (*Node, error) {
 	n := &Node{
 		cfg: cfg, incarnation: crdt.Incarnation(rng.Uint64()), clock: *hlc.NewClock(cfg.Clock),
 		keys: keys{
-			live: keytable.New(cfg.Shard*keytable.ChunkSize/cfg.Shards, cfg.Chunks), overflow: keytable.New(0, nil),
+			live: keytable.New(cfg.Chunks), overflow: keytable.New(nil),
 			shares: keytable.NewShares(cfg.MaxKeys, cfg.KeyReserve), shard: cfg.Shard, shards: cfg.Shards, accounts: cfg.Allotments != nil,
 		},
 		rules: ruleset{set: set},
@@ -110,6 +110,7 @@ func (n *Node) Take(at Instant, h []Hit, out []Status) Decision {
 // Probe or Tick.
 func (n *Node) Probe(at Instant, h []Hit, out []Status) {
 	now := n.millis(at)
+	n.keys.settle()
 	n.keys.promised = 0
 	for i := range h {
 		if h[i].Limit == nil || !n.keys.owns(h[i].Key) {

@@ -269,6 +269,7 @@ const (
 // expired cells.
 func (n *Node) Tick(at Instant) {
 	now := n.millis(at)
+	n.keys.settle()
 	if r := n.replica; r != nil {
 		r.engine.Tick(at.Mono, now)
 		n.merge(at, r.engine.Restored())

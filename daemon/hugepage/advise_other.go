@@ -4,3 +4,5 @@ package hugepage
 
 // advise does nothing: only Linux takes advice.
 func advise([]byte) {}
+
+func populate([]byte) {}

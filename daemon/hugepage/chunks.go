@@ -14,29 +14,59 @@ import (
 const (
 	// pageSize is that of a huge page.
 	pageSize = 2 << 20
-	// blockChunks are allocated at once: four huge pages. Their memory is used
-	// page by page, so the rest of a block takes none.
-	blockChunks = 4 * pageSize / int(unsafe.Sizeof(keytable.Chunk{}))
+	// blockSize is allocated at once: four huge pages.
+	blockSize  = 4 * pageSize
+	blockCount = blockSize / int(unsafe.Sizeof(keytable.Entry{}))
 )
 
 // Chunks allocates chunks for the tables of a daemon. It is safe for concurrent
 // use. The zero value is ready.
+//
+// The system clears a huge page when it is first used, which may take longer
+// than a shard should be locked. So the next block is made in the background
+// while the last quarter of the present one is used.
 type Chunks struct {
-	mu   sync.Mutex
-	rest []keytable.Chunk
+	mu     sync.Mutex
+	rest   []keytable.Entry // of the present block
+	next   []keytable.Entry // the next block, nil for none
+	making bool             // a goroutine makes next
 }
 
-// Take returns an empty chunk.
-func (c *Chunks) Take() *keytable.Chunk {
+// Take returns keytable.ChunkSize entries without a value.
+func (c *Chunks) Take() []keytable.Entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.rest) == 0 {
-		c.rest = make([]keytable.Chunk, blockChunks)
-		advise(unsafe.Slice((*byte)(unsafe.Pointer(&c.rest[0])), blockChunks*int(unsafe.Sizeof(keytable.Chunk{}))))
+		c.rest, c.next = c.next, nil
 	}
-	out := &c.rest[0]
-	c.rest = c.rest[1:]
+	if len(c.rest) == 0 { // the first, or more are taken than the system clears
+		c.rest = newBlock()
+	}
+	out := c.rest[:keytable.ChunkSize:keytable.ChunkSize]
+	c.rest = c.rest[keytable.ChunkSize:]
+	if len(c.rest) <= blockCount/4 && c.next == nil && !c.making {
+		c.making = true
+		go c.makeNext()
+	}
 	return out
+}
+
+func (c *Chunks) makeNext() {
+	b := newBlock()
+	populate(bytesOf(b))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next, c.making = b, false
+}
+
+func newBlock() []keytable.Entry {
+	b := make([]keytable.Entry, blockCount)
+	advise(bytesOf(b))
+	return b
+}
+
+func bytesOf(b []keytable.Entry) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(b))), blockSize)
 }
 
 // whole returns the huge pages that lie in a block.

@@ -12,8 +12,8 @@ import (
 // table's.
 func TestChunks(t *testing.T) {
 	var c Chunks
-	const tables, each = 8, blockChunks / 4
-	taken := make([][]*keytable.Chunk, tables)
+	const tables, each = 8, blockCount / keytable.ChunkSize / 4
+	taken := make([][][]keytable.Entry, tables)
 	var all sync.WaitGroup
 	for i := range taken {
 		all.Go(func() {
@@ -30,13 +30,13 @@ func TestChunks(t *testing.T) {
 		})
 	}
 	all.Wait()
-	seen := map[*keytable.Chunk]bool{}
+	seen := map[*keytable.Entry]bool{}
 	for i, own := range taken {
 		for _, x := range own {
-			if seen[x] || x[0].Rule != int32(i)+1 || x[len(x)-1].Rule != int32(i)+1 {
+			if len(x) != keytable.ChunkSize || seen[&x[0]] || x[0].Rule != int32(i)+1 || x[len(x)-1].Rule != int32(i)+1 {
 				t.Fatalf("a chunk of table %d was given twice", i)
 			}
-			seen[x] = true
+			seen[&x[0]] = true
 		}
 	}
 }
