@@ -21,7 +21,8 @@ func TestHitsWait(t *testing.T) {
 		{"two of a small limit", "a1", 2, Room{Left: 4, Limit: 6}, DefaultInterval, -1},
 		{"few of the aggregator", "a2", 41, Room{Left: 1_000 - 41, Limit: 1_000}, 0, smallEvery},
 		{"many of the aggregator", "a2", 42, Room{Left: 1_000 - 42, Limit: 1_000}, 0, DefaultInterval},
-		{"near the limit", "a1", 1, Room{Left: 400, Limit: 1_000}, DefaultInterval, DefaultInterval},
+		{"few near the limit", "a1", 16, Room{Left: 400 - 16, Limit: 1_000}, smallEvery, smallEvery},
+		{"many near the limit", "a1", 17, Room{Left: 400 - 17, Limit: 1_000}, DefaultInterval, DefaultInterval},
 	} {
 		r := newRig(Config{}, "a", "a", "a")
 		r.run(3 * time.Second)
@@ -45,6 +46,27 @@ func TestHitsWait(t *testing.T) {
 		}
 		if got, ok := at["a3"]; ok != (test.successor >= 0) || got > max(0, test.successor)+delay {
 			t.Errorf("%s: the successor has them after %v, %v, want at most %v", test.name, got, ok, test.successor)
+		}
+	}
+}
+
+// Few hits of a key near its limit wait, unless others came shortly before.
+func TestFastHitsNearLimit(t *testing.T) {
+	for _, test := range []struct {
+		apart time.Duration
+		waits bool
+	}{{slowHits - step, false}, {slowHits, true}} {
+		r := newRig(Config{}, "a", "a", "a")
+		r.run(3 * time.Second)
+		k, m := r.kept("a2", "a3"), r.of("a1")
+		own := func() *cell { return m.state.cells.at(m.state.find(m.ownID(testKey(k), epoch))) }
+		r.addNear("a1", k, 1)
+		if !own().small {
+			t.Error("the first hit does not wait")
+		}
+		r.run(test.apart)
+		if r.addNear("a1", k, 1); own().small != test.waits {
+			t.Errorf("hits %v apart: the later one waits: %v, want %v", test.apart, own().small, test.waits)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func AddAt(e *Engine, hint *int32, now time.Duration, k crdt.Key, window int64, 
 		offered(e, now, c.key, window, meta.WindowLength, n)
 	}
 	urgent := e.urgent(i, room)
-	c.small = !urgent && small(e, c, room)
+	c.small = !urgent && small(e, i, now, room)
 	switch {
 	case urgent:
 		e.state.touch(i, now)

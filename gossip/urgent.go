@@ -1,6 +1,8 @@
 package gossip
 
 import (
+	"time"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/sat"
 )
@@ -80,19 +82,31 @@ func (e *Engine) urgent(i int32, room Room) bool {
 	return true
 }
 
-// small reports whether an increment that this daemon counted may wait, of a
-// key that is not near its limit and was not in the window before: if all
+// small reports whether an increment that this daemon counted may wait: if all
 // daemons held back as much, it would be an eighth of what was left, or, of one
-// hit each, half.
-func small(e *Engine, c *cell, room Room) bool {
+// hit each and of a key that is not near its limit, half. Of a key that is near
+// its limit, the increment before must be slowHits ago. None may wait of a key
+// that was near its limit in the window before, until it is again.
+func small(e *Engine, i int32, now time.Duration, room Room) bool {
+	c := e.state.cells.at(i)
 	k := e.state.keys.at(c.key)
-	if !e.roles.two || c.Window < k.near || k.near != 0 && sat.AddInt(k.near, e.state.meta(c).WindowLength) >= c.Window {
+	if !e.roles.two || c.Window < k.near {
 		return false
 	}
 	unsent := c.Value.P - c.refP
 	left := sat.Add(room.Left, unsent) / uint64(e.roles.active)
+	switch {
+	case c.Window == k.near:
+		return unsent <= left/8 && now-e.state.unsents.at(i).since >= slowHits
+	case k.near != 0 && sat.AddInt(k.near, e.state.meta(c).WindowLength) >= c.Window:
+		return false
+	}
 	return unsent <= left/8 || unsent == 1 && left >= 2
 }
+
+// slowHits is the least time between two increments of a key near its limit
+// that wait. Others near the limit may be exhausted before.
+const slowHits = 300 * time.Millisecond
 
 // Forward expedites a received change, if it could affect other daemons at once
 // and this daemon is the aggregator of its key: a count of the own region to
