@@ -244,7 +244,7 @@ func TestResyncBeforeALateMessage(t *testing.T) {
 	lost := map[string]bool{"a4 a2": true, "a4 a3": true}
 	r.lost = func(from, to *member) bool { return lost[from.name+" "+to.name] }
 	r.addNear("a4", k, 9)
-	r.run(300 * time.Millisecond)
+	r.run(smallEvery + DefaultInterval)
 
 	// Only a1 has a cell, and leaves it to a3, which does not receive it, to
 	// send it to a2. a2 receives the second message of a1 before the first.
