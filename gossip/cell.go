@@ -121,7 +121,11 @@ type Cell struct {
 	MetaRef
 	// Rate is the observed growth of a forwarded RegionSum in hits per second,
 	// 0 for unknown or none. It is a measurement and no part of the lattice.
-	Rate  uint32
+	Rate uint32
+	// Short reports that the receiver knows the key: a frame has its first two
+	// bytes alone. The key of a cell from a frame has these, and then zeros,
+	// until the engine receives it.
+	Short bool
 	Value crdt.PN
 	CellID
 	// Level is, of Others of a bucket, one more than the hits that are in use

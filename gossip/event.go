@@ -50,7 +50,8 @@ const (
 	// incarnation, or one with more refunds than hits.
 	CellForged
 	// MetaUnknown: cells of a peer were ignored that name a description by a
-	// number which the peer never described. It sends them again.
+	// number which the peer never described, or a key by bytes that stand for
+	// none. It sends them again.
 	MetaUnknown
 	// TransferRejected: a peer claims to have transferred more rights than it
 	// can hold.

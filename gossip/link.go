@@ -56,6 +56,7 @@ type link struct {
 	announcedRules               announced       // the hash of the own rules
 	announcedClock               announced       // the own clock minus the nonce, in milliseconds
 	sentMetas                    sentMetas
+	sentKeys                     keyTable
 	express                      bool // the latest message held only such cells
 	resyncing                    bool
 	trailing                     int // messages to send although nothing changes: see scope.trail
@@ -100,6 +101,7 @@ type link struct {
 	listed  map[CellID]int // the cells of refused
 	repair  []listed[uint16]
 	metas   receivedMetas
+	keys    keyTable
 
 	digestAt time.Duration // when our digests were sent last
 	// repairedAt is when buckets were last sent again for the peer, 0 for
@@ -217,6 +219,7 @@ func (l *link) rewind() {
 	l.mayLack(l.acked)
 	l.sent, l.cursor, l.inflight = l.acked, none, 0
 	l.sentMetas.forget()
+	l.sentKeys = nil
 	l.behind, l.walked, l.news = true, 0, nil
 }
 

@@ -213,3 +213,124 @@ func (r *receivedMetas) named(m *Message) (unknown int) {
 	}
 	return unknown
 }
+
+// Of a key that the peer knows, messages have the first two bytes alone. Both
+// ends of a link note the keys that were sent whole, in a table where each key
+// has one place: the latest one there stays. The sender shortens a key once the
+// peer acknowledged the message that it was noted from.
+
+const (
+	// ShortKeyBits is the number of first bits of a key that a short one has.
+	ShortKeyBits = 16
+	// keyPlaces bounds the keys that a link knows, over all shards.
+	// leastKeyPlaces is the number of places of a shard at least.
+	keyPlaces      = 4_096
+	leastKeyPlaces = 64
+	// maxShortened is the greatest number of cells of a message whose keys are
+	// noted or shortened: a resync would replace all keys that are known.
+	maxShortened = 256
+)
+
+// keyTable is the keys that one end of a link noted, by their places.
+type keyTable map[uint16]notedKey
+
+// notedKey is a key and the version up to which the message with it goes.
+type notedKey struct {
+	key crdt.Key
+	hi  uint64
+}
+
+// keyPlace returns the place of a key, which depends on its first bits.
+func keyPlace(k crdt.Key, shards int) uint16 {
+	return uint16(uint64(k) >> (64 - ShortKeyBits) & uint64(max(keyPlaces/max(shards, 1), leastKeyPlaces)-1))
+}
+
+// notes reports whether both ends note the keys of a message: it covers
+// versions, and all up to the latest one.
+func notes(m *Message) bool {
+	return m.Hi > m.Lo && m.Complete && len(m.Cells) <= maxShortened
+}
+
+// note notes the keys of a message that are not short. Later versions replace
+// former ones, in whatever order messages arrive; of two keys of one message
+// and place the lesser one stays.
+func (t *keyTable) note(m *Message) {
+	if *t == nil {
+		*t = keyTable{}
+	}
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		if c.Short {
+			continue
+		}
+		place := keyPlace(c.Key, m.Shards)
+		if is, ok := (*t)[place]; !ok || m.Hi > is.hi || m.Hi == is.hi && c.Key < is.key {
+			(*t)[place] = notedKey{c.Key, m.Hi}
+		}
+	}
+}
+
+// shorten shortens the keys of a message that the peer knows, which
+// acknowledged everything up to a version, and notes the others. reached is the
+// greatest version of the messages so far: an acknowledgement of no more may be
+// for another message, and the peer may know other keys.
+func (t *keyTable) shorten(m *Message, acked, reached uint64) {
+	if m.Hi == m.Lo || len(m.Cells) > maxShortened {
+		return
+	}
+	for i := range m.Cells {
+		c := &m.Cells[i]
+		is, ok := (*t)[keyPlace(c.Key, m.Shards)]
+		c.Short = ok && is.key == c.Key && is.hi <= acked
+	}
+	shortFirst(m.Cells)
+	switch {
+	case !notes(m):
+	case m.Hi > reached:
+		t.note(m)
+	default:
+		*t = nil
+	}
+}
+
+// shortFirst puts the cells in the order of frames: of one kind and incarnation
+// those with short keys come first.
+func shortFirst(cells []Cell) {
+	for start, i := 0, 1; i <= len(cells); i++ {
+		if first := &cells[start]; i < len(cells) && cells[i].Kind == first.Kind && cells[i].Incarnation == first.Incarnation {
+			continue
+		}
+		slices.SortStableFunc(cells[start:i], func(a, b Cell) int { return cmp.Compare(shortRank(&a), shortRank(&b)) })
+		start = i
+	}
+}
+
+func shortRank(c *Cell) int {
+	if c.Short {
+		return 0
+	}
+	return 1
+}
+
+// restore makes the short keys of a message whole. It drops the cells whose key
+// it does not know, and returns how many these are. A key of a later message
+// than this one is another one.
+func (t keyTable) restore(m *Message) (unknown int) {
+	lacks := func(c Cell) bool {
+		is, ok := t[keyPlace(c.Key, m.Shards)]
+		return c.Short && (!ok || is.hi >= m.Hi || (is.key^c.Key)>>(64-ShortKeyBits) != 0)
+	}
+	for i := range m.Cells {
+		switch c := &m.Cells[i]; {
+		case !c.Short:
+		case lacks(*c):
+			unknown++
+		default:
+			c.Key = t[keyPlace(c.Key, m.Shards)].key
+		}
+	}
+	if unknown > 0 {
+		m.Cells = slices.DeleteFunc(slices.Clone(m.Cells), lacks)
+	}
+	return unknown
+}

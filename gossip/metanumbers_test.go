@@ -1,10 +1,13 @@
 package gossip
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/georld/rld/crdt"
 )
 
 // A peer that knows a description receives its number alone. Another block of
@@ -155,6 +158,143 @@ func TestKnownMetas(t *testing.T) {
 			}
 			if !lost {
 				acked = hi
+			}
+		}
+	})
+}
+
+// The aggregator receives a key whole until it acknowledged it, and then its
+// first bytes alone.
+func TestShortKeys(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	var sent []bool
+	r.sending = func(m *member, msg *Message) {
+		for i := range msg.Cells {
+			if c := &msg.Cells[i]; m.name == "a1" {
+				if sent = append(sent, c.Short); c.Short {
+					c.Key = c.Key >> (64 - ShortKeyBits) << (64 - ShortKeyBits) // as from a frame
+				}
+			}
+		}
+	}
+	for range 3 {
+		r.add("a1", 1, 1)
+		r.add("a1", 2, 1)
+		r.run(3 * time.Second)
+	}
+	if want := []bool{false, false, true, true, true, true}; !slices.Equal(sent, want) {
+		t.Errorf("keys sent short: %v, want %v", sent, want)
+	}
+	for key := range 2 {
+		if got := r.total("b1", key+1); got != 3 {
+			t.Errorf("b1 knows %d hits of key %d, want 3", got, key+1)
+		}
+	}
+}
+
+// A peer that does not know a short key ignores the cell and acknowledges
+// nothing: the cell comes again with its whole key.
+func TestUnknownKey(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	r.add("a1", 1, 2)
+	r.run(3 * time.Second)
+	was := r.of("a1").count(ResyncStarted)
+	r.of("b1").links[0].keys = nil
+	r.add("a1", 1, 3)
+	r.add("a1", 2, 5)
+	r.run(5 * time.Second)
+	if a, b := r.total("b1", 1), r.total("b1", 2); a != 5 || b != 5 || r.of("b1").count(MetaUnknown) != 1 {
+		t.Errorf("b1 knows %d and %d of 5 and 5, %d events", a, b, r.of("b1").count(MetaUnknown))
+	}
+	if n := r.of("a1").count(ResyncStarted); n > was {
+		t.Errorf("%d resyncs", n-was)
+	}
+}
+
+// keyLink is one direction of a link, as far as short keys depend on it.
+type keyLink struct {
+	version, acked, sent, reached uint64 // of the sender
+	contiguous                    uint64 // of the receiver
+	table, known                  keyTable
+	flight                        []Message // with whole keys, but marked as short
+}
+
+// send sends a message with cells of keys that share a few places.
+func (l *keyLink) send(t *rapid.T) {
+	l.version += rapid.Uint64Range(0, 2).Draw(t, "changes")
+	m := Message{Shards: 1, Part: Part{Lo: l.sent, Hi: max(l.sent, l.version), Complete: true}}
+	if m.Hi > m.Lo+1 && rapid.Bool().Draw(t, "incomplete") {
+		m.Hi, m.Complete = m.Lo+1, false
+	}
+	for _, k := range rapid.SliceOfNDistinct(rapid.Uint64Range(0, 5), 1, 3, rapid.ID[uint64]).Draw(t, "keys") {
+		m.Cells = append(m.Cells, Cell{CellID: CellID{Key: crdt.Key(k/3<<48 | k)}})
+	}
+	l.table.shorten(&m, l.acked, l.reached)
+	l.sent, l.reached = m.Hi, max(l.reached, m.Hi)
+	l.flight = append(l.flight, m)
+}
+
+// receive receives one of the messages under way. It returns its unknown keys,
+// and fails if another key than the one that was shortened is restored.
+func (l *keyLink) receive(t *rapid.T, at int) (unknown int) {
+	m := l.flight[at]
+	m.Cells = slices.Clone(m.Cells)
+	slices.Reverse(m.Cells) // what an end notes does not depend on the order
+	want := slices.Clone(m.Cells)
+	unknown = l.known.restore(&m)
+	if notes(&m) {
+		l.known.note(&m)
+	}
+	for i := 0; unknown == 0 && i < len(want); i++ {
+		if m.Cells[i].Key != want[i].Key {
+			t.Fatalf("key %x was restored as %x", want[i].Key, m.Cells[i].Key)
+		}
+	}
+	for i := range m.Cells {
+		if !slices.ContainsFunc(want, func(c Cell) bool { return c.Key == m.Cells[i].Key }) {
+			t.Fatalf("key %x was restored, and never sent", m.Cells[i].Key)
+		}
+	}
+	if unknown == 0 && m.Lo <= l.contiguous {
+		l.contiguous = max(l.contiguous, m.Hi)
+	}
+	return unknown
+}
+
+// rewind makes the sender send again what was not acknowledged.
+func (l *keyLink) rewind() { l.sent, l.table = l.acked, nil }
+
+// TestRestoredKeys: a short key is never restored as another one, whatever
+// messages are lost, repeated and reordered; and always, as long as none are.
+func TestRestoredKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l keyLink
+		inOrder := rapid.Bool().Draw(t, "in order")
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0, 1, 2, 3:
+				l.send(t)
+			case 4, 5, 6:
+				if len(l.flight) == 0 {
+					continue
+				}
+				at := 0
+				if !inOrder {
+					at = rapid.IntRange(0, len(l.flight)-1).Draw(t, "message")
+				}
+				if unknown := l.receive(t, at); unknown > 0 && inOrder {
+					t.Fatalf("%d keys unknown, and no message was lost", unknown)
+				}
+				if inOrder || rapid.Bool().Draw(t, "once") {
+					l.flight = slices.Delete(l.flight, at, at+1)
+				}
+			case 7, 8:
+				l.acked = l.contiguous
+				l.sent = max(l.sent, l.acked)
+			default:
+				l.rewind()
 			}
 		}
 	})

@@ -75,7 +75,11 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	}
 	called(e, now)
 	e.changes = e.changes[:0]
-	if unknown := l.metas.named(m); unknown > 0 {
+	unknown := l.keys.restore(m)
+	if notes(m) {
+		l.keys.note(m)
+	}
+	if unknown += l.metas.named(m); unknown > 0 {
 		e.event(now, MetaUnknown, l.peer.ID, 0, uint64(unknown))
 		m.Hi, m.Complete = m.Lo, false
 	}

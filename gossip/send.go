@@ -189,9 +189,9 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	}
 	l.sent, l.express = m.Hi, false
 	l.settleLack()
-	l.reached = max(l.reached, l.sent)
 	if m.Hi > m.Lo {
 		l.sentMetas.sent(m)
+		l.sentKeys.shorten(m, l.acked, l.reached)
 		within := acknowledgeAfter
 		if !m.Ready { // the peer answers a daemon that starts or leaves at once
 			within = l.interval()
@@ -201,6 +201,7 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 	if l.acked < l.sent && l.resendAt == 0 {
 		l.resendAt = now + l.patience()
 	}
+	l.reached = max(l.reached, l.sent)
 	l.trailing = max(0, l.trailing-1)
 	l.due = l.upcoming(now)
 	if !m.Complete && l.inflight < maxInflight*e.cfg.FrameCells {

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/sat"
 )

@@ -143,11 +143,15 @@ func brokenGroups() []brokenFrame {
 		{"group cut", part(partCells, byte(groupMore), key, known, 1), "part 0 of the frame: it is cut"},
 		{"one of several", part(partCells, byte(groupSeveral), 1<<1, key, known, 1), "part 0 of the frame: group of several cells has 1"},
 		{"too many cells", part(partCells, byte(groupSeveral), (MaxFrameCells+1)<<1), "frame of 65537 cells, want at most 65536"},
-		{"no columns", part(partCells, byte(groupColumns), byte(0), key, known, 1), "part 0 of the frame: columns 0x0 of a group, want some of 0x1f"},
-		{"unknown column", part(partCells, byte(groupColumns), byte(0x20), key, known, 1), "part 0 of the frame: columns 0x20 of a group, want some of 0x1f"},
+		{"no columns", part(partCells, byte(groupColumns), byte(0), key, known, 1), "part 0 of the frame: columns 0x0 of a group, want some of 0x3f"},
+		{"unknown column", part(partCells, byte(groupColumns), byte(0x40), key, known, 1), "part 0 of the frame: columns 0x40 of a group, want some of 0x3f"},
 		{"keys cut", part(partCells, byte(groupSeveral), 2<<1, key, known, 1), "part 0 of the frame: keys of 16 bytes, want at most the 11 that follow"},
 		{"no keys", several(0, columnMore|columnWindows, 2<<1, 0), "part 0 of the frame: 0 keys of 2 cells, want fewer, and at least one"},
 		{"key for each", several(0, columnMore, 2<<1, 2, key, key+1, 0, 0, known, 1, 1), "part 0 of the frame: 2 keys of 2 cells, want fewer, and at least one"},
+		{"no short keys", part(partCells, byte(groupSeveral|groupShort), 2<<1, 0, key, key+1, known, 1, 1), "part 0 of the frame: 0 short keys of 2, want no more, and at least one"},
+		{"more short keys", part(partCells, byte(groupSeveral|groupShort), 2<<1, 3, known, 1, 1), "part 0 of the frame: 3 short keys of 2, want no more, and at least one"},
+		{"same short key", part(partCells, byte(groupSeveral|groupShort), 2<<1, 2, byte(7), byte(1), byte(7), byte(1), known, 1, 1), "part 0 of the frame: keys of incarnation 0000000000000001 are not ascending at 1"},
+		{"short key cut", part(partCells, byte(groupShort), byte(7)), "part 0 of the frame: keys of 2 bytes, want at most the 1 that follow"},
 		{"same key", part(partCells, byte(groupSeveral), 2<<1, key, key, known, 1, 1), "part 0 of the frame: keys of incarnation 0000000000000001 are not ascending at 1"},
 		{"more cells", several(0, columnMore|columnWindows, 2<<1, 1, key, 2, known, 0, 2, 1, 1), "part 0 of the frame: more cells of the keys of incarnation 0000000000000001 than its 2"},
 		{"fewer cells", several(0, columnMore|columnWindows, 3<<1, 1, key, 1, known, 0, 2, 2, 1, 1, 1), "part 0 of the frame: fewer cells of the keys of incarnation 0000000000000001 than its 3"},
@@ -164,8 +168,8 @@ func brokenGroups() []brokenFrame {
 		{"window beyond a block", several(0, columnWindows, 2<<1, key, key+1, known, 0, 118, 1, 1), "part 0 of the frame: cell 0000000000000002@64 daemon 0000000000000001: 1-0: no window of the block of a known meta"},
 		{"windows cut", several(0, columnWindows, 2<<1, key, key+1, known), "part 0 of the frame: windows of 2 cells are cut"},
 		{"refund", part(partCells, byte(groupColumns), byte(columnRefunded), key, known, 1, 2), "part 0 of the frame: cell 0000000000000001@5 daemon 0000000000000001: 1-2: a daemon refunded more than it admitted"},
-		{"zeros", part(partCells, byte(groupRates), key, known, 1, 0), "part 0 of the frame: rates are all 0, want them left out"},
-		{"rate", part(partCells, byte(groupRates), key, known, 1, 1<<32), "part 0 of the frame: rate of 4294967296, want at most 4294967295"},
+		{"zeros", part(partCells, byte(groupColumns), byte(columnRates), key, known, 1, 0), "part 0 of the frame: rates are all 0, want them left out"},
+		{"rate", part(partCells, byte(groupColumns), byte(columnRates), key, known, 1, 1<<32), "part 0 of the frame: rate of 4294967296, want at most 4294967295"},
 		{"long count", part(partCells, byte(0), key, known, long), "part 0 of the frame: admitted hits are not as short as can be, or too large"},
 		{"large count", part(partCells, byte(0), key, known, large), "part 0 of the frame: admitted hits are not as short as can be, or too large"},
 		{"level of a daemon", part(partCells, byte(groupColumns), byte(columnLevels), key, known, 1, 1), "part 0 of the frame: cell 0000000000000001@5 daemon 0000000000000001: 1-0: level of a bucket that it does not describe"},
@@ -229,8 +233,8 @@ func TestDecodeErrors(t *testing.T) {
 // version.
 func TestFormer(t *testing.T) {
 	frame := sealFrame(1, 2, []byte("\x18\x07\x32\x02\x10\x09"))
-	frame[0] = 3
+	frame[0] = 4
 	SetCountsChecksum(1, 2, frame)
 	_, err := new(Decoder).Decode(1, 2, frame)
-	wantError(t, "version 3", err, "wire: frame of version 3, want 4, the only one known here")
+	wantError(t, "version 4", err, "wire: frame of version 4, want 5, the only one known here")
 }

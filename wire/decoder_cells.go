@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -14,6 +15,7 @@ type group struct {
 	id                            gossip.CellID // of the current cell
 	mixed, differ                 bool          // should and do descriptions differ
 	row                           int           // of the current cell, -1 before the first one
+	short                         bool          // is the current key
 	more, refs, windows, admitted column
 	refunded, rates, levels, seen column
 }
@@ -43,7 +45,8 @@ func (d *Decoder) readGroup(r *reader, m *gossip.Message) bool {
 		}
 		keys = int(min(n, uint64(count)))
 	}
-	content := r.bytes(keySize*keys, "keys")
+	short := d.shortKeys(r, head, count, keys)
+	content := r.bytes(shortSize*short+keySize*(keys-short), "keys")
 	if d.err != nil {
 		return false
 	}
@@ -56,7 +59,7 @@ func (d *Decoder) readGroup(r *reader, m *gossip.Message) bool {
 	g.windows = r.column(set&columnWindows != 0, count, "windows")
 	g.admitted = r.column(true, count, "admitted hits")
 	g.refunded = r.column(set&columnRefunded != 0, count, "refunded hits")
-	g.rates = r.column(head&groupRates != 0, count, "rates")
+	g.rates = r.column(set&columnRates != 0, count, "rates")
 	g.levels = r.column(set&columnLevels != 0, count, "levels")
 	g.seen = r.column(set&columnSeen != 0, count, "seen hits")
 	if d.err != nil {
@@ -68,7 +71,7 @@ func (d *Decoder) readGroup(r *reader, m *gossip.Message) bool {
 		room += len(r.b) / (keySize + 2) / (m.Shards - m.Shard)
 	}
 	m.Cells = slices.Grow(m.Cells, room)[:start+count]
-	d.groupKeys(r, &g, content, m.Cells[start:])
+	d.groupKeys(r, &g, content, short, m.Cells[start:])
 	d.endGroup(r, &g)
 	return head&groupMore != 0
 }
@@ -110,14 +113,35 @@ func (d *Decoder) groupCells(r *reader, g *group) int {
 	return int(min(n, maxClaim))
 }
 
-// groupKeys decodes the cells of the keys.
-func (d *Decoder) groupKeys(r *reader, g *group, keys []byte, cells []gossip.Cell) {
+// shortKeys decodes the number of short keys of a group, at most that of its
+// keys.
+func (d *Decoder) shortKeys(r *reader, head byte, count, keys int) int {
+	n := uint64(0)
+	if head&groupShort != 0 {
+		if n = 1; count > 1 {
+			n = r.varint()
+		}
+		if n == 0 || n > uint64(keys) {
+			r.fail("%d short keys of %d, want no more, and at least one", n, keys)
+			return 0
+		}
+	}
+	return int(n)
+}
+
+// groupKeys decodes the cells of the keys, of which the first ones are short.
+func (d *Decoder) groupKeys(r *reader, g *group, keys []byte, short int, cells []gossip.Cell) {
 	count := len(cells)
 	var last crdt.Key
 	for i := 0; len(keys) > 0; i++ {
-		g.id.Key = readKey(keys)
-		keys = keys[keySize:]
-		if i > 0 && g.id.Key <= last {
+		if g.short = i < short; g.short {
+			g.id.Key = crdt.Key(binary.BigEndian.Uint16(keys)) << (64 - gossip.ShortKeyBits)
+			keys = keys[shortSize:]
+		} else {
+			g.id.Key = readKey(keys)
+			keys = keys[keySize:]
+		}
+		if i > 0 && i != short && g.id.Key <= last {
 			r.fail("keys of incarnation %v are not ascending at %d", g.id.Incarnation, i)
 			return
 		}
@@ -160,7 +184,7 @@ func (d *Decoder) keyCells(r *reader, g *group, cells []gossip.Cell) {
 		g.id.Window = window
 		rate := g.rates.next()
 		c, meta := &cells[i], &d.rows.values[g.row]
-		c.CellID, c.CellMeta, c.MetaRef, c.Rate = g.id, meta.CellMeta, meta.MetaRef, uint32(rate)
+		c.CellID, c.CellMeta, c.MetaRef, c.Rate, c.Short = g.id, meta.CellMeta, meta.MetaRef, uint32(rate), g.short
 		c.Value = crdt.PN{P: g.admitted.next(), N: g.refunded.next()}
 		c.Level, c.Seen = g.levels.next(), g.seen.next()
 		switch {

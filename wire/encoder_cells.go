@@ -60,10 +60,10 @@ func disorder(cells []gossip.Cell) int {
 	return len(cells)
 }
 
-// compareCells orders cells as in a frame: the known ones of a key by number
-// after the others.
+// compareCells orders cells as in a frame: those with short keys first, and the
+// known ones of a key by number after the others.
 func compareCells(a, b *gossip.Cell) int {
-	if !a.Known && !b.Known {
+	if !a.Known && !b.Known && !a.Short && !b.Short {
 		if a.Before(&b.CellID) {
 			return -1
 		}
@@ -71,8 +71,27 @@ func compareCells(a, b *gossip.Cell) int {
 	}
 	x, y := a.CellID, b.CellID
 	x.Window, y.Window = 0, 0
+	x.Key, y.Key = keyInFrame(a), keyInFrame(b)
+	if a.Short != b.Short {
+		x.Key, y.Key = 0, 1
+		if b.Short {
+			x.Key, y.Key = 1, 0
+		}
+	}
 	return cmp.Or(x.Compare(y), cmp.Compare(knownNumber(a), knownNumber(b)), cmp.Compare(a.Window, b.Window))
 }
+
+// keyInFrame returns the key of a cell as the decoder returns it.
+func keyInFrame(c *gossip.Cell) crdt.Key {
+	if c.Short {
+		const rest = 64 - gossip.ShortKeyBits
+		return c.Key >> rest << rest
+	}
+	return c.Key
+}
+
+// sameKey reports whether two cells of a group have one key in a frame.
+func sameKey(a, b *gossip.Cell) bool { return a.Key == b.Key && a.Short == b.Short }
 
 // knownNumber returns the number of a known meta, 0 for any other.
 func knownNumber(c *gossip.Cell) uint32 {
@@ -94,13 +113,14 @@ func usual(k gossip.Kind, from, to crdt.Incarnation) crdt.Incarnation {
 // another group follows.
 func (e *Encoder) group(cells []gossip.Cell, more bool) {
 	first := &cells[0]
-	keys, mixed, distances := e.numberRows(cells)
+	keys, short, mixed, distances := e.numberRows(cells)
 	set := cellValues(cells)
 	columns := flag(columnWindows, distances != nil) | flag(columnMore, keys < len(cells)) |
-		flag(columnRefunded, set.Value.N != 0) | flag(columnLevels, set.Level != 0) | flag(columnSeen, set.Seen != 0)
+		flag(columnRefunded, set.Value.N != 0) | flag(columnLevels, set.Level != 0) | flag(columnSeen, set.Seen != 0) |
+		flag(columnRates, set.Rate != 0)
 	named := first.Incarnation != usual(first.Kind, e.from, e.to)
 	e.byte(byte(first.Kind) | flag(groupNamed, named) | flag(groupSeveral, len(cells) > 1) |
-		flag(groupMore, more) | flag(groupRates, set.Rate != 0) | flag(groupColumns, columns != 0))
+		flag(groupMore, more) | flag(groupShort, short > 0) | flag(groupColumns, columns != 0))
 	if columns != 0 {
 		e.byte(columns)
 	}
@@ -110,7 +130,7 @@ func (e *Encoder) group(cells []gossip.Cell, more bool) {
 	if len(cells) > 1 {
 		e.uint(uint64(len(cells))<<1 | uint64(flag(1, mixed)))
 	}
-	e.cellKeys(cells, keys)
+	e.cellKeys(cells, keys, short)
 	if mixed {
 		e.column(e.refs)
 	} else {
@@ -151,15 +171,17 @@ func cellValues(cells []gossip.Cell) gossip.Cell {
 }
 
 // numberRows sets refs to those of the cells, only the first one if not mixed.
-// It returns the number of keys and the distances of the windows, nil if all
-// are 0.
-func (e *Encoder) numberRows(cells []gossip.Cell) (keys int, mixed bool, distances []uint64) {
+// It returns the number of keys, that of short ones, and the distances of the
+// windows, nil if all are 0.
+func (e *Encoder) numberRows(cells []gossip.Cell) (keys, short int, mixed bool, distances []uint64) {
 	row, ref := e.row(&cells[0])
 	e.refs = append(e.refs[:0], ref)
 	for i := range cells {
 		c := &cells[i]
-		if i == 0 || c.Key != cells[i-1].Key {
-			keys++
+		if i == 0 || !sameKey(c, &cells[i-1]) {
+			if keys++; c.Short {
+				short++
+			}
 		}
 		if i > 0 && !sameMeta(c, &cells[i-1]) {
 			if !mixed { // all cells before have one row
@@ -191,7 +213,7 @@ func (e *Encoder) numberRows(cells []gossip.Cell) (keys int, mixed bool, distanc
 	if distances != nil {
 		e.columns = distances
 	}
-	return keys, mixed, distances
+	return keys, short, mixed, distances
 }
 
 // row returns the row of a cell's description and the ref to it. It adds a row
@@ -208,25 +230,32 @@ func (e *Encoder) row(c *gossip.Cell) (row int, ref uint64) {
 	return row, 0
 }
 
-// cellKeys writes each key once, and how many cells it has beyond one.
-func (e *Encoder) cellKeys(cells []gossip.Cell, keys int) {
-	if keys == len(cells) {
-		b := slices.Grow(e.b, keySize*keys)
-		for i := range cells {
-			b = appendKey(b, cells[i].Key)
-		}
-		e.b = b
-		return
+// cellKeys writes each key once, the short ones first, and how many cells it
+// has beyond one.
+func (e *Encoder) cellKeys(cells []gossip.Cell, keys, short int) {
+	if keys < len(cells) {
+		e.uint(uint64(keys))
 	}
-	e.uint(uint64(keys))
+	if short > 0 && len(cells) > 1 {
+		e.uint(uint64(short))
+	}
+	b := slices.Grow(e.b, keySize*keys)
 	for i := range cells {
-		if i == 0 || cells[i].Key != cells[i-1].Key {
-			e.key(cells[i].Key)
+		switch c := &cells[i]; {
+		case keys < len(cells) && i > 0 && sameKey(c, &cells[i-1]):
+		case c.Short:
+			b = binary.BigEndian.AppendUint16(b, uint16(c.Key>>(64-gossip.ShortKeyBits)))
+		default:
+			b = appendKey(b, c.Key)
 		}
+	}
+	e.b = b
+	if keys == len(cells) {
+		return
 	}
 	n := uint64(0)
 	for i := 1; i <= len(cells); i++ {
-		if i < len(cells) && cells[i].Key == cells[i-1].Key {
+		if i < len(cells) && sameKey(&cells[i], &cells[i-1]) {
 			n++
 			continue
 		}

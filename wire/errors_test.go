@@ -177,10 +177,10 @@ func TestEnvelopeErrors(t *testing.T) {
 	}{
 		{"empty", nil, "wire: frame of 0 bytes, want at least 5"},
 		{"short", frame[:4], "wire: frame of 4 bytes, want at least 5"},
-		{"version", change(0, 1), "wire: frame of version 1, want 4, the only one known here"},
-		{"short, of another version", []byte{9}, "wire: frame of version 9, want 4, the only one known here"},
-		{"changed", change(8, 9), "wire: frame with checksum 095a9e13, want 316a0a0d: it was cut, changed or misdirected"},
-		{"cut", frame[:18], "wire: frame with checksum 04e89b19, want 316a0a0d: it was cut, changed or misdirected"},
+		{"version", change(0, 1), "wire: frame of version 1, want 5, the only one known here"},
+		{"short, of another version", []byte{9}, "wire: frame of version 9, want 5, the only one known here"},
+		{"changed", change(8, 9), "wire: frame with checksum e8a6685a, want d096fc44: it was cut, changed or misdirected"},
+		{"cut", frame[:18], "wire: frame with checksum 1153da10, want d096fc44: it was cut, changed or misdirected"},
 		{"long", make([]byte, MaxFrameBytes+1), "wire: frame of 4194305 bytes, want at most 4194304"},
 	} {
 		msgs, err := decodeFrame(test.frame)
@@ -190,7 +190,7 @@ func TestEnvelopeErrors(t *testing.T) {
 		}
 	}
 	var version *VersionError
-	if _, err := decodeFrame(change(0, 1)); !errors.As(err, &version) || *version != (VersionError{Got: 1, Want: 4}) {
+	if _, err := decodeFrame(change(0, 1)); !errors.As(err, &version) || *version != (VersionError{Got: 1, Want: 5}) {
 		t.Errorf("error of a version is %v", err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Version is the version of the encoding, the first byte of every frame.
-const Version = 4
+const Version = 5
 
 // Bounds of a frame.
 const (

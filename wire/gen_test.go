@@ -73,6 +73,9 @@ func genCell() *rapid.Generator[gossip.Cell] {
 		if c.Known = c.Number > 0 && rapid.Bool().Draw(t, "known"); c.Known {
 			c.CellMeta, c.Window = gossip.CellMeta{}, rapid.Int64Range(0, gossip.BlockWindows-1).Draw(t, "place")
 		}
+		if c.Short = rapid.Bool().Draw(t, "short"); c.Short {
+			c.Key = keyInFrame(&c) | crdt.Key(rapid.Uint64Range(0, 3).Draw(t, "first bits")<<48)
+		}
 		return c
 	})
 }
@@ -159,8 +162,9 @@ func genPart() *rapid.Generator[gossip.Part] {
 		type name struct {
 			gossip.CellID
 			known uint32
+			short bool
 		}
-		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) name { return name{c.CellID, knownNumber(&c)} },
+		p.Cells = genSorted(genCell(), 40, func(c gossip.Cell) name { return name{c.CellID, knownNumber(&c), c.Short} },
 			func(a, b gossip.Cell) int { return compareCells(&a, &b) }).Draw(t, "cells")
 		p.Refused = genSorted(refusal, 5, func(r gossip.Refusal) gossip.CellID { return r.CellID },
 			func(a, b gossip.Refusal) int { return a.CellID.Compare(b.CellID) }).Draw(t, "refused")

@@ -1,5 +1,7 @@
 package wire
 
+import "github.com/georld/rld/gossip"
+
 // The layout of a frame of counts, after its version (1 byte) and its checksum
 // (4 bytes, little-endian: the CRC-32C of the version, of the incarnations of
 // the sender and the receiver, 8 bytes each, little-endian, and of all that
@@ -9,9 +11,9 @@ package wire
 //	part        := flags [flags2] [skipped] hi [changed] [ack] [unsent] [views]
 //	               [group...] [refused] [digests] [repair] [rights] [loads]
 //	views       := own<<1|more [n (incarnation age)...]
-//	group       := head [columns] [incarnation] [n<<1|mixed] [k] key...
-//	               [more...] ref... [window...] admitted... [refunded...]
-//	               [rate...] [level...] [seen...] description...
+//	group       := head [columns] [incarnation] [n<<1|mixed] [k] [s] short...
+//	               key... [more...] ref... [window...] admitted...
+//	               [refunded...] [rate...] [level...] [seen...] description...
 //	description := form [rule] length [carry] window [number]
 //	incarnation := number [value]
 //	refused     := n (kind|(reason-1)<<3 incarnation key window)...
@@ -24,7 +26,8 @@ package wire
 //
 // Flags, heads, forms, and kinds of refusals and rights messages are single
 // bytes. Rules, stamps, values of incarnations and digests are 8 bytes,
-// little-endian; keys are 8 bytes, big-endian, so that they sort as they are.
+// little-endian; keys are 8 bytes, big-endian, so that they sort as they are,
+// and short ones the first 2 of these.
 // All other numbers are varints as in protobuf, in as few bytes as possible.
 // Ages are milliseconds, rounded up. Windows are signed, in zigzag.
 //
@@ -106,7 +109,7 @@ const (
 	groupNamed   = 1 << 3 // incarnation
 	groupSeveral = 1 << 4 // n
 	groupMore    = 1 << 5 // another group follows
-	groupRates   = 1 << 6
+	groupShort   = 1 << 6 // s, and short keys
 	groupColumns = 1 << 7
 )
 
@@ -117,6 +120,7 @@ const (
 	columnRefunded
 	columnLevels
 	columnSeen
+	columnRates
 	columnFlags = 1<<iota - 1
 )
 
@@ -152,4 +156,6 @@ const (
 	firstKnown = maxRows + 1
 	// keySize is the size of a key in bytes.
 	keySize = 8
+	// shortSize is the size of a short key.
+	shortSize = gossip.ShortKeyBits / 8
 )

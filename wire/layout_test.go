@@ -189,14 +189,24 @@ func (l *layoutReader) group(m *gossip.Message) bool {
 	if k := l.maybe(columns, 1); k > 0 {
 		keys = int(k)
 	}
+	short := 0
+	if head>>6&1 != 0 {
+		if short = 1; n > 1 {
+			short = int(l.uint())
+		}
+	}
 	var names []crdt.Key
-	for range keys {
-		names = append(names, l.key())
+	for i := range keys {
+		if i < short {
+			names = append(names, crdt.Key(l.byte())<<56|crdt.Key(l.byte())<<48)
+		} else {
+			names = append(names, l.key())
+		}
 	}
 	more := l.column(columns, 1, keys)
 	ref := l.column(1, 0, refs)
 	windows, admitted := l.column(columns, 0, n), l.column(1, 0, n)
-	refunded, rates := l.column(columns, 2, n), l.column(head, 6, n)
+	refunded, rates := l.column(columns, 2, n), l.column(columns, 5, n)
 	levels, seen := l.column(columns, 3, n), l.column(columns, 4, n)
 	row := 0
 	for i := range n {
@@ -206,7 +216,7 @@ func (l *layoutReader) group(m *gossip.Message) bool {
 		l.latest[row] += int64(windows[i]>>1) ^ -int64(windows[i]&1)
 		c := gossip.Cell{CellID: id, CellMeta: l.rows[row].CellMeta, MetaRef: l.rows[row].MetaRef, Rate: uint32(rates[i])}
 		c.Key, c.Window, c.Value = names[0], l.latest[row], crdt.PN{P: admitted[i], N: refunded[i]}
-		c.Level, c.Seen = levels[i], seen[i]
+		c.Level, c.Seen, c.Short = levels[i], seen[i], keys-len(names) < short
 		m.Cells = append(m.Cells, c)
 		if more[0] > 0 {
 			more[0]--

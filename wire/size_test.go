@@ -129,6 +129,7 @@ func TestSize(t *testing.T) {
 		{"1 cell, known", shards(1, knownCells(1, gossip.Daemon)), 26_00},
 		{"1 estimate, known", shards(1, knownCells(1, gossip.Others)), 26_00},
 		{"4 cells, known", shards(1, knownCells(4, gossip.Daemon)), 14_00},
+		{"4 cells, known, 2 with short keys", shards(1, shortKeys()), 11_25},
 		{"4096 cells, known", shards(1, knownCells(4096, gossip.Daemon)), 9_90},
 		{"idle, without stamp and rules", shards(1, small), 22},
 		{"1 cell, without stamp and rules", shards(1, one), 50_00},

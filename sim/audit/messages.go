@@ -54,7 +54,7 @@ func (a *messageAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 // disordered reports whether the last cell comes before one of those before it,
 // or is one of them. The windows of a key have no order: frames have the
 // numbers of their descriptions. Sums come in the order of the daemons that
-// name their regions.
+// name their regions. Short keys come before the others.
 func (a *messageAuditor) disordered(to *sim.Daemon, from *process, cells []gossip.Cell) bool {
 	named := func(c *gossip.Cell) gossip.CellID {
 		id := c.CellID
@@ -69,6 +69,9 @@ func (a *messageAuditor) disordered(to *sim.Daemon, from *process, cells []gossi
 	id := named(&cells[last])
 	for i := last - 1; i >= 0; i-- {
 		b := named(&cells[i])
+		if b.Kind == id.Kind && b.Incarnation == id.Incarnation && cells[i].Short != cells[last].Short {
+			return !cells[i].Short
+		}
 		twice := b == id
 		b.Window = id.Window
 		if order := b.Compare(id); order != 0 || twice {
