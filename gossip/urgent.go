@@ -1,7 +1,6 @@
 package gossip
 
 import (
-
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/internal/sat"
 )
