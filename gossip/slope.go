@@ -159,7 +159,7 @@ type surge struct {
 	surgeOf int64         // the latest window
 	began   time.Duration // its first hit
 	slope   uint32        // hits per second of the own region, 0 for unknown
-	abroad  uint32        // those expected of other regions
+	remote  uint32        // those expected of other regions
 	// full is until when hits of other regions that are on their way are
 	// expected to use up the limit, 0 if they were never.
 	full  time.Duration
@@ -192,7 +192,7 @@ func foresee(e *Engine, i int32, room Room) {
 	if c.Window > k.surgeOf {
 		k.surge = surge{surgeOf: c.Window, began: now}
 	}
-	if k.slope, k.abroad = 0, 0; now-k.began > surgeFor {
+	if k.slope, k.remote = 0, 0; now-k.began > surgeFor {
 		return
 	}
 	sum, _ := e.state.sum(c)
@@ -200,7 +200,7 @@ func foresee(e *Engine, i int32, room Room) {
 	if own < minGain {
 		return
 	}
-	since, lag, ahead, abroad := now-k.began, time.Duration(0), uint64(0), uint64(0)
+	since, lag, ahead, remote := now-k.began, time.Duration(0), uint64(0), uint64(0)
 	for r := range e.roles.regions[1:] {
 		l := e.links.find(e.roles.regions[1+r].aggregator(k.key))
 		if l == nil || l.silent {
@@ -208,13 +208,13 @@ func foresee(e *Engine, i int32, room Room) {
 		}
 		of := max(0, l.rtt)*5/8 + e.cfg.MinGap
 		n := onTheirWay(own, ofOther(&e.state, c, l.incarnation), since, of)
-		lag, ahead, abroad = max(lag, of), sat.Add(ahead, n), sat.Add(abroad, uint64(slopeOf(n, max(of, e.cfg.Interval))))
+		lag, ahead, remote = max(lag, of), sat.Add(ahead, n), sat.Add(remote, uint64(slopeOf(n, max(of, e.cfg.Interval))))
 	}
 	if meta.WindowLength < surgeLags*lag.Milliseconds() {
 		return
 	}
-	k.slope, k.abroad = slopeOf(own, max(since, e.cfg.Interval)), uint32(min(abroad, math.MaxUint32))
-	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime)+extrapolated(k.abroad, noticeTime))
+	k.slope, k.remote = slopeOf(own, max(since, e.cfg.Interval)), uint32(min(remote, math.MaxUint32))
+	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime)+extrapolated(k.remote, noticeTime))
 	switch {
 	case room.Left == 0 || k.full != 0:
 		return
@@ -255,7 +255,7 @@ func ofOther(s *state, of *cell, region crdt.Incarnation) uint64 {
 // growsBy returns the hits per second of all daemons but one, which counted a
 // part of the hits of the own region.
 func (s *surge) growsBy(own, part uint64) uint64 {
-	return sat.MulDiv(uint64(s.slope), own-min(part, own), max(1, own)) + uint64(s.abroad)
+	return sat.MulDiv(uint64(s.slope), own-min(part, own), max(1, own)) + uint64(s.remote)
 }
 
 // expectsFull reports whether what is left in a window is expected to be on its

@@ -13,7 +13,8 @@ import (
 // of fixed windows of all daemons, of which at most half is left in the view of
 // the daemon that counts. A count is known in its region when the aggregator
 // has it, or first its successor, and in another region when a daemon there has
-// the sum. Counts that never arrive are left out.
+// the sum. Counts that never arrive are left out. So are the hits of a sum but
+// the latest one: a region may withhold them until that one.
 type nears struct {
 	truth          *truth
 	region, across delays
@@ -77,7 +78,11 @@ func (n *nears) stepped(to, from *process, m *gossip.Message) {
 				n.arrive(hits, to.region, cell.Value.P, &n.region)
 			}
 		case cell.Kind == gossip.RegionSum && from.region != to.region && cell.Incarnation == gossip.RegionIncarnation(from.daemon.Region):
-			n.arrive(&w.near.regions[from.region], to.region, cell.Value.P, &n.across)
+			hits := &w.near.regions[from.region]
+			hits.known = upTo(hits.known, to.region)
+			for k := &hits.known[to.region]; *k+1 < len(hits.steps) && hits.steps[*k+1].sum <= cell.Value.P; *k++ {
+			}
+			n.arrive(hits, to.region, cell.Value.P, &n.across)
 		}
 	}
 }
