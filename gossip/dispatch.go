@@ -69,12 +69,16 @@ func dispatch(e *Engine, now time.Duration) {
 				return
 			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
 				every = max(every, smallEvery)
+			case !l.local && e.state.keys.at(c.key).near == c.Window:
+				every = min(every, nearEvery)
 			}
 			l.note(l.atMultiple(base, every), i, c.version)
 		})
 		i = c.change.next
 	}
 }
+
+const nearEvery = 50 * time.Millisecond
 
 // smallEvery is the time between two messages of a writer that only have
 // increments that are so small that no decision depends on them: see small.

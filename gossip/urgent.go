@@ -261,7 +261,8 @@ func (s *state) withheld(c *cell) bool {
 // withholdable reports whether the sum that a cell is part of may be withheld
 // if it is small: not if the window counts after it is over.
 func (s *state) withholdable(c *cell) bool {
-	return s.meta(c).Carry == 0
+	k := s.keys.at(c.key)
+	return s.meta(c).Carry == 0 && (k.near != c.Window || k.sumOf == c.Window && k.slack > slackest)
 }
 
 // letGo records that a change of a cell is not withheld, with all of its sum.
