@@ -33,9 +33,12 @@ const (
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
 	// A message that is sent anyway has it once in answerEarly.
-	acknowledgeAfter = time.Second
-	answerEarly      = acknowledgeAfter * 3 / 4
+	acknowledgeAfter = 1600 * time.Millisecond
+	answerEarly      = acknowledgeAfter / 2
 	answerHot        = 250 * time.Millisecond
+	// silentHot is when an aggregator that did not answer expedited cells is
+	// silent.
+	silentHot = 2 * time.Second
 	// missedAnswers is the number of times that an answer may take as long as
 	// it may wait before the peer is silent.
 	missedAnswers = 3
