@@ -103,7 +103,7 @@ func (c *Clocks) MaxOffset() int64 { return c.maxOffset }
 // from an earlier one. It reports a rejected clock to e, once until it is
 // accepted again. now is the clock's time in Unix milliseconds.
 func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine, m *Message) {
-	l := e.links.find(m.From)
+	l := linkOf(e, m.From)
 	if l == nil || l.wallNonce == 0 {
 		return
 	}

@@ -63,7 +63,7 @@ func (l *link) heartbeat(daemons int) time.Duration {
 
 // setBeats sets what depends on the daemons of each region, whether they are
 // ready or not.
-func setBeats(e *Engine) {
+func setBeats(e *Engine, now time.Duration) {
 	e.local = e.local[:0]
 	regions := make([]members, len(e.roles.regions))
 	self := namingOf(e.self.Name)
@@ -94,13 +94,17 @@ func setBeats(e *Engine) {
 		pair := rendezvous.Mix(rendezvous.Mix(self.name) + l.name)
 		steps := uint64(l.beat / l.interval())
 		l.phase = time.Duration(pair%max(1, steps)) * l.interval()
+		if l.unused {
+			l.due = l.upcoming(now)
+			l.queue.fix(l)
+		}
 	}
 }
 
 // nextBeat returns when the next heartbeat is due.
 func (l *link) nextBeat() time.Duration {
 	every := l.beat
-	if l.echoed == 0 { // the round trip is not known yet
+	if l.echoed == 0 && !l.unused { // the round trip is not known yet
 		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
 	return ((l.lastSent+l.phase)/every+1)*every - l.phase

@@ -45,7 +45,6 @@ type link struct {
 	wantsAnswer                  bool // the next message echoes nothing, which the peer answers at once
 	queue                        *queue
 	queued                       int             // place in the queue plus one, 0 outside
-	queuedFor                    time.Duration   // dueAt when it was put there
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	loads                        []LoadReport    // to send with the next message
@@ -58,7 +57,8 @@ type link struct {
 	sentMetas                    sentMetas
 	express                      bool // the latest message held only such cells
 	resyncing                    bool
-	trailing                     int // messages to send although nothing changes: see scope.trail
+	unused                       bool // no message was sent, and the first one waits for a heartbeat
+	trailing                     int  // messages to send although nothing changes: see scope.trail
 
 	// Changes are noted here: see dispatch. The link was sent everything up to
 	// sent, and changes up to walked are for other peers.
@@ -416,10 +416,10 @@ func (l *link) maySend(c *Cell, self, region crdt.Incarnation) bool {
 	return l.local && c.Incarnation != region || c.Incarnation == l.incarnation || c.Incarnation == region
 }
 
-// age returns the staleness of the view of a cell, false if its sender is
+// cellAge returns the staleness of the view of a cell, false if its sender is
 // silent.
-func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
-	l := ls.find(c.via)
+func cellAge(e *Engine, now time.Duration, c *cell) (time.Duration, bool) {
+	l := linkOf(e, c.via)
 	if l == nil {
 		return 0, false
 	}

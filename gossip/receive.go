@@ -310,7 +310,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 		return
 	}
 	if c.Kind != Others {
-		l.measure(&e.state, e.links, m, f, was)
+		l.measure(e, m, f, was)
 		if c.version == 0 || e.passesOn(c) {
 			e.state.touch(f.at, now)
 		}
@@ -332,11 +332,11 @@ func (e *Engine) passesOn(c *cell) bool {
 	k := e.roles.pair(e.state.keys.at(c.key))
 	winner := k.aggregator
 	switch {
-	case e.roles.two && c.Kind == Daemon && c.Incarnation != e.restoration.lost && e.links.find(c.Incarnation) != nil:
+	case e.roles.two && c.Kind == Daemon && c.Incarnation != e.restoration.lost && linkOf(e, c.Incarnation) != nil:
 		return winner == e.self.ID || !k.has(e.self.ID)
 	case winner == e.self.ID || c.Incarnation == e.restoration.lost:
 		return true
-	case c.Kind == Daemon && (c.Incarnation == c.source || e.links.find(c.Incarnation) != nil): // its writer sends it to all
+	case c.Kind == Daemon && (c.Incarnation == c.source || linkOf(e, c.Incarnation) != nil): // its writer sends it to all
 		return false
 	}
 	return winner == 0 || c.source != winner // which has it, and sends it to all

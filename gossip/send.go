@@ -111,7 +111,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	m.Refused = list(l.refused, m.Nonce)
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
-	l.lastNonce, l.lastSent = m.Nonce, now
+	l.lastNonce, l.lastSent, l.unused = m.Nonce, now, false
 	m.RightsMessages, l.rights = l.rights, nil
 	m.Loads = l.takeLoads()
 	if l.greeting && l.local && l.echoed > 0 && e.roles.two {

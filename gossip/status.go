@@ -125,12 +125,12 @@ func Keeps(e *Engine, c CellID) bool { return keptBy(e, c, e.self.ID) }
 
 // KeptBy reports whether a peer keeps a cell, in the view of a daemon.
 func KeptBy(e *Engine, c CellID, peer crdt.Incarnation) bool {
-	return e.links.find(peer) != nil && keptBy(e, c, peer)
+	return linkOf(e, peer) != nil && keptBy(e, c, peer)
 }
 
 func keptBy(e *Engine, c CellID, daemon crdt.Incarnation) bool {
 	p := e.roles.regions[0].pair(c.Key)
-	written := c.Incarnation == e.self.ID || e.links.find(c.Incarnation) != nil
+	written := c.Incarnation == e.self.ID || linkOf(e, c.Incarnation) != nil
 	switch {
 	case c.Kind == Others:
 		return false
