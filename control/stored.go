@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -312,10 +313,10 @@ func pack(data []byte) []byte {
 	}
 	var b bytes.Buffer
 	b.WriteByte(packed)
-	w, err := flate.NewWriter(&b, flate.DefaultCompression)
-	if err == nil {
-		_, err = w.Write(data)
-	}
+	w := packers.Get().(*flate.Writer)
+	defer packers.Put(w)
+	w.Reset(&b)
+	_, err := w.Write(data)
 	if err == nil {
 		err = w.Close()
 	}
@@ -324,6 +325,12 @@ func pack(data []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// packers keeps the memory of pack, most of a megabyte.
+var packers = sync.Pool{New: func() any {
+	w, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level exists
+	return w
+}}
 
 // unpack returns the JSON form that pack was given, of at most a number of
 // bytes.

@@ -139,8 +139,12 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		kept = append(kept, l)
 	}
 	var lost []*link
+	next := 0
 	for _, l := range e.links {
-		if kept.find(l.peer.ID) != l {
+		for next < len(kept) && kept[next].peer.ID < l.peer.ID {
+			next++
+		}
+		if next == len(kept) || kept[next] != l {
 			e.queue.remove(l)
 			e.leave(now, l)
 			lost = append(lost, l)
@@ -172,7 +176,7 @@ func (e *Engine) join(now time.Duration, p Peer, many bool) *link {
 		e.event(now, ResyncStarted, p.ID, 0, 0)
 	}
 	if many && !l.local {
-		l.unused, l.lastSent, l.owedAt, l.behind = true, now, never, l.resyncing
+		l.unused, l.second, l.lastSent, l.owedAt, l.behind = true, e.self.ID > p.ID, now, never, l.resyncing
 	}
 	e.queue.fix(l)
 	return l

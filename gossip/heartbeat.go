@@ -107,7 +107,11 @@ func (l *link) nextBeat() time.Duration {
 	if l.echoed == 0 && !l.unused { // the round trip is not known yet
 		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
-	return ((l.lastSent+l.phase)/every+1)*every - l.phase
+	at := ((l.lastSent+l.phase)/every+1)*every - l.phase
+	if l.unused && l.second {
+		at += every
+	}
+	return at
 }
 
 // upcoming returns when a link has work after now.

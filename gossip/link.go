@@ -37,6 +37,7 @@ type link struct {
 	// some of them were: an echo of it without its acknowledgement is a loss.
 	openNonce, openHi, lastNonce uint64
 	completeNonce                uint64 // of the first complete message, 0 before
+	echoNonce                    uint64 // of the first message with an echo, 0 before
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration // when there may be anything to send next
@@ -58,6 +59,7 @@ type link struct {
 	express                      bool // the latest message held only such cells
 	resyncing                    bool
 	unused                       bool // no message was sent, and the first one waits for a heartbeat
+	second                       bool // the first message is expected of the peer, a heartbeat earlier
 	trailing                     int  // messages to send although nothing changes: see scope.trail
 
 	// Changes are noted here: see dispatch. The link was sent everything up to
@@ -88,6 +90,7 @@ type link struct {
 	unsent     time.Duration
 	ownAge     time.Duration
 	staleness  []Staleness
+	clock      int    // place in Clocks, a hint
 	viewed     bool   // ownAge and staleness are known
 	wall       int64  // its latest stamp, in milliseconds
 	wallNonce  uint64 // of the message with it, 0 before the first one

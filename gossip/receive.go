@@ -194,7 +194,8 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 
 // complete handles a complete message: cells that are not in it did not change.
 func (e *Engine) complete(now time.Duration, l *link, m *Message) {
-	if l.echoed == 0 && m.Echo != 0 { // with an answer the peer knows the round trip, too
+	known := len(e.links) >= manyLinks && l.echoNonce != 0 && m.Echo >= l.echoNonce // by the peer, the round trip
+	if l.echoed == 0 && m.Echo != 0 && !known {
 		l.owe(now + l.shortest())
 	}
 	l.complete(now, m)

@@ -108,6 +108,9 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.wantsAnswer {
 		m.Echo, m.Held, l.wantsAnswer = 0, 0, false
 	}
+	if m.Echo != 0 && l.echoNonce == 0 {
+		l.echoNonce = m.Nonce
+	}
 	m.Refused = list(l.refused, m.Nonce)
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
