@@ -128,6 +128,15 @@ func TestFirstMessages(t *testing.T) {
 	if n := a1.count(ResyncStarted); n > 0 {
 		t.Errorf("%d resyncs without cells", n)
 	}
+	unused := 0
+	for l := range a1.Links(r.mono(a1)) {
+		if l.Unused && !l.Silent && l.Age < 0 {
+			unused++
+		}
+	}
+	if unused < manyLinks/4 {
+		t.Errorf("%d links are unused, want %d at least", unused, manyLinks/4)
+	}
 	r.run(20 * time.Second)
 	if n := known(); n != manyLinks/2+1 {
 		t.Errorf("a1 exchanged messages with %d daemons of b, want all %d", n, manyLinks/2+1)
