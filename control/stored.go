@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -313,10 +312,10 @@ func pack(data []byte) []byte {
 	}
 	var b bytes.Buffer
 	b.WriteByte(packed)
-	w := packers.Get().(*flate.Writer)
-	defer packers.Put(w)
-	w.Reset(&b)
-	_, err := w.Write(data)
+	w, err := flate.NewWriter(&b, flate.DefaultCompression)
+	if err == nil {
+		_, err = w.Write(data)
+	}
 	if err == nil {
 		err = w.Close()
 	}
@@ -325,12 +324,6 @@ func pack(data []byte) []byte {
 	}
 	return b.Bytes()
 }
-
-// packers keeps the memory of pack, most of a megabyte.
-var packers = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, flate.DefaultCompression) // the level exists
-	return w
-}}
 
 // unpack returns the JSON form that pack was given, of at most a number of
 // bytes.
