@@ -22,13 +22,14 @@ type Node struct {
 	// wall is the clock in Unix milliseconds.
 	wall int64
 
-	self    storedSelf
-	keys    keys
-	former  ID // that was given up since Ready, zero for none
-	rights  Rights
-	address crdt.Incarnation
-	peers   []*peer // ascending by address
-	leaving bool
+	self      storedSelf
+	keys      keys
+	former    ID // that was given up since Ready, zero for none
+	rights    Rights
+	address   crdt.Incarnation
+	peers     []*peer            // ascending by address
+	addresses []crdt.Incarnation // of peers
+	leaving   bool
 
 	record       *Record // nil before the founding
 	log          []Item  // committed entries before and at the record, contiguous
@@ -200,12 +201,15 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 		}
 	}
 	slices.SortFunc(kept, func(a, b *peer) int { return cmp.Compare(a.Address, b.Address) })
-	n.peers = kept
+	n.peers, n.addresses = kept, n.addresses[:0]
+	for _, p := range kept {
+		n.addresses = append(n.addresses, p.Address)
+	}
 }
 
 // peer returns the peer with an address, nil for none.
 func (n *Node) peer(a crdt.Incarnation) *peer {
-	i, ok := slices.BinarySearchFunc(n.peers, a, func(p *peer, a crdt.Incarnation) int { return cmp.Compare(p.Address, a) })
+	i, ok := slices.BinarySearch(n.addresses, a)
 	if !ok {
 		return nil
 	}

@@ -124,7 +124,7 @@ func worst(a, b []node.Link) []node.Link {
 			if y.Head-min(y.Head, y.Acked) > x.Head-min(x.Head, x.Acked) {
 				l.Acked, l.Head, l.Contiguous = y.Acked, y.Head, y.Contiguous
 			}
-			l.Silent, l.Differs = x.Silent || y.Silent, x.Differs || y.Differs
+			l.Silent, l.Unused, l.Differs = x.Silent || y.Silent, x.Unused || y.Unused, x.Differs || y.Differs
 			out = append(out, l)
 			i, j = i+1, j+1
 		}

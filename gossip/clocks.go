@@ -82,13 +82,15 @@ func (p *peerClock) contradicts(limit int64) int {
 	return 0
 }
 
-// of returns the clock of a peer, a new one at first.
-func (c *Clocks) of(id crdt.Incarnation) *peerClock {
-	i, known := slices.BinarySearchFunc(c.peers, id, func(is peerClock, id crdt.Incarnation) int { return cmp.Compare(is.id, id) })
-	if !known {
-		c.peers = slices.Insert(c.peers, i, peerClock{id: id})
+// of returns the clock of the peer of a link, a new one at first.
+func (c *Clocks) of(l *link) *peerClock {
+	if id := l.peer.ID; l.clock >= len(c.peers) || c.peers[l.clock].id != id {
+		at, known := slices.BinarySearchFunc(c.peers, id, func(is peerClock, id crdt.Incarnation) int { return cmp.Compare(is.id, id) })
+		if l.clock = at; !known {
+			c.peers = slices.Insert(c.peers, at, peerClock{id: id})
+		}
 	}
-	return &c.peers[i]
+	return &c.peers[l.clock]
 }
 
 // Outlier reports whether more than half of the cluster contradicts this clock,
@@ -103,11 +105,11 @@ func (c *Clocks) MaxOffset() int64 { return c.maxOffset }
 // from an earlier one. It reports a rejected clock to e, once until it is
 // accepted again. now is the clock's time in Unix milliseconds.
 func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine, m *Message) {
-	l := e.links.find(m.From)
+	l := linkOf(e, m.From)
 	if l == nil || l.wallNonce == 0 {
 		return
 	}
-	is := c.of(m.From)
+	is := c.of(l)
 	off, rejected := m.Stamp.Millis()-now, is.rejected
 	was := is.contradicts(c.limit())
 	if is.stamp, is.rejected = max(is.stamp, m.Stamp), false; m.Stamp == 0 {

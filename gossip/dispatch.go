@@ -2,7 +2,6 @@ package gossip
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 	"time"
 
@@ -178,9 +177,9 @@ func sends(e *Engine, now time.Duration, l *link) bool {
 
 // caughtUp ends a walk over the changes that has no cell for the peer, as most
 // resyncs of a large region: the peer needs no message about it. It reports
-// false for a peer that needs one, or that was sent no complete message yet.
+// false for a peer that needs one, or has received no complete message yet.
 func caughtUp(e *Engine, now time.Duration, l *link) bool {
-	if l.completeNonce == 0 || l.echoed < l.completeNonce || l.acked < l.sent || l.trailing > 0 || l.local && !e.roles.two {
+	if !l.unused && (l.completeNonce == 0 || l.echoed < l.completeNonce) || l.acked < l.sent || l.trailing > 0 || l.local && !e.roles.two {
 		return false
 	}
 	s, from := e.scope(l), max(l.position(), l.walked)
@@ -249,40 +248,90 @@ func (l *link) settleDue() {
 	}
 }
 
-// queue is a binary heap of the links of an engine by the time at which each
-// has work next. A link without work costs nothing.
+// queue is a heap of the links of an engine by the time at which each has work
+// next. A link without work costs nothing. A node has four children.
 type queue struct {
-	heap     []*link
+	heap     []queuedLink
 	silentAt time.Duration // no peer becomes silent before
+}
+
+// queuedLink is a link with its time: comparisons do not read the links, which
+// are far apart in memory.
+type queuedLink struct {
+	at   time.Duration
+	link *link
 }
 
 // fix puts a link where it belongs after its time may have changed. It adds a
 // link that is not in the queue.
 func (q *queue) fix(l *link) {
 	at := l.dueAt()
-	switch {
-	case l.queued == 0:
-		l.queuedFor = at
-		heap.Push((*byTime)(q), l)
-	case at != l.queuedFor:
-		l.queuedFor = at
-		heap.Fix((*byTime)(q), l.queued-1)
+	if l.queued == 0 {
+		q.heap = append(q.heap, queuedLink{})
+		q.up(len(q.heap)-1, queuedLink{at, l})
+		return
+	}
+	switch i := l.queued - 1; {
+	case at < q.heap[i].at:
+		q.up(i, queuedLink{at, l})
+	case at > q.heap[i].at:
+		q.down(i, queuedLink{at, l})
 	}
 }
 
 // remove removes a link.
 func (q *queue) remove(l *link) {
-	if l.queued > 0 {
-		heap.Remove((*byTime)(q), l.queued-1)
+	if l.queued == 0 {
+		return
+	}
+	i, end := l.queued-1, len(q.heap)-1
+	last := q.heap[end]
+	q.heap[end], q.heap = queuedLink{}, q.heap[:end]
+	l.queued = 0
+	switch {
+	case i == end:
+	case i > 0 && last.at < q.heap[(i-1)/4].at:
+		q.up(i, last)
+	default:
+		q.down(i, last)
 	}
 }
+
+// up puts a link at place i or nearer to the first one.
+func (q *queue) up(i int, e queuedLink) {
+	for i > 0 && e.at < q.heap[(i-1)/4].at {
+		q.put(i, q.heap[(i-1)/4])
+		i = (i - 1) / 4
+	}
+	q.put(i, e)
+}
+
+// down puts a link at place i or farther from the first one.
+func (q *queue) down(i int, e queuedLink) {
+	for 4*i+1 < len(q.heap) {
+		least := 4*i + 1
+		for c := least + 1; c < min(4*i+5, len(q.heap)); c++ {
+			if q.heap[c].at < q.heap[least].at {
+				least = c
+			}
+		}
+		if q.heap[least].at >= e.at {
+			break
+		}
+		q.put(i, q.heap[least])
+		i = least
+	}
+	q.put(i, e)
+}
+
+func (q *queue) put(i int, e queuedLink) { q.heap[i], e.link.queued = e, i+1 }
 
 // first returns when a link has work first, never without links.
 func (q *queue) first() time.Duration {
 	if len(q.heap) == 0 {
 		return never
 	}
-	return q.heap[0].queuedFor
+	return q.heap[0].at
 }
 
 // due appends the links that have work at now, by peer.
@@ -292,32 +341,14 @@ func (q *queue) due(now time.Duration, out []*link) []*link {
 	return out
 }
 
+// collect appends those of place i and of the places below.
 func (q *queue) collect(i int, now time.Duration, out []*link) []*link {
-	if i >= len(q.heap) || q.heap[i].queuedFor > now {
+	if i >= len(q.heap) || q.heap[i].at > now {
 		return out
 	}
-	return q.collect(2*i+2, now, q.collect(2*i+1, now, append(out, q.heap[i])))
-}
-
-// byTime is a queue for package heap.
-type byTime queue
-
-func (q *byTime) Len() int           { return len(q.heap) }
-func (q *byTime) Less(i, j int) bool { return q.heap[i].queuedFor < q.heap[j].queuedFor }
-
-func (q *byTime) Swap(i, j int) {
-	q.heap[i], q.heap[j] = q.heap[j], q.heap[i]
-	q.heap[i].queued, q.heap[j].queued = i+1, j+1
-}
-
-func (q *byTime) Push(l any) {
-	q.heap = append(q.heap, l.(*link))
-	q.heap[len(q.heap)-1].queued = len(q.heap)
-}
-
-func (q *byTime) Pop() any {
-	last := len(q.heap) - 1
-	l := q.heap[last]
-	l.queued, q.heap[last], q.heap = 0, nil, q.heap[:last]
-	return l
+	out = append(out, q.heap[i].link)
+	for c := 4*i + 1; c < min(4*i+5, len(q.heap)); c++ {
+		out = q.collect(c, now, out)
+	}
+	return out
 }

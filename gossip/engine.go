@@ -103,6 +103,9 @@ func (e *Engine) Expedited() bool { return e.expedited }
 func (e *Engine) Size() (cells int, merged uint64) { return e.state.byID.count, e.merged }
 
 // Peers sets the live incarnations of all regions. A new one receives a resync.
+// With more than quietLinks peers, one of another region that has no cells to
+// receive gets its first message with its first heartbeat: most daemons of a
+// large cluster never exchange counts.
 // The link to a former one is dropped, but its counts stay. Peers that may lack
 // them receive a resync: those of the region that a former peer sent sums of,
 // and all after the loss of a regional peer. A peer that left in order gave up
@@ -112,14 +115,19 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		e.started = now
 	}
 	kept := make(links, 0, len(peers))
-	for _, p := range slices.SortedFunc(slices.Values(peers), func(a, b Peer) int { return cmp.Compare(a.ID, b.ID) }) {
+	peers = slices.Clone(peers)
+	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Compare(a.ID, b.ID) })
+	for _, p := range peers {
 		twice := len(kept) > 0 && kept[len(kept)-1].peer.ID == p.ID
 		if p.ID == e.self.ID || p.ID == 0 || twice || len(kept) == MaxPeers {
 			continue
 		}
-		l := e.links.find(p.ID)
+		l := linkOf(e, p.ID)
 		if l == nil {
-			l = e.join(now, p)
+			l = e.join(now, p, len(peers) > quietLinks)
+		}
+		if l.nonce == 0 { // only membership knows
+			l.ready = p.Ready
 		}
 		if l.peer.Ready && !p.Ready {
 			l.ready = false // it leaves: its membership is that of all its shards
@@ -131,8 +139,12 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		kept = append(kept, l)
 	}
 	var lost []*link
+	next := 0
 	for _, l := range e.links {
-		if kept.find(l.peer.ID) != l {
+		for next < len(kept) && kept[next].peer.ID < l.peer.ID {
+			next++
+		}
+		if next == len(kept) || kept[next] != l {
 			e.queue.remove(l)
 			e.leave(now, l)
 			lost = append(lost, l)
@@ -143,7 +155,7 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 		e.ids = append(e.ids, l.peer.ID)
 	}
 	e.reassign(now)
-	setBeats(e)
+	setBeats(e, now)
 	for _, l := range e.links {
 		if len(lost) > 0 && slices.ContainsFunc(lost, func(former *link) bool { return former.local || former.region == l.region }) {
 			e.resync(now, l) // it may lack the last cells of the former peer
@@ -152,16 +164,21 @@ func (e *Engine) Peers(now time.Duration, peers []Peer) {
 	e.sync(now)
 }
 
-// join makes the link of a new incarnation.
-func (e *Engine) join(now time.Duration, p Peer) *link {
+// join makes the link of a new incarnation, with many peers or few.
+func (e *Engine) join(now time.Duration, p Peer, many bool) *link {
 	l := newLink(now, &e.cfg, e.self.Region, p, e.base, e.state.version)
 	if l.local {
 		e.regrouped = now
 	}
 	l.queue = &e.queue
-	e.queue.fix(l)
 	e.event(now, PeerJoined, p.ID, 0, 0)
-	e.event(now, ResyncStarted, p.ID, 0, 0)
+	if l.resyncing = e.state.changes.first != none; l.resyncing {
+		e.event(now, ResyncStarted, p.ID, 0, 0)
+	}
+	if many && !l.local {
+		l.unused, l.second, l.lastSent, l.owedAt, l.behind = true, e.self.ID > p.ID, now, never, l.resyncing
+	}
+	e.queue.fix(l)
 	return l
 }
 
@@ -216,7 +233,10 @@ func (e *Engine) reassign(now time.Duration) {
 // From manyLinks peers on, a daemon assigns the work anew at most once in
 // reassignPerLink for each peer, and not for each announcement.
 const (
-	manyLinks       = 100
+	manyLinks = 100
+	// quietLinks is the number of peers above which links to other regions
+	// without cells begin with a heartbeat.
+	quietLinks      = 30
 	reassignPerLink = 100 * time.Microsecond
 )
 

@@ -69,7 +69,7 @@ func (l *link) heartbeat(daemons int) time.Duration {
 
 // setBeats sets what depends on the daemons of each region, whether they are
 // ready or not.
-func setBeats(e *Engine) {
+func setBeats(e *Engine, now time.Duration) {
 	e.local = e.local[:0]
 	regions := make([]members, len(e.roles.regions))
 	self := namingOf(e.self.Name)
@@ -100,6 +100,10 @@ func setBeats(e *Engine) {
 		pair := rendezvous.Mix(rendezvous.Mix(self.name) + l.name)
 		steps := uint64(l.beat / l.interval())
 		l.phase = time.Duration(pair%max(1, steps)) * l.interval()
+		if l.unused {
+			l.due = l.upcoming(now)
+			l.queue.fix(l)
+		}
 	}
 }
 
@@ -108,10 +112,14 @@ func setBeats(e *Engine) {
 // another message there is none.
 func (l *link) nextBeat() time.Duration {
 	every := l.beat
-	if l.echoed == 0 { // the round trip is not known yet
+	if l.echoed == 0 && !l.unused { // the round trip is not known yet
 		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
-	return (l.lastSent+longestBeat(every)+l.phase)/every*every - l.phase
+	at := (l.lastSent+longestBeat(every)+l.phase)/every*every - l.phase
+	if l.unused && l.second {
+		at += every
+	}
+	return at
 }
 
 // longestBeat returns the longest time between two messages of an idle link

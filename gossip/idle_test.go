@@ -1,9 +1,12 @@
 package gossip
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/georld/rld/crdt"
 )
 
 // regionsOf returns the regions of newRig for several of n daemons each.
@@ -128,5 +131,108 @@ func TestReadyTogether(t *testing.T) {
 	}
 	if n := a1.roles.version - was; n > 3 {
 		t.Errorf("the work was assigned %d times", n)
+	}
+}
+
+// TestFirstMessages: in a large cluster, two daemons of different regions
+// exchange their first messages with a heartbeat. Until then, membership alone
+// announces that a peer is ready, and no resync is counted.
+func TestFirstMessages(t *testing.T) {
+	r := newRig(Config{}, regionsOf(manyLinks/2+1, "a", "b")...)
+	a1, b1 := r.of("a1"), r.of("b1")
+	known := func() (n int) {
+		for _, l := range a1.links {
+			if !l.local && l.rtt >= 0 {
+				n++
+			}
+		}
+		return n
+	}
+	r.run(2 * time.Second)
+	for m := range r.up {
+		m.self.Ready = true
+	}
+	r.meet()
+	if n := len(a1.roles.regions[1].ids); n != manyLinks/2+1 {
+		t.Errorf("a1 knows of %d ready daemons of b, want all %d", n, manyLinks/2+1)
+	}
+	if n := known(); n > manyLinks/4 || a1.links.find(b1.self.ID).rtt < 0 {
+		t.Errorf("a1 exchanged messages with %d daemons of b, want %d at most and b1", n, manyLinks/4)
+	}
+	if n := a1.count(ResyncStarted); n > 0 {
+		t.Errorf("%d resyncs without cells", n)
+	}
+	unused := 0
+	for l := range a1.Links(r.mono(a1)) {
+		if l.Unused && !l.Silent && l.Age < 0 {
+			unused++
+		}
+	}
+	if unused < manyLinks/4 {
+		t.Errorf("%d links are unused, want %d at least", unused, manyLinks/4)
+	}
+	r.run(20 * time.Second)
+	if n := known(); n != manyLinks/2+1 {
+		t.Errorf("a1 exchanged messages with %d daemons of b, want all %d", n, manyLinks/2+1)
+	}
+}
+
+// TestFirstCells: a daemon that has cells for a peer does not wait for its
+// first heartbeat, and may be asked for rights before.
+func TestFirstCells(t *testing.T) {
+	r := newRig(Config{}, append(regionsOf(manyLinks/2+1, "a", "b"), "b")...)
+	for m := range r.up {
+		m.self.Ready = true
+	}
+	r.meet()
+	a1 := r.of("a1")
+	r.run(time.Second)
+	k, to := -1, (*link)(nil)
+	for to == nil || !to.unused {
+		for k++; !a1.Aggregates(testKey(k)); k++ {
+		}
+		to = linkOf(a1.Engine, a1.roles.winner(a1.links[manyLinks], testKey(k)))
+	}
+	for _, other := range RemoteRegions(a1.Engine, nil, testKey(k), epoch) {
+		if other.Silent || other.Aggregator != to.peer.ID {
+			t.Errorf("%+v, want %v, which is not silent", other, to.peer.ID)
+		}
+	}
+	r.add("a1", k, 3)
+	r.run(time.Second)
+	if b := r.holder(to.peer.ID); b.Total(testKey(k), epoch) != 3 {
+		t.Errorf("%s has %d hits, want 3", b.name, b.Total(testKey(k), epoch))
+	}
+}
+
+// TestQueue compares the queue of links with a sorted list.
+func TestQueue(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	q := queue{}
+	var all links
+	for i := range 100 {
+		all = append(all, &link{cfg: &Config{}, informsBy: never, peer: Peer{ID: crdt.Incarnation(i + 1)}, lastSent: -time.Hour})
+	}
+	for range 10_000 {
+		switch l := all[rng.IntN(len(all))]; {
+		case rng.IntN(4) == 0:
+			q.remove(l)
+		default:
+			l.due = time.Duration(rng.IntN(50))
+			q.fix(l)
+		}
+		now, first := time.Duration(rng.IntN(50)), never
+		var want []*link
+		for _, l := range all {
+			if l.queued > 0 {
+				first = min(first, l.due)
+				if l.due <= now {
+					want = append(want, l)
+				}
+			}
+		}
+		if got := q.due(now, nil); !slices.Equal(got, want) || q.first() != first {
+			t.Fatalf("%d links are due at %d, the first one at %d; want %d and %d", len(got), now, q.first(), len(want), first)
+		}
 	}
 }

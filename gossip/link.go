@@ -37,6 +37,7 @@ type link struct {
 	// some of them were: an echo of it without its acknowledgement is a loss.
 	openNonce, openHi, lastNonce uint64
 	completeNonce                uint64 // of the first complete message, 0 before
+	echoNonce                    uint64 // of the first message with an echo, 0 before
 	backoff                      int
 	lastSent                     time.Duration
 	due                          time.Duration // when there may be anything to send next
@@ -45,7 +46,6 @@ type link struct {
 	wantsAnswer                  bool // the next message echoes nothing, which the peer answers at once
 	queue                        *queue
 	queued                       int             // place in the queue plus one, 0 outside
-	queuedFor                    time.Duration   // dueAt when it was put there
 	expedited                    []int32         // cells to send without waiting
 	rights                       []RightsMessage // likewise, once
 	loads                        []LoadReport    // to send with the next message
@@ -59,7 +59,9 @@ type link struct {
 	sentKeys                     keyTable
 	express                      bool // the latest message held only such cells
 	resyncing                    bool
-	trailing                     int // messages to send although nothing changes: see scope.trail
+	unused                       bool // no message was sent, and the first one waits for a heartbeat
+	second                       bool // the first message is expected of the peer, a heartbeat earlier
+	trailing                     int  // messages to send although nothing changes: see scope.trail
 
 	// Changes are noted here: see dispatch. The link was sent everything up to
 	// sent, and changes up to walked are for other peers.
@@ -89,6 +91,7 @@ type link struct {
 	unsent     time.Duration
 	ownAge     time.Duration
 	staleness  []Staleness
+	clock      int    // place in Clocks, a hint
 	viewed     bool   // ownAge and staleness are known
 	wall       int64  // its latest stamp, in milliseconds
 	wallNonce  uint64 // of the message with it, 0 before the first one
@@ -419,10 +422,10 @@ func (l *link) maySend(c *Cell, self, region crdt.Incarnation) bool {
 	return l.local && c.Incarnation != region || c.Incarnation == l.incarnation || c.Incarnation == region
 }
 
-// age returns the staleness of the view of a cell, false if its sender is
+// cellAge returns the staleness of the view of a cell, false if its sender is
 // silent.
-func (ls links) age(now time.Duration, c *cell) (time.Duration, bool) {
-	l := ls.find(c.via)
+func cellAge(e *Engine, now time.Duration, c *cell) (time.Duration, bool) {
+	l := linkOf(e, c.via)
 	if l == nil {
 		return 0, false
 	}

@@ -129,7 +129,7 @@ func offered(e *Engine, now time.Duration, key int32, window, length int64, n ui
 	case e.self.ID:
 		aggregate(e, now, key, e.self.ID, true, report)
 	default:
-		if to := e.links.find(aggregator); to != nil {
+		if to := linkOf(e, aggregator); to != nil {
 			to.report(now, LoadReport{Key: k.key, Window: report.Window, Load: report.Load})
 		}
 	}
@@ -203,13 +203,13 @@ func reportLoad(e *Engine, now time.Duration, key int32) {
 	if !e.state.meta(e.state.cells.at(k.chain.first)).Regional {
 		sum := l.sources.Region(l.reported - length)
 		for r := range e.roles.regions[1:] {
-			if to := e.links.find(e.roles.regions[1+r].aggregator(k.key)); to != nil {
+			if to := linkOf(e, e.roles.regions[1+r].aggregator(k.key)); to != nil {
 				to.report(now, LoadReport{Key: k.key, Window: l.reported, Load: sum.Load})
 			}
 		}
 	}
 	l.sources.Daemons(func(of crdt.Incarnation) {
-		if to := e.links.find(of); to != nil {
+		if to := linkOf(e, of); to != nil {
 			sum := l.sources.Others(l.reported-2*length, of)
 			to.report(now, LoadReport{Key: k.key, Window: l.reported, Others: true, Load: sum.Load})
 		}
@@ -295,16 +295,22 @@ func leftToOthers(e *Engine, now time.Duration, key int32, l *load, window, leng
 	return sat.Sub(limit-share, known)
 }
 
-// lagEvery is how often the lag of views is measured, and mostLate bounds it in
-// intervals: a peer that seldom sends does not prolong the use of priors.
+// lagEvery is how often the lag of views is measured, lagEveryMany that of
+// manyLinks peers or more, and mostLate bounds it in intervals: a peer that
+// seldom sends does not prolong the use of priors.
 const (
-	lagEvery = 10 * time.Millisecond
-	mostLate = 4
+	lagEvery     = 10 * time.Millisecond
+	lagEveryMany = 100 * time.Millisecond
+	mostLate     = 4
 )
 
 // loadLag returns the greatest lag of the views of peers that are not silent.
 func loadLag(e *Engine, now time.Duration) time.Duration {
-	if e.loads.lagAt != 0 && now-e.loads.lagAt < lagEvery {
+	every := lagEvery
+	if len(e.links) >= manyLinks {
+		every = lagEveryMany
+	}
+	if e.loads.lagAt != 0 && now-e.loads.lagAt < every {
 		return e.loads.lag
 	}
 	e.loads.lag, e.loads.lagAt = 0, max(now, 1)

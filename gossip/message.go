@@ -202,7 +202,7 @@ const MaxRightsMessages = 64
 // Send sends a rights message to a peer without waiting for the interval. It
 // returns false for an unknown peer and beyond MaxRightsMessages.
 func (e *Engine) Send(to crdt.Incarnation, m RightsMessage) bool {
-	l := e.links.find(to)
+	l := linkOf(e, to)
 	if l == nil || len(l.rights) >= MaxRightsMessages {
 		return false
 	}

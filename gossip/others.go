@@ -106,7 +106,7 @@ func (e *Engine) inform(i int32, room Room, first bool) {
 	}
 	if again && (room.Left > k.informed/informAgain || room.Left == k.informed ||
 		room.Left > 0 && room.Left < uint64(e.roles.active)) {
-		if l := e.links.find(c.Incarnation); l != nil && (first || room.Left == 0) {
+		if l := linkOf(e, c.Incarnation); l != nil && (first || room.Left == 0) {
 			e.expedited = l.inform(&e.state, c.key, e.region, 0) || e.expedited
 		}
 		return

@@ -198,7 +198,8 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 
 // complete handles a complete message: cells that are not in it did not change.
 func (e *Engine) complete(now time.Duration, l *link, m *Message) {
-	if l.echoed == 0 && m.Echo != 0 { // with an answer the peer knows the round trip, too
+	known := len(e.links) > quietLinks && l.echoNonce != 0 && m.Echo >= l.echoNonce // by the peer, the round trip
+	if l.echoed == 0 && m.Echo != 0 && !known {
 		l.owe(now + l.shortest())
 	}
 	l.complete(now, m)
@@ -315,7 +316,7 @@ func (e *Engine) mergeCount(now time.Duration, l *link, m *Message, f located, i
 		return
 	}
 	if c.Kind != Others {
-		l.measure(&e.state, e.links, m, f, was)
+		l.measure(e, m, f, was)
 		if c.version == 0 || e.passesOn(c) {
 			e.state.touch(f.at, now)
 		}
@@ -337,11 +338,11 @@ func (e *Engine) passesOn(c *cell) bool {
 	k := e.roles.pair(e.state.keys.at(c.key))
 	winner := k.aggregator
 	switch {
-	case e.roles.two && c.Kind == Daemon && c.Incarnation != e.restoration.lost && e.links.find(c.Incarnation) != nil:
+	case e.roles.two && c.Kind == Daemon && c.Incarnation != e.restoration.lost && linkOf(e, c.Incarnation) != nil:
 		return winner == e.self.ID || !k.has(e.self.ID)
 	case winner == e.self.ID || c.Incarnation == e.restoration.lost:
 		return true
-	case c.Kind == Daemon && (c.Incarnation == c.source || e.links.find(c.Incarnation) != nil): // its writer sends it to all
+	case c.Kind == Daemon && (c.Incarnation == c.source || linkOf(e, c.Incarnation) != nil): // its writer sends it to all
 		return false
 	}
 	return winner == 0 || c.source != winner // which has it, and sends it to all

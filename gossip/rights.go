@@ -13,7 +13,7 @@ import (
 // for an unknown peer, for a regional key and a peer of another region, and
 // without room for the cells.
 func (e *Engine) Give(now time.Duration, k crdt.Key, window int64, meta CellMeta, to crdt.Incarnation, n uint64) bool {
-	l := e.links.find(to)
+	l := linkOf(e, to)
 	if l == nil || n == 0 || meta.Regional && !l.local {
 		return false
 	}
@@ -123,7 +123,7 @@ func claim(e *Engine, l *link, in *Cell) (g ClaimedTransfer, known uint64) {
 			known = c.Value.P
 		case c.Kind == Received:
 			g.Received = sat.Add(g.Received, c.Value.P)
-			if d := e.links.find(c.Incarnation); d != nil && d.region == l.region {
+			if d := linkOf(e, c.Incarnation); d != nil && d.region == l.region {
 				g.OfRegion = sat.Add(g.OfRegion, c.Value.P)
 			}
 		}
@@ -211,8 +211,8 @@ func RemoteRegions(e *Engine, dst []RemoteRegion, k crdt.Key, window int64) []Re
 			continue
 		}
 		r := RemoteRegion{Region: m.region, Aggregator: m.aggregator(k), RTT: -1, Silent: true}
-		if l := e.links.find(r.Aggregator); l != nil {
-			r.RTT, r.Silent = l.rtt, l.silent || l.receivedAt < 0
+		if l := linkOf(e, r.Aggregator); l != nil {
+			r.RTT, r.Silent = l.rtt, l.silent || l.receivedAt < 0 && !l.unused
 		}
 		if j := e.state.find(CellID{Key: k, Window: window, Kind: RegionSum, Incarnation: m.incarnation}); j != none {
 			r.Used, r.Rate = e.state.cells.at(j).Value.Net(), uint64(e.state.cells.at(j).Rate)
@@ -224,6 +224,6 @@ func RemoteRegions(e *Engine, dst []RemoteRegion, k crdt.Key, window int64) []Re
 
 // Local reports whether an incarnation is a regional peer.
 func (e *Engine) Local(id crdt.Incarnation) bool {
-	l := e.links.find(id)
+	l := linkOf(e, id)
 	return l != nil && l.local
 }

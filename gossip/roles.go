@@ -72,7 +72,8 @@ func (m *members) rank() {
 	for i, n := range m.names {
 		m.ranks[i] = n.ordinal
 	}
-	sorted := slices.SortedFunc(slices.Values(m.names), func(a, b naming) int { return cmp.Compare(a.ordinal, b.ordinal) })
+	sorted := slices.Clone(m.names)
+	slices.SortFunc(sorted, func(a, b naming) int { return cmp.Compare(a.ordinal, b.ordinal) })
 	m.numbered = len(sorted) == 0 || sorted[0].ordinal != 0
 	for i := 1; i < len(sorted); i++ {
 		m.numbered = m.numbered && (sorted[i].ordinal != sorted[i-1].ordinal || sorted[i].name == sorted[i-1].name)

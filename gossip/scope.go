@@ -13,7 +13,7 @@ type scope struct {
 	to           *link
 	state        *state
 	roles        *roles
-	links        links
+	engine       *Engine
 	self         crdt.Incarnation
 	ownRegion    crdt.Incarnation
 	lostOfRegion crdt.Incarnation
@@ -23,7 +23,7 @@ type scope struct {
 
 // scope returns the scope of a peer.
 func (e *Engine) scope(l *link) scope {
-	return scope{l, &e.state, &e.roles, e.links, e.self.ID, e.region, e.restoration.lost, &e.order, e.dispatched.latest}
+	return scope{l, &e.state, &e.roles, e, e.self.ID, e.region, e.restoration.lost, &e.order, e.dispatched.latest}
 }
 
 // includes reports whether the peer receives a cell.
@@ -64,7 +64,7 @@ func (s *scope) mayLeave(c *cell) bool {
 	case Daemon:
 		return s.sums(c)
 	case RegionSum: // nobody else would return the sum to its region
-		return s.links.find(c.source) == nil
+		return linkOf(s.engine, c.source) == nil
 	}
 	return false
 }
@@ -96,7 +96,7 @@ func (s *scope) includesRegional(c *cell) bool {
 		return true
 	case c.Kind == Daemon && (c.Incarnation == s.self || c.Incarnation == s.lostOfRegion):
 		return true
-	case c.Kind == Daemon && s.links.find(c.Incarnation) != nil, c.source == s.to.peer.ID:
+	case c.Kind == Daemon && linkOf(s.engine, c.Incarnation) != nil, c.source == s.to.peer.ID:
 		return false
 	}
 	winner := s.roles.cached(s.state.keys.at(c.key))
@@ -124,7 +124,7 @@ func (s *scope) includesKept(c *cell) bool {
 		return peer == k.aggregator || s.self == k.aggregator || k.changed || key.near == c.Window || !s.roles.shares
 	case c.source == peer:
 		return false
-	case c.Incarnation != s.lostOfRegion && s.links.find(c.Incarnation) != nil:
+	case c.Incarnation != s.lostOfRegion && linkOf(s.engine, c.Incarnation) != nil:
 		return peer == k.aggregator && !k.has(s.self)
 	}
 	return peer == k.aggregator || s.self == k.aggregator

@@ -108,10 +108,13 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 	if l.wantsAnswer {
 		m.Echo, m.Held, l.wantsAnswer = 0, 0, false
 	}
+	if m.Echo != 0 && l.echoNonce == 0 {
+		l.echoNonce = m.Nonce
+	}
 	m.Refused = list(l.refused, m.Nonce)
 	m.Repair = list(l.repair, m.Nonce)
 	m.Lo, m.Hi = l.sent, l.sent
-	l.lastNonce, l.lastSent = m.Nonce, now
+	l.lastNonce, l.lastSent, l.unused = m.Nonce, now, false
 	m.RightsMessages, l.rights = l.rights, nil
 	m.Loads = l.takeLoads()
 	if l.greeting && l.local && l.echoed > 0 && e.roles.two {

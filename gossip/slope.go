@@ -78,11 +78,11 @@ func (s *state) clearSumRates() {
 // measure updates the slope of a cell from a message of its writer. Only the
 // peer that a cell is received through (via) gives it a slope, and its complete
 // messages end the slope. Clocks of peers differ, so another via starts anew.
-func (l *link) measure(s *state, ls links, m *Message, f located, was crdt.PN) {
-	c := f.cell
+func (l *link) measure(e *Engine, m *Message, f located, was crdt.PN) {
+	s, c := &e.state, f.cell
 	firstHand := c.Kind == Daemon && c.Incarnation == l.peer.ID || c.Kind == RegionSum && !l.local
 	if !firstHand {
-		if c.via != l.peer.ID && ls.find(c.via) == nil {
+		if c.via != l.peer.ID && linkOf(e, c.via) == nil {
 			c.via = l.peer.ID
 			s.setRate(c, 0)
 		}
@@ -202,7 +202,7 @@ func foresee(e *Engine, i int32, room Room) {
 	}
 	since, lag, ahead, remote := now-k.began, time.Duration(0), uint64(0), uint64(0)
 	for r := range e.roles.regions[1:] {
-		l := e.links.find(e.roles.regions[1+r].aggregator(k.key))
+		l := linkOf(e, e.roles.regions[1+r].aggregator(k.key))
 		if l == nil || l.silent {
 			continue
 		}

@@ -32,6 +32,9 @@ type Link struct {
 	// Silent: no message arrived for three heartbeats, or the peer did not
 	// answer in time.
 	Silent bool
+	// Unused: no message was sent to the peer, and the first one waits for a
+	// heartbeat.
+	Unused bool
 	// Rules is the hash of the peer's rules, 0 before the first message.
 	Rules uint64
 	// Differs: its rules differ from those in force here.
@@ -55,7 +58,7 @@ func (e *Engine) Links(now time.Duration) iter.Seq[Link] {
 		for _, l := range e.links {
 			d := Link{
 				Peer: l.peer, Age: -1, Unsent: -1, Lag: -1, RTT: l.rtt, Acked: l.settled(&e.dispatched),
-				Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Rules: l.rules, Differs: l.differs,
+				Head: l.base + e.state.version, Contiguous: l.contiguous, Silent: l.silent, Unused: l.unused, Rules: l.rules, Differs: l.differs,
 				Base: l.base,
 			}
 			if l.echoed != 0 {
@@ -125,12 +128,12 @@ func Keeps(e *Engine, c CellID) bool { return keptBy(e, c, e.self.ID) }
 
 // KeptBy reports whether a peer keeps a cell, in the view of a daemon.
 func KeptBy(e *Engine, c CellID, peer crdt.Incarnation) bool {
-	return e.links.find(peer) != nil && keptBy(e, c, peer)
+	return linkOf(e, peer) != nil && keptBy(e, c, peer)
 }
 
 func keptBy(e *Engine, c CellID, daemon crdt.Incarnation) bool {
 	p := e.roles.regions[0].pair(c.Key)
-	written := c.Incarnation == e.self.ID || e.links.find(c.Incarnation) != nil
+	written := c.Incarnation == e.self.ID || linkOf(e, c.Incarnation) != nil
 	switch {
 	case c.Kind == Others:
 		return false

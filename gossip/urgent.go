@@ -108,7 +108,7 @@ func (e *Engine) Forward(change *Change, room Room) {
 		revoke(e, change.cell)
 	}
 	if e.roles.two && c.Kind == Daemon && change.Gain > 0 && e.roles.pair(k).successor == e.self.ID && room.near() {
-		if l := e.links.find(e.roles.cached(k)); l != nil && l.peer.ID != c.Incarnation {
+		if l := linkOf(e, e.roles.cached(k)); l != nil && l.peer.ID != c.Incarnation {
 			l.expect(e.dispatched.latest + max(0, l.rtt) + missedAnswers*answerHot)
 		}
 		return
@@ -188,7 +188,7 @@ func (e *Engine) across(i int32, room Room) bool {
 func expediteSum(e *Engine, i int32) bool {
 	k := e.state.cells.at(i).Key
 	for r := range e.roles.regions[1:] {
-		if l := e.links.find(e.roles.regions[1+r].aggregator(k)); l != nil {
+		if l := linkOf(e, e.roles.regions[1+r].aggregator(k)); l != nil {
 			e.expedited = l.expedite(i) || e.expedited
 		}
 	}
@@ -218,7 +218,7 @@ func fast(e *Engine, k *keyEntry, grown uint64) bool {
 		return false
 	}
 	for r := range e.roles.regions[1:] {
-		if l := e.links.find(e.roles.regions[1+r].aggregator(k.key)); l != nil {
+		if l := linkOf(e, e.roles.regions[1+r].aggregator(k.key)); l != nil {
 			slope := slopeOf(grown, max(l.interval(), e.dispatched.latest-k.unsentFrom))
 			if l.rtt < 0 || sat.Add(grown, extrapolated(slope, l.interval()+l.rtt/2)) >= k.slack {
 				return true
@@ -299,7 +299,7 @@ func beat(e *Engine, c *cell, room Room) {
 	}
 	at := e.dispatched.latest + answerHot
 	for _, id := range []crdt.Incarnation{c.Incarnation, e.roles.pair(e.state.keys.at(c.key)).successor} {
-		if l := e.links.find(id); l != nil {
+		if l := linkOf(e, id); l != nil {
 			l.owe(at)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // link is one direction between two daemons.
 type link struct {
-	Link
+	*Link // shared, and not changed
 	// cutSince is when it was cut, notCut while it is not.
 	cutSince time.Duration
 	busy     time.Duration // until then frames sent before take up the line
@@ -97,17 +97,18 @@ func (n *network) relink(w *World) {
 
 func (n *network) relinkOne(w *World, from, to *Daemon) {
 	l := n.link(from.Index, to.Index)
-	l.Link = w.cfg.Network.Across
+	l.Link = &w.cfg.Network.Across
 	if from.Region == to.Region {
-		l.Link = w.cfg.Network.Region
+		l.Link = &w.cfg.Network.Region
 	}
-	for _, r := range w.cfg.Network.Links {
+	for i := range w.cfg.Network.Links {
+		r := &w.cfg.Network.Links[i]
 		if (r.From == "" || from.is(r.From)) && (r.To == "" || to.is(r.To)) {
-			l.Link = r.Link
+			l.Link = &r.Link
 		}
 	}
 	if w.healed {
-		l.Link = l.Link.healed()
+		l.Link = new(l.Link.healed())
 	}
 	cut := w.severed(from, to) || barred(from, to)
 	for _, i := range w.faults.active {
@@ -115,7 +116,7 @@ func (n *network) relinkOne(w *World, from, to *Daemon) {
 		case f.Kind == Cut:
 			cut = cut || f.between(from, to)
 		case f.Kind == Degrade && f.between(from, to):
-			l.Link = f.Link
+			l.Link = &f.Link
 		}
 	}
 	n.setCut(w, from, to, cut)

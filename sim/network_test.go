@@ -114,7 +114,7 @@ func TestMangleChangesFrames(t *testing.T) {
 	for range 1_000 {
 		frame := make([]byte, 1+rng.IntN(40))
 		before := string(frame)
-		l := &link{Link: Link{Corrupt: 50 * rules.Percent, Truncate: 50 * rules.Percent}}
+		l := &link{Link: &Link{Corrupt: 50 * rules.Percent, Truncate: 50 * rules.Percent}}
 		if changed := w.network.mangle(w, &frame, l); changed != (string(frame) != before) {
 			t.Fatalf("reported %t, %x became %x", changed, before, frame)
 		}

@@ -219,7 +219,8 @@ func (v *virtualProcess) Post(m sticky.Message) {
 func (v *virtualProcess) Room(to crdt.Incarnation, yes bool) {
 	w := v.world
 	l := w.network.link(v.daemon.Index, w.membership.all[v.peer[to]].daemon)
-	l.Bandwidth, l.busy = 0, 0
+	l.Link, l.busy = new(*l.Link), 0 // the links share theirs
+	l.Bandwidth = 0
 	if !yes {
 		l.Bandwidth, l.busy = 1, MaxDuration
 	}

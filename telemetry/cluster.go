@@ -160,7 +160,7 @@ func regionsOf(s *ClusterStats) map[string]*regionSums {
 		l := &s.Peers[i]
 		r := of(l.Peer.Region)
 		r.age, r.unsent = max(r.age, l.Expected(l.Age)), max(r.unsent, l.Expected(l.Unsent))
-		if l.Silent || l.Age < 0 {
+		if l.Silent || l.Age < 0 && !l.Unused {
 			r.silent++
 		}
 		if offset, ok := s.ClockOffsets[l.Peer.ID]; ok {

@@ -95,6 +95,7 @@ func fullStats() ClusterStats {
 			{Peer: peer(2, "us-east"), Age: 101 * ms, Unsent: 103 * ms, RTT: ms},
 			{Peer: peer(3, "eu-west"), Age: 1500 * ms, Unsent: 2 * time.Second, RTT: 80 * ms, Differs: true, Silent: true},
 			{Peer: unready, Age: -1, Unsent: -1, RTT: -1},
+			{Peer: peer(6, "ap-south"), Age: -1, Unsent: -1, RTT: -1, Unused: true}, // which is not silent
 		},
 		ClockOffsets: map[crdt.Incarnation]time.Duration{2: 3 * ms, 3: -250 * ms, 4: 40 * ms, 99: time.Hour},
 		Dialed:       map[string]int{"connected": 2, "connecting": 1, "backoff": 3, "refused": 4},

@@ -186,6 +186,9 @@ const noHeader = "{}"
 
 // controlHeader returns the header of a message, nil for none.
 func controlHeader(m *control.Message) ([]byte, error) {
+	if headerless(m) {
+		return nil, nil
+	}
 	header, err := json.Marshal(inHeader(m))
 	switch {
 	case err != nil:

@@ -19,6 +19,15 @@ func inHeader(m *control.Message) *control.Message {
 	return &h
 }
 
+// headerless reports that a header would be empty, as in most messages: then it
+// need not be encoded.
+func headerless(m *control.Message) bool {
+	a := m.Sender.Acceptor
+	return len(m.Sender.Waits)+len(m.Requests)+len(m.Emergencies) == 0 && (a == nil || a.Unknown == nil) &&
+		m.Log == (control.Recovery{}) && m.Answer == nil && m.Nonce == nil && m.Proof == nil && m.Ended == nil &&
+		m.Founding == nil && m.Yield == nil
+}
+
 // fieldsOf returns the fields of a message that are true or false, in the order
 // of their bits; nil for other bits.
 func fieldsOf(m *control.Message) [8]*bool {

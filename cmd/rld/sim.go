@@ -28,18 +28,26 @@ func newSim(p process) *cobra.Command {
 			"1 if the run was stopped or failed otherwise.",
 		Args:             noArguments,
 		RunE:             help,
-		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ) },
+		PersistentPreRun: func(*cobra.Command, []string) { collectSeldom(p.environ, gcSmall) },
 	}
 	cmd.AddCommand(newSimList(p), newSimShow(p), newSimRun(p), newSimSwarm(p), newSimShrink(p), newSimDiff(p), newSimReplay(p))
 	return cmd
 }
 
-// collectSeldom lets the heap grow to five times the live memory, unless the
-// environment sets it: a run uses some tens of megabytes, and collecting at
-// each doubling takes a tenth of its time.
-func collectSeldom(environ []string) {
+// By how many percent the heap of a run grows until it is collected. A usual
+// run needs some tens of megabytes, and collecting at each doubling takes a
+// tenth of its time. A large cluster needs gigabytes, and memory that is used
+// for the first time costs more than to collect.
+const (
+	gcSmall = 400
+	gcLarge = 150
+)
+
+// collectSeldom lets the heap grow by a percentage of the live memory, unless
+// the environment sets it.
+func collectSeldom(environ []string, percent int) {
 	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "GOGC=") }) {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(percent)
 	}
 }
 

@@ -38,6 +38,9 @@ func (o *simOutputs) flags(f *pflag.FlagSet) {
 func (o *simOutputs) simulate(
 	p process, cfg *sim.Config, again string, play func(*sim.Config, sim.Options) (*sim.Result, error),
 ) error {
+	if cfg.Daemons() > mostAudited {
+		collectSeldom(p.environ, gcLarge)
+	}
 	t, err := o.trace.of(p, cfg)
 	if err != nil {
 		return exitWith(exitNoneOf, err)
