@@ -493,11 +493,3 @@ func (ls links) staleness(now time.Duration, out []Staleness) []Staleness {
 	slices.SortFunc(out, func(a, b Staleness) int { return cmp.Compare(a.Region, b.Region) })
 	return out
 }
-
-// current reports whether all regional peers sent all of their cells and are
-// not silent.
-func (ls links) current(now time.Duration) bool {
-	return !slices.ContainsFunc(ls, func(l *link) bool {
-		return l.local && (!l.whole || l.lacks || !l.heard(now))
-	})
-}

@@ -204,7 +204,7 @@ func TestWindowOfUnacknowledgedCells(t *testing.T) {
 		t.Errorf("%d cells on their way, want %d", sent, maxInflight*frame)
 	}
 	r.run(20 * time.Second)
-	if resent := r.of("a1").count(Resent); resent < 4 || resent > 10 {
+	if resent := r.of("a1").count(Resent); resent < 3 || resent > 10 {
 		t.Errorf("sent again %d times in 20 s", resent)
 	}
 	r.lost = nil

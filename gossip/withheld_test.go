@@ -24,8 +24,9 @@ func TestSmallSumsAreWithheld(t *testing.T) {
 		{"fast", plain, []uint64{5}, 5},
 		{"by a part of what is left", plain, []uint64{7}, 7},
 		{"once more", plain, []uint64{7, 3}, 7},
-		{"near the limit", plain, []uint64{7, 20, 3, 1}, 30},
+		{"near the limit", plain, []uint64{7, 20, 3, 1}, 31},
 		{"next to the limit", plain, []uint64{7, 20, 3, 25, 1}, 56},
+
 		{"sliding", minute, []uint64{2}, 2},
 	} {
 		r := newRig(Config{}, "a", "b", "c")
