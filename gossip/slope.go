@@ -167,12 +167,12 @@ type surge struct {
 }
 
 const (
-	// surgeFor is how long counts of other regions are expected to grow as that
+	// SurgeFor is how long counts of other regions are expected to grow as that
 	// of the own one. Later there are slopes.
-	surgeFor = 2 * time.Second
-	// surgeLags is the least number of lags in a window for that. What is
+	SurgeFor = 2 * time.Second
+	// SurgeLags is the least number of lags in a window for that. What is
 	// denied without need, if other regions have no hits, is that of one lag.
-	surgeLags = 200
+	SurgeLags = 200
 	// noticeTime is the time in which a notice of the aggregator, and the hits
 	// that waited at the informed daemons, arrive.
 	noticeTime = time.Second / 8
@@ -192,7 +192,7 @@ func foresee(e *Engine, i int32, room Room) {
 	if c.Window > k.surgeOf {
 		k.surge = surge{surgeOf: c.Window, began: now}
 	}
-	if k.slope, k.remote = 0, 0; now-k.began > surgeFor {
+	if k.slope, k.remote = 0, 0; now-k.began > SurgeFor {
 		return
 	}
 	sum, _ := e.state.sum(c)
@@ -210,7 +210,7 @@ func foresee(e *Engine, i int32, room Room) {
 		n := onTheirWay(own, ofOther(&e.state, c, l.incarnation), since, of)
 		lag, ahead, remote = max(lag, of), sat.Add(ahead, n), sat.Add(remote, uint64(slopeOf(n, max(of, e.cfg.Interval))))
 	}
-	if meta.WindowLength < surgeLags*lag.Milliseconds() {
+	if meta.WindowLength < SurgeLags*lag.Milliseconds() {
 		return
 	}
 	k.slope, k.remote = slopeOf(own, max(since, e.cfg.Interval)), uint32(min(remote, math.MaxUint32))

@@ -4,8 +4,10 @@ import (
 	"math"
 	"time"
 
+	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
+	"github.com/georld/rld/rules"
 	"github.com/georld/rld/sim"
 )
 
@@ -84,7 +86,7 @@ func (a *denialAuditor) decided(d *sim.Decided) {
 		extra += a.unrefunded(d)
 	}
 	if used+extra <= limit && !a.naive {
-		extra += a.extrapolated(d)
+		extra += a.extrapolated(d) + a.surged(d)
 	}
 	if !a.ok(used+extra > limit || !a.naive && a.foreseen(d)) {
 		a.fail("%s denied %d hits of %s (%v), with %.6g of %.6g used in the world and at most %.6g to be estimated",
@@ -141,6 +143,27 @@ func (a *denialAuditor) extrapolated(d *sim.Decided) float64 {
 		sum += min(c.steepest(d.At, age+a.late, least)*float64(age), float64(quota.Of(d.Limit).Capacity()))
 	}
 	return sum
+}
+
+// surged returns the most hits that an aggregator of the process's region may
+// have foreseen in the first seconds of a fixed window: as many in each region
+// as in its own, and by how much these grow until its notice ends.
+func (a *denialAuditor) surged(d *sim.Decided) float64 {
+	e, ends := &a.entry, gossip.SurgeFor+a.priorLag()
+	shortest := gossip.SurgeLags * a.quickest.MinGap
+	if e.window == nil || !quota.Of(d.Limit).Resets() || d.Limit.Scope == rules.NodeLocal || d.Limit.Window() < shortest.Milliseconds() {
+		return 0
+	}
+	own, began := uint64(0), d.At
+	for i := range e.window.counts {
+		if c := &e.window.counts[i]; a.processes[c.process].region == e.process.region && len(c.steps) > 0 {
+			own, began = own+c.charged, min(began, c.steps[0].at)
+		}
+	}
+	if d.At-began > ends {
+		return 0
+	}
+	return float64(own) * float64(len(a.world.Regions())) * (1 + float64(ends)/float64(a.quickest.Interval))
 }
 
 // look reads the ages of all views, once per instant, and keeps the greatest of
