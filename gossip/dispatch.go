@@ -81,7 +81,7 @@ const nearEvery = 50 * time.Millisecond
 
 // smallEvery is the time between two messages of a writer that only have
 // increments that are so small that no decision depends on them: see small.
-const smallEvery = 1500 * time.Millisecond
+const smallEvery = 2 * time.Second
 
 // atMultiple returns the next multiple of a wait, from now on. Those that are
 // longer than an interval are spread over the links.

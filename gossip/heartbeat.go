@@ -33,8 +33,8 @@ const (
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
 	// A message that is sent anyway has it once in answerEarly.
-	acknowledgeAfter = 1600 * time.Millisecond
-	answerEarly      = acknowledgeAfter / 2
+	acknowledgeAfter = 1000 * time.Millisecond
+	answerEarly      = acknowledgeAfter * 3 / 4
 	answerHot        = 250 * time.Millisecond
 	// silentHot is when an aggregator that did not answer expedited cells is
 	// silent.
