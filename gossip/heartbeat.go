@@ -33,12 +33,9 @@ const (
 	// acknowledgeAfter is the longest time that a received cell waits for its
 	// acknowledgement, and answerHot that of an expedited one within a region.
 	// A message that is sent anyway has it once in answerEarly.
-	acknowledgeAfter = 1000 * time.Millisecond
+	acknowledgeAfter = time.Second
 	answerEarly      = acknowledgeAfter * 3 / 4
 	answerHot        = 250 * time.Millisecond
-	// silentHot is when an aggregator that did not answer expedited cells is
-	// silent.
-	silentHot = 2 * time.Second
 	// missedAnswers is the number of times that an answer may take as long as
 	// it may wait before the peer is silent.
 	missedAnswers = 3

@@ -156,7 +156,7 @@ func TestMutationLostAck(t *testing.T) {
 		r.run(time.Second)
 		r.add("a1", 1, 10)
 		r.lost = func(from, _ *member) bool { return from.name == "a2" }
-		r.run(acknowledgeAfter + 500*time.Millisecond)
+		r.run(1500 * time.Millisecond)
 		r.lost = nil
 		r.run(3 * time.Second)
 		r.add("a1", 1, 5)

@@ -204,7 +204,7 @@ func TestWindowOfUnacknowledgedCells(t *testing.T) {
 		t.Errorf("%d cells on their way, want %d", sent, maxInflight*frame)
 	}
 	r.run(20 * time.Second)
-	if resent := r.of("a1").count(Resent); resent < 3 || resent > 10 {
+	if resent := r.of("a1").count(Resent); resent < 4 || resent > 10 {
 		t.Errorf("sent again %d times in 20 s", resent)
 	}
 	r.lost = nil
@@ -358,7 +358,7 @@ func TestCountsBeforeAResyncComeFromTheAggregator(t *testing.T) {
 		lost := map[string]bool{"a3 a2": true}
 		r.lost = func(from, to *member) bool { return lost[from.name+" "+to.name] }
 		r.add("a3", k, 9)
-		r.run(time.Second)
+		r.run(smallEvery)
 		lost["a1 a3"] = true
 		r.of("a3").down = true
 		r.restart(r.of("a3"))

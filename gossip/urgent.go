@@ -76,7 +76,7 @@ func (e *Engine) urgent(i int32, room Room) bool {
 		if l.local && (!e.roles.two || l.peer.ID == aggregator) {
 			e.expedited = l.expedite(i) || e.expedited
 			if e.roles.two && room.near() {
-				l.expect(e.dispatched.latest + max(0, l.rtt) + silentHot)
+				l.expect(e.dispatched.latest + max(0, l.rtt) + 2*acknowledgeAfter)
 			}
 		}
 	}

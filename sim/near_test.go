@@ -6,8 +6,8 @@ import (
 )
 
 // TestNearLimits: counts of keys near their limits arrive within a region in a
-// delay and an interval, and across, too. Windows before
-// a key first reached its limit are left out of the later ones.
+// delay and an interval, and across once they are more than a region withholds.
+// Windows before a key first reached its limit are left out of the later ones.
 func TestNearLimits(t *testing.T) {
 	for _, windows := range []int{1, 3} {
 		cfg := standard(t, time.Duration(windows)*time.Minute)
@@ -17,7 +17,7 @@ func TestNearLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, rule := &r.Staleness, &r.Rules[0]
-		if s.NearRegionP99Ms < 1 || s.NearRegionP99Ms > 120 || s.NearAcrossP99Ms < 40 || s.NearAcrossP99Ms > 400 {
+		if s.NearRegionP99Ms < 1 || s.NearRegionP99Ms > 120 || s.NearAcrossP99Ms < 40 || s.NearAcrossP99Ms > 1_000 {
 			t.Errorf("%d windows: %g ms in a region and %g across", windows, s.NearRegionP99Ms, s.NearAcrossP99Ms)
 		}
 		if later := rule.OverageLaterMean > 0; later != (windows > 1) || rule.OverageLaterMax > rule.OverageRatioMax {
