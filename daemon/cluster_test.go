@@ -46,7 +46,7 @@ func whenShort(short, whole int) int {
 // the address of one daemon of each other region. All become ready and connect,
 // and counts propagate in time.
 func TestClusterJoins(t *testing.T) {
-	const waits = 1500 * time.Millisecond // few hits, far from the limit
+	const waits = 2 * time.Second // few hits, far from the limit
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1_000, whenShort(2, 3), "us", "eu", "ap")
 		w.within(10*time.Second, "all are ready and connected", w.whole)

@@ -146,7 +146,7 @@ var violations = []violation{
 			frame[0]--
 			m.send(victim, frame)
 		},
-		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 3, want 4"},
+		logs:   []string{"peer dropped for a protocol error", "us/mallory", "frame of version 4, want 5"},
 		counts: framesRefused("version"),
 	},
 	{

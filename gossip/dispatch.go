@@ -77,6 +77,8 @@ func dispatch(e *Engine, now time.Duration) {
 	}
 }
 
+// nearEvery is the longest wait of a change that other regions receive, of a
+// key that is near its limit: with a delay, it arrives in 100 ms.
 const nearEvery = 50 * time.Millisecond
 
 // smallEvery is the time between two messages of a writer that only have

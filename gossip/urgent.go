@@ -259,7 +259,8 @@ func (s *state) withheld(c *cell) bool {
 }
 
 // withholdable reports whether the sum that a cell is part of may be withheld
-// if it is small: not if the window counts after it is over.
+// if it is small: not if the window counts after it is over, and near the limit
+// only if more hits than slackest are small.
 func (s *state) withholdable(c *cell) bool {
 	k := s.keys.at(c.key)
 	return s.meta(c).Carry == 0 && (k.near != c.Window || k.sumOf == c.Window && k.slack > slackest)

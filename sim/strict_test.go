@@ -174,7 +174,7 @@ func TestStrictWithoutFaults(t *testing.T) {
 func TestSlowStreams(t *testing.T) {
 	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
 	cfg.Workloads[0].Keys, cfg.Strict.Sync = 40, 5*time.Millisecond
-	cfg.Network.Across.Bandwidth = 4050
+	cfg.Network.Across.Bandwidth = 3900
 	w, r, err := run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestSlowStreams(t *testing.T) {
 		dropped += d.process.Outbox.Dropped()
 	}
 	s := r.Strict
-	if dropped == 0 || dropped > 100 || s.Failed > 260 || s.WaitMaxMs > 450 {
+	if dropped == 0 || dropped > 100 || s.Failed > 320 || s.WaitMaxMs > 450 {
 		t.Errorf("%d items were dropped; %+v", dropped, s)
 	}
 }
