@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 	"time"
 
 	"github.com/georld/rld/crdt"
@@ -114,14 +113,6 @@ type link struct {
 
 // links are the connections to all peers, by incarnation.
 type links []*link
-
-// find returns the link of an incarnation, nil for none.
-func (ls links) find(id crdt.Incarnation) *link {
-	if i := sort.Search(len(ls), func(i int) bool { return ls[i].peer.ID >= id }); i < len(ls) && ls[i].peer.ID == id {
-		return ls[i]
-	}
-	return nil
-}
 
 // newLink returns the link of a new peer. base is above every version that an
 // earlier link to it may have used.

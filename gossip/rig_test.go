@@ -296,3 +296,11 @@ func (r *rig) keeps(m *member, k int) bool {
 func (r *rig) cells(m *member) []Cell {
 	return slices.DeleteFunc(m.Cells(r.wall(m), nil), func(c Cell) bool { return c.Incarnation == m.Engine.region })
 }
+
+// find returns the link of an incarnation, nil for none.
+func (ls links) find(id crdt.Incarnation) *link {
+	if i := slices.IndexFunc(ls, func(l *link) bool { return l.peer.ID == id }); i >= 0 {
+		return ls[i]
+	}
+	return nil
+}
