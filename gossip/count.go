@@ -185,7 +185,7 @@ func extrapolateKey(e *Engine, now, longest time.Duration, at int32, from, to in
 		if c.Rate == 0 || c.Window > to || c.Incarnation == e.region || (c.Kind == Others) != estimated || c.Kind == Daemon && c.Incarnation == e.self.ID {
 			continue
 		}
-		if age, ok := cellAge(e, now, c); ok {
+		if age, ok := cellAge(e, now, c); ok && !(c.Rate == usesUp && age > foreseenFor(&e.state, c)) {
 			more := extrapolated(c.Rate, min(age, longest))
 			sum = crdt.AddSat(sum, min(more, limit-min(limit, c.Value.Net())))
 		}

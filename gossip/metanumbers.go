@@ -314,11 +314,13 @@ func shortRank(c *Cell) int {
 
 // restore makes the short keys of a message whole. It drops the cells whose key
 // it does not know, and returns how many these are. A key of a later message
-// than this one is another one.
-func (t keyTable) restore(m *Message) (unknown int) {
+// than this one is another one. So may be any of a link that was made anew, or
+// lacks a message: the sender has its keys from acknowledged ones, so all
+// versions before the message have to be there, up to contiguous.
+func (t keyTable) restore(m *Message, contiguous uint64) (unknown int) {
 	lacks := func(c Cell) bool {
 		is, ok := t[keyPlace(c.Key, m.Shards)]
-		return c.Short && (!ok || is.hi >= m.Hi || (is.key^c.Key)>>(64-ShortKeyBits) != 0)
+		return c.Short && (!ok || m.Lo > contiguous || is.hi >= m.Hi || (is.key^c.Key)>>(64-ShortKeyBits) != 0)
 	}
 	for i := range m.Cells {
 		switch c := &m.Cells[i]; {

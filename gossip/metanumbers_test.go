@@ -243,7 +243,7 @@ func (l *keyLink) receive(t *rapid.T, at int) (unknown int) {
 	m.Cells = slices.Clone(m.Cells)
 	slices.Reverse(m.Cells) // what an end notes does not depend on the order
 	want := slices.Clone(m.Cells)
-	unknown = l.known.restore(&m)
+	unknown = l.known.restore(&m, l.contiguous)
 	if notes(&m) {
 		l.known.note(&m)
 	}
@@ -261,6 +261,29 @@ func (l *keyLink) receive(t *rapid.T, at int) (unknown int) {
 		l.contiguous = max(l.contiguous, m.Hi)
 	}
 	return unknown
+}
+
+// TestShortKeysOfALinkMadeAnew: a peer that dropped its link receives an old
+// copy of a message, and then a short key of a later one that it lacks.
+func TestShortKeysOfALinkMadeAnew(t *testing.T) {
+	first, second := crdt.Key(7), crdt.Key(1<<40|7) // of one place
+	message := func(k crdt.Key, lo, hi uint64) *Message {
+		return &Message{Shards: 1, Part: Part{Lo: lo, Hi: hi, Complete: true, Cells: []Cell{{CellID: CellID{Key: k}}}}}
+	}
+	if keyPlace(first, 1) != keyPlace(second, 1) {
+		t.Fatal("the keys have two places")
+	}
+	var sender, anew keyTable
+	sender.shorten(message(second, 30, 50), 30, 30)
+	short := message(second, 50, 55)
+	sender.shorten(short, 50, 50)
+	if !short.Cells[0].Short {
+		t.Fatal("the key is not short")
+	}
+	anew.note(message(first, 0, 30))
+	if unknown := anew.restore(short, 30); unknown != 1 {
+		t.Errorf("key %x was restored as %x", second, short.Cells[0].Key)
+	}
 }
 
 // rewind makes the sender send again what was not acknowledged.

@@ -295,11 +295,11 @@ func (s *scope) others(of *cell) Cell {
 			out.CellMeta = out.join(s.state.meta(c))
 		}
 	}
-	if k.surgeOf == of.Window {
+	if k.surgeOf == of.Window && s.now-k.began <= SurgeFor {
 		rate = max(rate, k.growsBy(own, out.Seen))
 	}
 	if k.expectsFull(s.now, of.Window) {
-		rate = math.MaxUint32
+		rate = usesUp
 	}
 	out.Value, out.Rate = crdt.PN(sum), uint32(min(rate, math.MaxUint32))
 	return out

@@ -192,7 +192,7 @@ func foresee(e *Engine, i int32, room Room) {
 	if c.Window > k.surgeOf {
 		k.surge = surge{surgeOf: c.Window, began: now}
 	}
-	if k.slope, k.remote = 0, 0; now-k.began > SurgeFor {
+	if k.slope, k.remote = 0, 0; now-k.began > SurgeFor || room.Left == 0 {
 		return
 	}
 	sum, _ := e.state.sum(c)
@@ -216,7 +216,7 @@ func foresee(e *Engine, i int32, room Room) {
 	k.slope, k.remote = slopeOf(own, max(since, e.cfg.Interval)), uint32(min(remote, math.MaxUint32))
 	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime)+extrapolated(k.remote, noticeTime))
 	switch {
-	case room.Left == 0 || k.full != 0:
+	case k.full != 0:
 		return
 	case ahead >= room.Left:
 		k.full = now + lag
@@ -256,6 +256,15 @@ func ofOther(s *state, of *cell, region crdt.Incarnation) uint64 {
 // part of the hits of the own region.
 func (s *surge) growsBy(own, part uint64) uint64 {
 	return sat.MulDiv(uint64(s.slope), own-min(part, own), max(1, own)) + uint64(s.remote)
+}
+
+// usesUp is the slope of a notice that what is left will be used up by hits
+// that are on their way.
+const usesUp = math.MaxUint32
+
+// foreseenFor returns how long such a notice counts: a lag, or longer.
+func foreseenFor(s *state, c *cell) time.Duration {
+	return time.Duration(s.meta(c).WindowLength/SurgeLags) * time.Millisecond
 }
 
 // expectsFull reports whether what is left in a window is expected to be on its

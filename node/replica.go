@@ -135,6 +135,7 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 		} else if !inForce {
 			continue // a new entry counts all of them when the rule is back
 		} else if quota.Of(l).Drains() && n.keys.roomFor(n.rules.indexShared(c.Span.Rule), now) {
+			n.keys.settle() // a message may have thousands of such keys
 			// The times of the hits are known only now.
 			r := n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
 			n.replica.forward(c, l, quota.Of(l).Used(&r.entry.Cell, nil, now))

@@ -20,7 +20,7 @@ type link struct {
 	due        time.Duration
 	receivedAt time.Duration // of its latest message, -1 before
 	revision   uint64        // Agent.changes when due was computed
-	told       statement     // of the latest message to it
+	stated     statement     // of the latest message to it
 
 	// From its newest message.
 	stamp     hlc.Timestamp
@@ -107,14 +107,14 @@ func (l *link) interval() time.Duration {
 }
 
 // pause returns the time between two messages without news to a peer. It is
-// longer while both are ready, have the same items, and have told each other.
+// longer while both are ready, have the same items, and each has stated so.
 func pause(a *Agent, l *link) time.Duration {
-	if l.receivedAt < 0 || !a.ready || !l.told.ready || !l.ready {
+	if l.receivedAt < 0 || !a.ready || !l.stated.ready || !l.ready {
 		return l.interval()
 	}
 	for table := range l.tables {
 		own := &a.content(table).known
-		if (l.local || table == regionTable) && !(l.told.tables[table].equal(own) && l.tables[table].equal(own)) {
+		if (l.local || table == regionTable) && !(l.stated.tables[table].equal(own) && l.tables[table].equal(own)) {
 			return l.interval()
 		}
 	}

@@ -80,9 +80,9 @@ func (a *Agent) message(l *link) (Message, bool) {
 	if l.local {
 		m.Extension, l.extension = l.extension, nil
 	}
-	l.told.ready, l.sentAt = a.ready, a.at
-	for table := range l.told.tables {
-		l.told.tables[table] = a.content(table).known
+	l.stated.ready, l.sentAt = a.ready, a.at
+	for table := range l.stated.tables {
+		l.stated.tables[table] = a.content(table).known
 	}
 	l.due = a.at + pause(a, l)
 	return m, true

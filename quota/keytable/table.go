@@ -223,11 +223,12 @@ func (s *Table) reach(start uint32, most int32) int32 {
 // the greatest time for none.
 func (s *Table) Settle() (expires int64) {
 	expires = math.MaxInt64
-	if s.owed == 0 {
+	full := loadBase*s.count > maxLoad*int(s.slots)
+	if s.owed == 0 && !full {
 		return expires
 	}
-	if s.hand == s.slots && loadBase*s.count > maxLoad*int(s.slots) {
-		s.grown = s.slots + max(minSlots, s.slots/growPart)
+	if s.hand == s.slots && full {
+		s.grown = s.slots + max(minSlots, s.slots/growPart, uint32(loadBase*s.count/maxLoad)-s.slots)
 	}
 	if s.grown == s.slots {
 		s.owed = 0
@@ -235,10 +236,9 @@ func (s *Table) Settle() (expires int64) {
 	}
 	if len(s.chunks)*ChunkSize < int(s.grown) {
 		s.addChunk() // one at a time: the system has to clear its memory
-		s.owed = 0
 		return expires
 	}
-	for n := readsPerAdd * int32(min(s.owed, maxOwed)); n > 0 && s.hand > 0; {
+	for n := readsPerAdd * int32(min(max(s.owed, 1), maxOwed)); n > 0 && s.hand > 0; {
 		s.hand--
 		n -= 1 + s.at(s.hand).reach
 		expires = min(expires, s.move(s.hand))

@@ -104,7 +104,7 @@ func checkSettle(t *rapid.T, s *Table, model map[crdt.Key]*Entry) (moved int) {
 	if s.slots != slots { // all have moved
 		starts = int(hand)
 	}
-	if starts > readsPerAdd*owed {
+	if starts > readsPerAdd*max(owed, 1) {
 		t.Fatalf("%d starts moved for %d keys", starts, owed)
 	}
 	return moved
@@ -211,5 +211,37 @@ func TestInherit(t *testing.T) {
 func TestEntryIsALine(t *testing.T) {
 	if size := unsafe.Sizeof(Entry{}); size != 64 {
 		t.Errorf("%d bytes", size)
+	}
+}
+
+// TestBurstsOfKeys: a table that gets more keys at once than one Settle moves
+// is not overloaded for long.
+func TestBurstsOfKeys(t *testing.T) {
+	const burst, settles = 4 * maxOwed, 8
+	s, rng := New(nil), rand.New(rand.NewPCG(1, 2))
+	var added []crdt.Key
+	for range 100 {
+		for range burst {
+			added = append(added, key(rng, 1<<32-1))
+			s.Insert(added[len(added)-1])
+		}
+		for range settles {
+			s.Settle()
+		}
+	}
+	for range 2_000 {
+		s.Settle()
+	}
+	longest := int32(0)
+	for i := range s.Used() {
+		longest = max(longest, s.At(i).reach)
+	}
+	if loadBase*s.count > maxLoad*int(s.slots) || longest > 500 {
+		t.Errorf("%d keys in %d slots, the longest search of %d", s.count, s.slots, longest)
+	}
+	for _, k := range added {
+		if e := s.Find(k); e == nil || e.Key != k {
+			t.Fatalf("%v is lost", k)
+		}
 	}
 }
