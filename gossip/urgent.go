@@ -155,7 +155,9 @@ func (e *Engine) across(i int32, room Room) bool {
 	if !k.sums(c.Window) { // nothing of it is withheld
 		return c.Kind == Daemon && room.near() && expediteSum(e, i)
 	}
-	k.slack = e.roles.slack(k.key, room.Left)
+	if k.slack = e.roles.slack(k.key, room.Left); room.near() {
+		k.near = max(k.near, c.Window)
+	}
 	if i = e.state.ofRegion(i); i == none {
 		return false
 	}
@@ -166,14 +168,17 @@ func (e *Engine) across(i int32, room Room) bool {
 	case k.unsentFrom == 0:
 		k.unsentFrom = max(1, e.dispatched.latest)
 	}
-	soon := grown < k.slack
-	if soon && !(e.state.withholdable(c) && fast(e, k, grown)) {
+	soon, withholdable := grown < k.slack, e.state.withholdable(c)
+	if soon && withholdable && !fast(e, k, grown) {
 		return false
 	}
-	if c.Kind != Daemon {
+	if c.Kind != Daemon && (!soon || e.state.meta(c).Carry == 0) {
 		e.state.touch(i, e.dispatched.latest) // it was passed over while it was withheld
 	}
-	if soon {
+	switch {
+	case soon && !withholdable:
+		return false // it waits for nearEvery
+	case soon:
 		k.slack = 0
 		return false
 	}

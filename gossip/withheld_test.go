@@ -348,3 +348,24 @@ func TestSumsThatManyMessagesSend(t *testing.T) {
 		t.Errorf("c1 knows of %d hits, want 2000", got)
 	}
 }
+
+// TestWithheldHitsNearALimit: what a region withholds is sent once the hits of
+// other regions bring the key near its limit.
+func TestWithheldHitsNearALimit(t *testing.T) {
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	add := func(name string, n uint64, room Room) {
+		m := r.of(name)
+		m.Add(r.mono(m), testKey(1), epoch, CellMeta{Rule: 1, WindowLength: 60_000}, n, room)
+		r.room = room
+		r.run(time.Second)
+	}
+	add("a1", 2, Room{58, 60})
+	if got := r.total("c1", 1); got != 0 {
+		t.Fatalf("c1 knows of %d hits, want the two of a1 to be withheld", got)
+	}
+	add("b1", 38, Room{20, 60})
+	if got := r.total("c1", 1); got != 40 {
+		t.Errorf("c1 knows of %d hits of 40", got)
+	}
+}
