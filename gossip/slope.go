@@ -170,8 +170,9 @@ const (
 	// SurgeFor is how long counts of other regions are expected to grow as that
 	// of the own one. Later there are slopes.
 	SurgeFor = 2 * time.Second
-	// SurgeLags is the least number of lags in a window for that. What is
-	// denied without need, if other regions have no hits, is that of one lag.
+	// SurgeLags is the least number of lags in a window for that. If other
+	// regions have no hits, what a region could admit in a part of the window,
+	// one by this number, is denied without need.
 	SurgeLags = 200
 	// noticeTime is the time in which a notice of the aggregator, and the hits
 	// that waited at the informed daemons, arrive.
@@ -197,7 +198,9 @@ func foresee(e *Engine, i int32, room Room) {
 	}
 	sum, _ := e.state.sum(c)
 	own := crdt.PN(sum).Net()
-	if own < minGain {
+	// At most, each region had as many in the first lag, and grows as fast.
+	used, most := room.Limit-room.Left, sat.MulDiv(own, 9*uint64(len(e.roles.regions)), 4)
+	if own < minGain || sat.Add(used, most) < room.Limit/2 {
 		return
 	}
 	since, lag, ahead, remote := now-k.began, time.Duration(0), uint64(0), uint64(0)
@@ -220,7 +223,7 @@ func foresee(e *Engine, i int32, room Room) {
 		return
 	case ahead >= room.Left:
 		k.full = now + lag
-	case k.early || room.near() || sat.Add(room.Limit-room.Left, soon) < room.Limit/2:
+	case k.early || room.near() || sat.Add(used, soon) < room.Limit/2:
 		return
 	}
 	k.early = true

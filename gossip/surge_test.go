@@ -107,3 +107,31 @@ func TestSingleHitsAreSentOnceInformed(t *testing.T) {
 		t.Errorf("the aggregator knows %d of 17 hits after it informed a3 of 16", got)
 	}
 }
+
+// A notice that what is left is on its way counts for a 200th of the window,
+// whatever the lag of the daemon that it informs.
+func TestSurgeEnds(t *testing.T) {
+	r := newRig(Config{}, "a", "a", "a", "a")
+	r.run(3 * time.Second)
+	k := r.kept("a1", "a2")
+	r.sending = func(_ *member, msg *Message) {
+		for i := range msg.Cells {
+			if msg.Cells[i].Kind == Others {
+				msg.Cells[i].Rate = usesUp
+			}
+		}
+	}
+	r.room = Room{Left: 0, Limit: 60}
+	a3 := r.of("a3")
+	a3.Add(r.mono(a3), testKey(k), epoch, minute, 4, r.room)
+	r.run(50 * time.Millisecond)
+	r.sending = nil
+	if got := r.extrapolated("a3", k, 60); got == 0 {
+		t.Fatal("a3 expects no hits: it was not informed")
+	}
+	r.lost = func(_, to *member) bool { return to.name == "a3" }
+	r.run(time.Minute/SurgeLags + step)
+	if got := r.extrapolated("a3", k, 60); got != 0 {
+		t.Errorf("a3 expects %d hits after a notice ended", got)
+	}
+}
