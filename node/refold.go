@@ -23,6 +23,7 @@ func (r *replica) known(k crdt.Key) []quota.Known {
 func (r *replica) follow(k *keys, e *keytable.Entry, h *Hit, now int64) {
 	if e.Rule < 0 {
 		r.refold(k, e, h.Limit, now)
+		r.lookBack(k, e, h.Limit)
 	}
 	f := quota.Of(h.Limit)
 	if !f.Windowed() || !f.Rolled(&e.Cell, now) || !r.engine.Has(h.Key) {
@@ -50,13 +51,20 @@ func (r *replica) refoldAll(k *keys, set *rules.Set, now int64) {
 		}
 		l := set.Rules()[e.Rule].Limit
 		r.refold(k, e, l, now)
-		if quota.Of(l).Weighted() { // the limit may have been a fixed window before
-			r.engine.Keep(e.Key, l.Window())
-			if a := k.sides.account(e.Extra); a != nil {
-				e.KeepUntil(a.Window + 2*l.Window())
-			}
-		}
+		r.lookBack(k, e, l)
 		e.KeepUntil(quota.Of(l).Expires(&e.Cell))
+	}
+}
+
+// lookBack keeps hits for a window longer where a limit weighs those of the
+// window before: they may have been counted under a fixed window.
+func (r *replica) lookBack(k *keys, e *keytable.Entry, l *rules.Limit) {
+	if !quota.Of(l).Weighted() {
+		return
+	}
+	r.engine.Keep(e.Key, l.Window())
+	if a := k.sides.account(e.Extra); a != nil {
+		e.KeepUntil(a.Window + 2*l.Window())
 	}
 }
 

@@ -326,3 +326,32 @@ func TestLimitOfDaemonAloneBesideSharedOne(t *testing.T) {
 		})
 	}
 }
+
+// Hits of calls that brought a limit with fixed windows count for a sliding
+// window that is put in force later, in the window after theirs, too.
+func TestOverridesCountForLaterSlidingWindows(t *testing.T) {
+	const rule = "domain: d\ndescriptors:\n  - key: user\n    rate_limit: {unit: hour, requests_per_unit: 10, algorithm: sliding_window}\n"
+	c := newCluster(t, tenAMinute, "a1", "a2")
+	c.put(t, rule)
+	h := []Hit{{Key: testKeyOf(c, t), Limit: &rules.Limit{Unit: rules.Hour, Multiplier: 1, Requests: 10}, N: 8}}
+	c.put(t, "domain: d\ndescriptors:\n  - key: user\n    rate_limit: {unit: minute, requests_per_unit: 10, algorithm: token_bucket}\n")
+	a1 := c.find(t, "a1")
+	a1.node.Take(a1.instant(c.now), h, []Status{{Limit: h[0].Limit}})
+	c.drain(a1)
+	c.pass(time.Second)
+	c.put(t, rule)
+	for _, d := range c.daemons {
+		if got := c.remaining(t, d.name, "user=override"); got != 2 {
+			t.Errorf("%s has %d left, want 2", d.name, got)
+		}
+	}
+	c.pass(time.Hour - time.Duration(a1.instant(c.now).Wall)%time.Hour)
+	for range 60 { // cells that ended are dropped
+		c.pass(2 * time.Second)
+	}
+	for _, d := range c.daemons {
+		if got := c.remaining(t, d.name, "user=override"); got != 2 {
+			t.Errorf("%s has %d left in the next window, want 2", d.name, got)
+		}
+	}
+}

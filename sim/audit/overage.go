@@ -274,10 +274,8 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 		return float64(n)
 	}
 	n := float64(lacks(e.window))
-	if prev := e.prev(l); prev != nil && prev.end > e.now {
-		n += e.weight(l, lacks(prev))
-	} else if prev != nil { // a rule that does not look back has let go of it
-		n += e.weight(l, prev.net())
+	if prev := e.prev(l); prev != nil {
+		n += e.weight(l, lacks(prev)+letGo(prev, e, x.Cells))
 	}
 	if quota.Of(l).Resets() {
 		admitting := 0
@@ -290,6 +288,23 @@ func (a *overageAuditor) unheld(d *sim.Decided) float64 {
 		n = min(n, float64(admitting-1)*float64(e.window.limit)+float64(e.window.free))
 	}
 	return n
+}
+
+// letGo returns how many of the hits that the deciding replica counted in the
+// window before it no longer holds: a rule that does not look back has let go
+// of them. It is none where every rule so far looked back.
+func letGo(prev *window, e *entry, cells []gossip.Cell) uint64 {
+	own := prev.count(e.process.index)
+	if own == nil || prev.least > e.now {
+		return 0
+	}
+	kept := slices.ContainsFunc(cells, func(c gossip.Cell) bool {
+		return c.Window == prev.start && c.Kind == gossip.Daemon && c.Incarnation == e.process.incarnation
+	})
+	if kept {
+		return 0
+	}
+	return own.net()
 }
 
 // byOthers returns the part of a bucket's level that the deciding replica may
