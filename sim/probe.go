@@ -248,6 +248,11 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 		if spare < 0 || earlier && spare.Milliseconds() < history {
 			return false
 		}
+		// What a diskless daemon held before it ended is held by none until
+		// its horizon passed, and epochs since are in force only from there.
+		if earlier && forgets(d, w) && spare < w.cfg.Rights.DaemonHorizon {
+			return false
+		}
 	}
 	return len(l.Weights) == 0 && !slices.Contains(w.cfg.Rights.Weights, 0) && !drained(w, p.asked)
 }
