@@ -178,17 +178,18 @@ const trailingMessages = 2
 // the cell grew by so much that the peer extrapolates it. Within a region that
 // counts in two hops that matters near a limit alone.
 func (s *scope) trail(c *cell) {
-	grown := uint64(0)
+	grown, least := uint64(0), uint64(minGain)
 	switch {
 	case c.Kind != Daemon:
 	case !s.to.local:
 		v, _ := s.state.sum(c)
 		grown = s.state.keys.at(c.key).grown(c.Window, sat.Add(v.P, v.N), s.state.version)
+		least = s.to.leastGain(v.P)
 	case s.roles.two && s.state.keys.at(c.key).near != c.Window:
 	case c.Incarnation == s.self && !c.small:
 		grown = c.Value.P - c.refP
 	}
-	if grown >= minGain {
+	if grown >= least {
 		s.to.trailing = trailingMessages + 1 // with this one
 	}
 }

@@ -18,41 +18,53 @@ type growth struct {
 }
 
 // minGain is the least growth in one step that gives a slope: one or two hits
-// between messages predict nothing.
-const minGain = 4
+// between messages predict nothing. Of the sum of a region that has severalGains
+// of them in its window, half of that does.
+const (
+	minGain      = 4
+	severalGains = 4
+)
+
+// leastGain returns the least growth in one step that gives a slope to a count.
+func (l *link) leastGain(count uint64) uint64 {
+	if l.local || count < severalGains*minGain {
+		return minGain
+	}
+	return minGain / 2
+}
 
 // observe records the count p at the writer's time at, and returns the slope in
 // hits per second; slope is the one so far. start is the earliest time the
 // growth can have begun: the start of the window or the message before. A slope
-// covers at least one interval.
-func (g *growth) observe(slope uint32, p uint64, start, at, interval time.Duration) uint32 {
+// covers at least one interval, and least hits.
+func (g *growth) observe(slope uint32, p uint64, start, at, interval time.Duration, least uint64) uint32 {
 	if g.ref == 0 {
 		g.refP, g.ref = 0, max(start, 1)
-		slope = slopeOf(p, max(at-g.ref, interval))
+		slope = slopeOf(p, max(at-g.ref, interval), least)
 		if at-g.ref < interval {
 			return slope
 		}
 	} else if at-g.ref < interval {
 		return slope
 	} else {
-		slope = slopeOf(p-min(p, g.refP), at-g.ref)
+		slope = slopeOf(p-min(p, g.refP), at-g.ref, least)
 	}
 	g.refP, g.ref = p, at
 	return slope
 }
 
-// slopeOf returns a gain over a time in hits per second, 0 below minGain.
-func slopeOf(gain uint64, over time.Duration) uint32 {
-	if gain < minGain || over <= 0 {
+// slopeOf returns a gain over a time in hits per second, 0 below the least one.
+func slopeOf(gain uint64, over time.Duration, least uint64) uint32 {
+	if gain < least || over <= 0 {
 		return 0
 	}
 	ms := uint64(max(1, over.Milliseconds()))
 	return uint32(min(min(gain, 1<<40)*1000/ms, 1<<32-1))
 }
 
-// extrapolated returns the hits of a slope over a time.
+// extrapolated returns the hits of a slope over a time, rounded up.
 func extrapolated(slope uint32, over time.Duration) uint64 {
-	return uint64(slope) * uint64(max(0, over.Milliseconds())) / 1000
+	return (uint64(slope)*uint64(max(0, over.Milliseconds())) + 999) / 1000
 }
 
 // setRate sets the rate by which a cell is extrapolated.
@@ -104,7 +116,7 @@ func (l *link) measure(e *Engine, m *Message, f located, was crdt.PN) {
 	if l.receivedAt >= 0 {
 		start = max(start, l.sentAt)
 	}
-	l.rate(s, f, c.observe(c.Rate, c.Value.P, start, at, l.interval()))
+	l.rate(s, f, c.observe(c.Rate, c.Value.P, start, at, l.interval(), l.leastGain(c.Value.P)))
 }
 
 // rate makes a slope the rate of a cell and remembers the cell.
@@ -129,7 +141,7 @@ func (l *link) settleRates(s *state, now time.Duration) {
 		if !c.used || c.via != l.peer.ID || c.Rate == 0 {
 			continue
 		}
-		s.setRate(c, c.observe(c.Rate, c.Value.P, c.ref, l.sentAt, l.interval()))
+		s.setRate(c, c.observe(c.Rate, c.Value.P, c.ref, l.sentAt, l.interval(), l.leastGain(c.Value.P)))
 		if c.Rate == 0 && c.Kind == RegionSum {
 			s.touch(i, now)
 		}
@@ -211,12 +223,12 @@ func foresee(e *Engine, i int32, room Room) {
 		}
 		of := max(0, l.rtt)*5/8 + e.cfg.MinGap
 		n := onTheirWay(own, ofOther(&e.state, c, l.incarnation), since, of)
-		lag, ahead, remote = max(lag, of), sat.Add(ahead, n), sat.Add(remote, uint64(slopeOf(n, max(of, e.cfg.Interval))))
+		lag, ahead, remote = max(lag, of), sat.Add(ahead, n), sat.Add(remote, uint64(slopeOf(n, max(of, e.cfg.Interval), minGain)))
 	}
 	if meta.WindowLength < SurgeLags*lag.Milliseconds() {
 		return
 	}
-	k.slope, k.remote = slopeOf(own, max(since, e.cfg.Interval)), uint32(min(remote, math.MaxUint32))
+	k.slope, k.remote = slopeOf(own, max(since, e.cfg.Interval), minGain), uint32(min(remote, math.MaxUint32))
 	soon := sat.Add(ahead, extrapolated(k.slope, noticeTime)+extrapolated(k.remote, noticeTime))
 	switch {
 	case k.full != 0:

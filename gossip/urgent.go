@@ -219,12 +219,12 @@ func sendWithheld(e *Engine, c *cell) {
 // fast reports whether the sum of the region in a window grows so fast that it
 // exceeds the slack before other regions receive it: they extrapolate it then.
 func fast(e *Engine, k *keyEntry, grown uint64) bool {
-	if grown < minGain {
+	if grown < minGain/2 {
 		return false
 	}
 	for r := range e.roles.regions[1:] {
 		if l := linkOf(e, e.roles.regions[1+r].aggregator(k.key)); l != nil {
-			slope := slopeOf(grown, max(l.interval(), e.dispatched.latest-k.unsentFrom))
+			slope := slopeOf(grown, max(l.interval(), e.dispatched.latest-k.unsentFrom), l.leastGain(k.sent(k.sumOf)+grown))
 			if l.rtt < 0 || sat.Add(grown, extrapolated(slope, l.interval()+l.rtt/2)) >= k.slack {
 				return true
 			}
