@@ -314,13 +314,16 @@ func shortRank(c *Cell) int {
 
 // restore makes the short keys of a message whole. It drops the cells whose key
 // it does not know, and returns how many these are. A key of a later message
-// than this one is another one. So may be any of a link that was made anew, or
-// lacks a message: the sender has its keys from acknowledged ones, so all
-// versions before the message have to be there, up to contiguous.
-func (t keyTable) restore(m *Message, contiguous uint64) (unknown int) {
+// than this one is another one, and one from a message after one that it lacks,
+// beyond contiguous, is unknown to the sender, which has its keys from
+// acknowledged messages. Those that the sender has may be of a former link,
+// unless it is known to have received a message of this one (kept): then all
+// versions before the message have to be there.
+func (t keyTable) restore(m *Message, contiguous uint64, kept bool) (unknown int) {
+	known := kept || m.Lo <= contiguous
 	lacks := func(c Cell) bool {
 		is, ok := t[keyPlace(c.Key, m.Shards)]
-		return c.Short && (!ok || m.Lo > contiguous || is.hi >= m.Hi || (is.key^c.Key)>>(64-ShortKeyBits) != 0)
+		return c.Short && (!ok || !known || is.hi > contiguous || is.hi >= m.Hi || (is.key^c.Key)>>(64-ShortKeyBits) != 0)
 	}
 	for i := range m.Cells {
 		switch c := &m.Cells[i]; {

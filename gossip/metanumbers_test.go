@@ -193,6 +193,27 @@ func TestShortKeys(t *testing.T) {
 	}
 }
 
+// A peer that lacks a message makes the short keys of later ones whole: the
+// message after a lost one has the newer count of a busy key.
+func TestShortKeysAfterALostMessage(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(time.Second)
+	r.add("a1", 1, 1)
+	r.run(3 * time.Second)
+	r.lost = func(from, _ *member) bool { return from.name == "a1" }
+	r.add("a1", 1, 5)
+	r.run(2 * DefaultWANInterval)
+	r.lost = nil
+	if got := r.total("b1", 1); got != 1 {
+		t.Fatalf("b1 knows %d hits, want 1", got)
+	}
+	r.add("a1", 1, 7)
+	r.run(DefaultWANInterval + 50*time.Millisecond)
+	if got := r.total("b1", 1); got != 13 || r.of("b1").count(MetaUnknown) > 0 {
+		t.Errorf("b1 knows %d hits, want 13, and %d keys were unknown", got, r.of("b1").count(MetaUnknown))
+	}
+}
+
 // A peer that does not know a short key ignores the cell and acknowledges
 // nothing: the cell comes again with its whole key.
 func TestUnknownKey(t *testing.T) {
@@ -243,7 +264,7 @@ func (l *keyLink) receive(t *rapid.T, at int) (unknown int) {
 	m.Cells = slices.Clone(m.Cells)
 	slices.Reverse(m.Cells) // what an end notes does not depend on the order
 	want := slices.Clone(m.Cells)
-	unknown = l.known.restore(&m, l.contiguous)
+	unknown = l.known.restore(&m, l.contiguous, true)
 	if notes(&m) {
 		l.known.note(&m)
 	}
@@ -281,7 +302,7 @@ func TestShortKeysOfALinkMadeAnew(t *testing.T) {
 		t.Fatal("the key is not short")
 	}
 	anew.note(message(first, 0, 30))
-	if unknown := anew.restore(short, 30); unknown != 1 {
+	if unknown := anew.restore(short, 30, false); unknown != 1 {
 		t.Errorf("key %x was restored as %x", second, short.Cells[0].Key)
 	}
 }
