@@ -90,28 +90,35 @@ func (b *bench) loaded(ctx context.Context, p *peers, s *served) float64 {
 
 // measureClusterCPU compares the processor time of a call in a cluster of
 // three daemons of one region, which are called in turn, with that of a daemon
-// alone: the median of the ratios of the rounds. All that the three do counts:
-// that two of them receive the counts of the third, too.
+// alone: the median of the ratios of the turns. All that the three do counts:
+// that two of them receive the counts of the third, too. Each round starts the
+// daemons anew.
 func measureClusterCPU(ctx context.Context, b *bench) outcome {
 	p := b.network()
 	readings := make([][]float64, 2)
-	for range b.rounds(7) {
-		for i, reading := range b.processorTimes(ctx, p) {
-			readings[i] = append(readings[i], reading)
+	for range b.rounds(3) {
+		for i, turns := range b.processorTimes(ctx, p) {
+			readings[i] = append(readings[i], turns...)
 		}
 	}
 	o := compareRatios(readings, "a daemon alone")
-	r := ratios(readings)
-	o.BesideWhat += fmt.Sprintf(" from %.2f to %.2f", slices.Min(r), slices.Max(r))
+	o.BesideWhat += fmt.Sprintf(", half of them %.2f to %.2f", quarters(ratios(readings))...)
 	o.Unit = nanoseconds
 	return o
 }
 
+// quarters returns the values that a quarter of all, and three quarters, do not
+// exceed.
+func quarters(values []float64) []any {
+	v := slices.Sorted(slices.Values(values))
+	return []any{v[(len(v)-1)/4], v[(len(v)-1)*3/4]}
+}
+
 // processorTimes returns the processor time of a call to a cluster of three and
-// to a daemon alone, in nanoseconds. All four run from before the first call to
-// after the last one, and both sides are called in short turns: what slows the
-// processors down for longer than a turn slows both alike.
-func (b *bench) processorTimes(ctx context.Context, p *peers) []float64 {
+// to a daemon alone in each turn, in nanoseconds. All four run from before the
+// first call to after the last one, and the turns of both sides alternate: what
+// slows the processors down for longer than a turn slows both alike.
+func (b *bench) processorTimes(ctx context.Context, p *peers) [][]float64 {
 	limits := b.file("bench.yaml", benchLimits())
 	alone := b.serve(ctx, limits)
 	defer finish(alone.stop)
@@ -129,16 +136,15 @@ func (b *bench) processorTimes(ctx context.Context, p *peers) []float64 {
 	}
 	sides := []side{b.processorTime(ctx, p, region...), b.processorTime(ctx, p, alone)}
 	alternate(ctx, daemonsOfRegion, sides...) // does not count: it warms them up
-	readings := interleave(ctx, 1, cpuTurns, sides...)
-	return []float64{readings[0][0], readings[1][0]}
+	return alternate(ctx, cpuTurns, sides...)
 }
 
 const (
 	// cpuTurns is how often each side is called.
 	cpuTurns = 4 * daemonsOfRegion
 	// restTime is the time after the last call of a turn in which daemons
-	// exchange its counts.
-	restTime = 200 * time.Millisecond
+	// exchange its counts: an interval.
+	restTime = 100 * time.Millisecond
 )
 
 // processorTime returns a side that calls the next one of some daemons and
@@ -157,7 +163,7 @@ func (b *bench) processorTime(ctx context.Context, p *peers, all ...*served) sid
 	turn := 0
 	return func() float64 {
 		before := used()
-		r := p.ask(job{Kind: kindClosed, Target: all[turn%len(all)].grpc, Flight: flight, Length: b.load / 4})
+		r := p.ask(job{Kind: kindClosed, Target: all[turn%len(all)].grpc, Flight: flight, Length: b.load / 2})
 		check(sleep(ctx, restTime))
 		turn++
 		return float64(used()-before) / float64(r.Checks)
