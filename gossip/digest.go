@@ -40,7 +40,7 @@ func (s *state) digest(c *cell, was, is crdt.PN) {
 
 // keepDigests sets whether digests are kept. They are not while no peer
 // compares them: an update costs a hit several cache misses.
-func (s *state) keepDigests(keep bool) {
+func keepDigests(s *state, keep bool) {
 	if keep != s.undigested {
 		return
 	}

@@ -207,7 +207,7 @@ func linkOf(e *Engine, id crdt.Incarnation) *link {
 // assign assigns the work of each region.
 func (e *Engine) assign() {
 	e.roles.assign(e.links, e.ready(), e.leaving)
-	e.state.keepDigests(!e.roles.two)
+	keepDigests(&e.state, !e.roles.two)
 }
 
 // reassign assigns the work of each region anew. Where it changes, the affected
