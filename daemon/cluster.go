@@ -131,11 +131,16 @@ const pollEvery = 20 * time.Millisecond
 // forever is longer than any process runs.
 const forever = 100 * 365 * 24 * time.Hour
 
-// until polls until done returns true. It returns false after atMost, or when
-// ctx ends.
+// until polls every pollEvery until done returns true. It returns false after
+// atMost, or when ctx ends.
 func until(ctx context.Context, atMost time.Duration, done func() bool) bool {
+	return poll(ctx, pollEvery, atMost, done)
+}
+
+// poll is until at another interval.
+func poll(ctx context.Context, every, atMost time.Duration, done func() bool) bool {
 	deadline := time.Now().Add(atMost)
-	t := time.NewTicker(pollEvery)
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for !done() {
 		if !time.Now().Before(deadline) {

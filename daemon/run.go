@@ -355,6 +355,10 @@ func (d *daemon) serve(ctx context.Context, e *edges) error {
 	return err
 }
 
+// healthEvery is how often a daemon that is ready checks whether it still is.
+// Each time wakes an idle process.
+const healthEvery = 250 * time.Millisecond
+
 // serveWhenReady keeps the gRPC health status equal to ready. A daemon may lose
 // its name after it was ready.
 func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
@@ -362,7 +366,11 @@ func (d *daemon) serveWhenReady(ctx context.Context, e *edges) {
 	for up := d.decides(); ; up = !up {
 		e.grpc.SetServing(up)
 		changed := func() bool { return d.state.Load() != serving || d.decides() != up }
-		if !until(ctx, forever, changed) || d.state.Load() != serving {
+		every := pollEvery
+		if up {
+			every = healthEvery
+		}
+		if !poll(ctx, every, forever, changed) || d.state.Load() != serving {
 			return
 		}
 	}

@@ -47,12 +47,11 @@ func AddAt(e *Engine, hint *int32, now time.Duration, k crdt.Key, window int64, 
 	urgent := e.urgent(i, room)
 	c.small = !urgent && small(e, c, room)
 	switch {
-	case urgent:
+	case c.version > e.dispatched.version: // no message has this version yet
+	case urgent || !e.cfg.delays(meta.WindowLength):
 		e.state.touch(i, now)
-	case e.cfg.delays(meta.WindowLength):
-		e.state.delay(i, now)
 	default:
-		e.state.touch(i, now)
+		e.state.delay(i, now)
 	}
 	return true
 }

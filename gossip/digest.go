@@ -23,7 +23,7 @@ func (s *state) digested(c *cell) bool {
 
 // digest updates the fingerprint of an incarnation's cells.
 func (s *state) digest(c *cell, was, is crdt.PN) {
-	if !s.digested(c) {
+	if s.undigested || !s.digested(c) {
 		return
 	}
 	d := s.digests[c.Incarnation]
@@ -35,6 +35,21 @@ func (s *state) digest(c *cell, was, is crdt.PN) {
 	d[b] = d[b].Replace(crdt.CellID{Key: c.Key, Window: c.Window, Incarnation: c.Incarnation}, was, is)
 	if *d == ([buckets]crdt.Digest{}) {
 		delete(s.digests, c.Incarnation)
+	}
+}
+
+// keepDigests sets whether digests are kept. They are not while no peer
+// compares them: an update costs a hit several cache misses.
+func keepDigests(s *state, keep bool) {
+	if keep != s.undigested {
+		return
+	}
+	s.undigested = !keep
+	clear(s.digests)
+	for i := range int32(s.cells.used) {
+		if c := s.cells.at(i); keep && c.used {
+			s.digest(c, crdt.PN{}, c.Value)
+		}
 	}
 }
 

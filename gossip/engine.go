@@ -205,7 +205,10 @@ func linkOf(e *Engine, id crdt.Incarnation) *link {
 }
 
 // assign assigns the work of each region.
-func (e *Engine) assign() { e.roles.assign(e.links, e.ready(), e.leaving) }
+func (e *Engine) assign() {
+	e.roles.assign(e.links, e.ready(), e.leaving)
+	keepDigests(&e.state, !e.roles.two)
+}
 
 // reassign assigns the work of each region anew. Where it changes, the affected
 // links start a resync: this daemon may now send cells that others summed.

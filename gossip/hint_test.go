@@ -39,3 +39,31 @@ func TestHints(t *testing.T) {
 		t.Errorf("a cell of another key was taken for one of key 99: %d", at)
 	}
 }
+
+// TestOneVersionBetweenMessages: hits between two messages give a cell one
+// version, and the next message has all of them. The time of the oldest hit
+// stays.
+func TestOneVersionBetweenMessages(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(time.Second)
+	a1 := r.of("a1")
+	sent := uint64(0)
+	for round := range uint64(3) {
+		before, first := a1.state.version, r.mono(a1)
+		for range 5 {
+			r.add("a1", 1, 1)
+			r.now += time.Millisecond
+		}
+		i := a1.state.find(a1.ownID(testKey(1), epoch))
+		if got := a1.state.version - before; got != 1 {
+			t.Errorf("round %d: %d versions for five hits, want one", round, got)
+		}
+		if got := a1.state.unsents.at(i).since; got != first {
+			t.Errorf("round %d: the oldest hit is from %v, want %v", round, got, first)
+		}
+		r.run(time.Second)
+		if sent += 5; r.total("a2", 1) != sent {
+			t.Errorf("round %d: a2 knows %d, want %d", round, r.total("a2", 1), sent)
+		}
+	}
+}

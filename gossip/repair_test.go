@@ -41,6 +41,31 @@ func TestDifferingBucketIsRepaired(t *testing.T) {
 	}
 }
 
+// A region that counts in two hops keeps no digests. When it has two daemons
+// again, it has those of all its cells.
+func TestDigestsWithoutTwoHops(t *testing.T) {
+	r := newRig(Config{DigestEvery: time.Second}, "a", "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	for i := range 50 {
+		a1.Add(r.mono(a1), testKey(i), epoch, hour, 3, roomy)
+	}
+	r.run(3 * time.Second)
+	if !a1.roles.two || len(a1.state.digestsOf(a1.self.ID)) > 0 {
+		t.Fatal("digests are kept in two hops")
+	}
+	r.crash(r.of("a3"))
+	r.meet()
+	r.run(5 * time.Second)
+	of := a1.state.digestsOf(a1.self.ID)
+	if len(of) == 0 || len(a2.state.differing(a1.self.ID, of)) > 0 {
+		t.Errorf("a1 has digests of %d buckets, of which %d differ at a2", len(of), len(a2.state.differing(a1.self.ID, of)))
+	}
+	if n := a1.count(BucketRepaired); n > 0 {
+		t.Errorf("%d repairs without a difference", n)
+	}
+}
+
 // What waits for the quiet interval is no difference.
 func TestDigestsCoverWhatWaits(t *testing.T) {
 	r := newRig(Config{DigestEvery: time.Second, Quiet: 10 * time.Second}, "a", "a")

@@ -50,16 +50,22 @@ func (c *cell) is(id *CellID) bool {
 	return c.Key == id.Key && c.Window == id.Window && c.Incarnation == id.Incarnation && c.Kind == id.Kind
 }
 
-// keyEntry is a key that has cells.
+// keyEntry is a key that has cells. Each hit reads its first two cache lines,
+// up to surge.
 type keyEntry struct {
 	key   crdt.Key
 	chain cellList // of its cells
-	cells int32
-	rated int32 // cells of it that are extrapolated
+	rated int32    // cells of it that are extrapolated
+	load  int32    // number of its load plus one, 0 for none
 	// pair is that of the key in the own region, as of a version of roles.
 	pair  pair
 	roles uint64
 	near  int64 // the latest window in which it was near its limit
+
+	cells     int32
+	estimates int32 // its cells of kind Others
+	surge
+
 	// sumOf is the latest window whose sums other regions receive from here.
 	// The next fields are about it: see sums.
 	sumOf int64
@@ -78,9 +84,6 @@ type keyEntry struct {
 	// region was informed last.
 	informedOf int64
 	informed   uint64
-	estimates  int32 // its cells of kind Others
-	load       int32 // number of its load plus one, 0 for none
-	surge
 }
 
 // state holds the cells. It never drops one before its end; when it is full, it
@@ -103,8 +106,9 @@ type state struct {
 	changes cellList
 	delays  cellList
 
-	digests map[crdt.Incarnation]*[buckets]crdt.Digest
-	hand    int // next cell to check for expiry
+	digests    map[crdt.Incarnation]*[buckets]crdt.Digest
+	undigested bool // digests are not kept: see keepDigests
+	hand       int  // next cell to check for expiry
 	// No cell ends before soonest (Unix milliseconds), and none of those that
 	// the present pass has checked or that came since before later.
 	soonest, later int64

@@ -100,6 +100,13 @@ func (c *client) do(ctx context.Context, j job) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
+	for _, target := range j.More {
+		more, err := c.to(target)
+		if err != nil {
+			return result{}, err
+		}
+		conns = append(slices.Clip(conns), more...)
+	}
 	switch j.Kind {
 	case kindProbe:
 		return c.probe(ctx, conns[0])
@@ -108,13 +115,6 @@ func (c *client) do(ctx context.Context, j job) (result, error) {
 	case kindOpen:
 		return c.open(ctx, conns, j)
 	case kindStream:
-		for _, target := range j.More {
-			more, err := c.to(target)
-			if err != nil {
-				return result{}, err
-			}
-			conns = append(slices.Clip(conns), more...)
-		}
 		return c.stream(ctx, conns, j)
 	}
 	return result{}, fmt.Errorf("unknown kind of job %q", j.Kind)

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/georld/rld/internal/bench/secured"
@@ -88,62 +90,82 @@ func (b *bench) loaded(ctx context.Context, p *peers, s *served) float64 {
 
 // measureClusterCPU compares the processor time of a call in a cluster of
 // three daemons of one region, which are called in turn, with that of a daemon
-// alone: the median of the ratios of the rounds. All that the three do counts:
-// that two of them receive the counts of the third, too.
+// alone: the median of the ratios of the turns. All that the three do counts:
+// that two of them receive the counts of the third, too. Each round starts the
+// daemons anew.
 func measureClusterCPU(ctx context.Context, b *bench) outcome {
 	p := b.network()
-	readings := alternate(ctx, b.rounds(3),
-		func() float64 { return b.processorTime(ctx, p, daemonsOfRegion) },
-		func() float64 { return b.processorTime(ctx, p, 1) },
-	)
+	readings := make([][]float64, 2)
+	for range b.rounds(3) {
+		for i, turns := range b.processorTimes(ctx, p) {
+			readings[i] = append(readings[i], turns...)
+		}
+	}
 	o := compareRatios(readings, "a daemon alone")
+	o.BesideWhat += fmt.Sprintf(", half of them %.2f to %.2f", quarters(ratios(readings))...)
 	o.Unit = nanoseconds
 	return o
 }
 
-// processorTime returns the processor time of a call to n daemons, in
-// nanoseconds.
-func (b *bench) processorTime(ctx context.Context, p *peers, n int) float64 {
+// quarters returns the values that a quarter of all, and three quarters, do not
+// exceed.
+func quarters(values []float64) []any {
+	v := slices.Sorted(slices.Values(values))
+	return []any{v[(len(v)-1)/4], v[(len(v)-1)*3/4]}
+}
+
+// processorTimes returns the processor time of a call to a cluster of three and
+// to a daemon alone in each turn, in nanoseconds. All four run from before the
+// first call to after the last one, and the turns of both sides alternate: what
+// slows the processors down for longer than a turn slows both alike.
+func (b *bench) processorTimes(ctx context.Context, p *peers) [][]float64 {
 	limits := b.file("bench.yaml", benchLimits())
-	var all []*served
+	alone := b.serve(ctx, limits)
+	defer finish(alone.stop)
+	var region []*served
 	var seeds []string
-	for i := range n {
-		s := b.startOf(ctx, limits, n, i, seeds)
+	for i := range daemonsOfRegion {
+		s := b.serveMember(ctx, limits, neighborRegions[0], daemonName(i), seeds...)
 		defer finish(s.stop)
-		all, seeds = append(all, s), []string{"--swim-seeds", s.swim}
-		p.servers[s.grpc] = s.child
+		region, seeds = append(region, s), []string{"--swim-seeds", s.swim}
 	}
-	for _, s := range all {
-		for n > 1 && s.membersReady(ctx) != n {
+	for _, s := range region {
+		for s.membersReady(ctx) != daemonsOfRegion {
 			check(sleep(ctx, 10*readyPoll))
 		}
-		p.ask(job{Kind: kindClosed, Target: s.grpc, Flight: flight, Length: b.load})
 	}
-	checks, before := int64(0), cpuSeconds(ctx, all)
-	for range cpuTurns {
+	sides := []side{b.processorTime(ctx, p, region...), b.processorTime(ctx, p, alone)}
+	alternate(ctx, daemonsOfRegion, sides...) // does not count: it warms them up
+	return alternate(ctx, cpuTurns, sides...)
+}
+
+const (
+	// cpuTurns is how often each side is called.
+	cpuTurns = 4 * daemonsOfRegion
+	// restTime is the time after the last call of a turn in which daemons
+	// exchange its counts: an interval.
+	restTime = 100 * time.Millisecond
+)
+
+// processorTime returns a side that calls the next one of some daemons and
+// reads the processor time of a call in all of them, in nanoseconds. It
+// includes what they do for restTime afterwards.
+func (b *bench) processorTime(ctx context.Context, p *peers, all ...*served) side {
+	for _, s := range all {
+		p.servers[s.grpc] = s.child
+	}
+	used := func() (sum time.Duration) {
 		for _, s := range all {
-			r := p.ask(job{Kind: kindClosed, Target: s.grpc, Flight: flight, Length: b.load / cpuTurns})
-			checks += r.Checks
+			sum += must(processTime(s.cmd.Process.Pid))
 		}
+		return sum
 	}
-	return (cpuSeconds(ctx, all) - before) * float64(time.Second) / float64(checks)
-}
-
-// cpuTurns is how often each daemon is called while it is measured.
-const cpuTurns = 4
-
-// startOf starts daemon i of a cluster of n, or one alone.
-func (b *bench) startOf(ctx context.Context, limits string, n, i int, more []string) *served {
-	if n == 1 {
-		return b.serve(ctx, limits)
+	turn := 0
+	return func() float64 {
+		before := used()
+		r := p.ask(job{Kind: kindClosed, Target: all[turn%len(all)].grpc, Flight: flight, Length: b.load / 2})
+		check(sleep(ctx, restTime))
+		turn++
+		return float64(used()-before) / float64(r.Checks)
 	}
-	return b.serveMember(ctx, limits, neighborRegions[0], daemonName(i), more...)
-}
-
-// cpuSeconds returns the processor time that daemons have used.
-func cpuSeconds(ctx context.Context, all []*served) (sum float64) {
-	for _, m := range scrape(ctx, all...) {
-		sum += m["process_cpu_seconds_total"]
-	}
-	return sum
 }

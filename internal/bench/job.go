@@ -17,7 +17,8 @@ import (
 type job struct {
 	Kind   kind
 	Target string // host:port
-	// More are further targets of a stream, which share its checks.
+	// More are further targets, which share the calls or the checks of a
+	// stream.
 	More []string
 	// Ask selects the keys of the calls and checks; the zero value selects the
 	// usual users.

@@ -73,12 +73,17 @@ func compare(u unit, figure func([]float64) float64, readings [][]float64, besid
 // second of each, and the median of the ratios of the rounds.
 func compareRatios(readings [][]float64, beside string) outcome {
 	o := compare(perSecond, median, readings, beside+"; median of ratios")
-	ratios := make([]float64, len(readings[0]))
-	for i := range ratios {
-		ratios[i] = readings[0][i] / readings[1][i]
-	}
-	o.Ratio = median(ratios)
+	o.Ratio = median(ratios(readings))
 	return o
+}
+
+// ratios returns the ratio of two sides in each round.
+func ratios(readings [][]float64) []float64 {
+	all := make([]float64, len(readings[0]))
+	for i := range all {
+		all[i] = readings[0][i] / readings[1][i]
+	}
+	return all
 }
 
 // The best reading of what should be small, and of what should be large.

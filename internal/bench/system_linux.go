@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"syscall"
 	"time"
@@ -40,10 +41,26 @@ const clockThreadCPU = 3
 
 // threadTime returns the CPU time of the calling thread.
 func threadTime() time.Duration {
-	var ts syscall.Timespec
 	// It cannot fail with these arguments.
-	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockThreadCPU, uintptr(unsafe.Pointer(&ts)), 0)
-	return time.Duration(ts.Nano())
+	t, _ := readClock(clockThreadCPU)
+	return t
+}
+
+// processTime returns the CPU time of all threads of a process.
+func processTime(pid int) (time.Duration, error) {
+	// See clock_getcpuclockid(3).
+	const clockSched = 2
+	return readClock(uintptr(^pid<<3 | clockSched))
+}
+
+// readClock returns the reading of a clock of the kernel.
+func readClock(clock uintptr) (time.Duration, error) {
+	var ts syscall.Timespec
+	_, _, errno := syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&ts)), 0)
+	if errno != 0 {
+		return 0, fmt.Errorf("reading clock %#x: %w", clock, errno)
+	}
+	return time.Duration(ts.Nano()), nil
 }
 
 // tmpfsMagic is the type of a file system that keeps files in memory.
