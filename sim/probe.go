@@ -243,14 +243,10 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	_, history := quota.Of(l).RightsWindow(0)
 	for _, d := range w.daemons {
 		spare := w.now - d.started - 3*window - 2*w.cfg.Rights.Ahead
-		// Hits of an earlier run count for all the history of a limit.
+		// Hits of an earlier run count for all the history of a limit, and what
+		// a diskless daemon held before is held by none until its horizon ended.
 		earlier := w.rights && l.HasRights() && d.started > 0
-		if spare < 0 || earlier && spare.Milliseconds() < history {
-			return false
-		}
-		// What a diskless daemon held before it ended is held by none until
-		// its horizon passed, and epochs since are in force only from there.
-		if earlier && forgets(d, w) && spare < w.cfg.Rights.DaemonHorizon {
+		if spare < 0 || earlier && (spare.Milliseconds() < history || forgets(d, w) && spare < w.cfg.Rights.DaemonHorizon) {
 			return false
 		}
 	}
