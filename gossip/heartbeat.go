@@ -199,7 +199,7 @@ func (l *link) answer(now time.Duration, m *Message, known bool) {
 	case m.Hi > m.Lo && !m.Ready: // it starts or leaves
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo:
-		l.owe(now + acknowledgeAfter)
+		l.owe(l.answerBy(now))
 	}
 }
 

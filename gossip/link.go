@@ -16,6 +16,7 @@ type link struct {
 	cfg         *Config
 	peer        Peer
 	local       bool // a regional peer
+	sharded     bool // daemons have several shards
 	incarnation crdt.Incarnation
 	region      int // place of its region in roles
 	naming
