@@ -113,6 +113,9 @@ func (l *link) nextBeat() time.Duration {
 		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
 	at := (l.lastSent+longestBeat(every)+l.phase)/every*every - l.phase
+	if l.marked && l.local { // it comes with the changes
+		at = max(at, min(l.markedFor, l.lastSent+longestBeat(every)))
+	}
 	if l.unused && l.second {
 		at += every
 	}
