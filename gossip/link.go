@@ -290,7 +290,7 @@ type announced struct {
 
 const (
 	// announceEvery is how often a value is sent to a peer that has it.
-	announceEvery = 10 * time.Second
+	announceEvery = 30 * time.Second
 	// clockTolerance is the change of the own clock, in milliseconds, from
 	// which on the next message has a stamp. The clock that a peer derives from
 	// a repeated stamp may be off by twice as much.
