@@ -215,7 +215,7 @@ func TestExplainStrict(t *testing.T) {
 				t.Fatal("denied")
 			}
 		}
-		time.Sleep(3 * time.Second) // few hits wait for 2 s
+		time.Sleep(time.Second)
 		x := d.mustExplain(t, q).Descriptors[0]
 		l := x.StrictKey
 		if l == nil || l.Owner == nil || l.Owner.Name != owner.name || l.Region != "eu" || l.Self || !l.Reachable || l.Layout != 1 ||
