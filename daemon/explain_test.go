@@ -215,7 +215,7 @@ func TestExplainStrict(t *testing.T) {
 				t.Fatal("denied")
 			}
 		}
-		time.Sleep(time.Second)
+		time.Sleep(2300 * time.Millisecond)
 		x := d.mustExplain(t, q).Descriptors[0]
 		l := x.StrictKey
 		if l == nil || l.Owner == nil || l.Owner.Name != owner.name || l.Region != "eu" || l.Self || !l.Reachable || l.Layout != 1 ||
@@ -236,7 +236,7 @@ func TestExplainStrict(t *testing.T) {
 		}
 
 		w.isolate("eu")
-		time.Sleep(2 * time.Second)
+		time.Sleep(3 * time.Second)
 		a := d.mustExplain(t, q)
 		x = a.Descriptors[0]
 		if a.Allowed || a.HTTPStatus != 503 || x.Verdict.Degraded != "owner_unreachable" || x.StrictKey.Reachable ||

@@ -6,7 +6,7 @@ import (
 )
 
 // TestAnnounced repeats a value until the peer has echoed it, and then every
-// ten seconds.
+// thirty seconds.
 func TestAnnounced(t *testing.T) {
 	value := announced{at: -1}
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -20,12 +20,12 @@ func TestAnnounced(t *testing.T) {
 		{200, 70, 99, true}, // an echo of a message before
 		{300, 72, 100, false},
 		{900, 68, 300, false},
-		{10_000, 70, 300, true},
-		{10_100, 70, 10_000, false},
-		{10_200, 73, 10_100, true}, // beyond the tolerance
-		{10_300, 73, 10_100, true},
-		{10_400, 73, 10_300, false}, // any later message had it, too
-		{10_500, 70, 10_400, true},
+		{30_000, 70, 300, true},
+		{30_100, 70, 30_000, false},
+		{30_200, 73, 30_100, true}, // beyond the tolerance
+		{30_300, 73, 30_100, true},
+		{30_400, 73, 30_300, false}, // any later message had it, too
+		{30_500, 70, 30_400, true},
 	} {
 		value.settle(step.echo)
 		if got := value.next(ms(step.at), step.value, 2, uint64(step.at)); got != step.want {

@@ -113,7 +113,7 @@ func (c *Clocks) Observe(at hlc.Instant, now int64, clock *hlc.Clock, e *Engine,
 	off, rejected := m.Stamp.Millis()-now, is.rejected
 	was := is.contradicts(c.limit())
 	if is.stamp, is.rejected = max(is.stamp, m.Stamp), false; m.Stamp == 0 {
-		off = l.wall + int64(m.Nonce-l.wallNonce)/1000 - now - clockTolerance
+		off = l.wall + int64(m.Nonce-l.wallNonce)/int64(noncesPerMilli) - now - clockTolerance
 		is.rejected = off > c.maxOffset
 	} else if err := clock.Observe(at, m.Stamp); err != nil {
 		is.rejected = true

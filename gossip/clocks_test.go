@@ -127,7 +127,7 @@ func TestSilentPeersMakeNoOutlier(t *testing.T) {
 func TestRoundTripFollows(t *testing.T) {
 	l := &link{rtt: -1}
 	trip := func(d time.Duration) {
-		l.measureRTT(time.Second+d, &Message{Header: Header{Echo: uint64(time.Second.Microseconds())}})
+		l.measureRTT(time.Second+d, &Message{Header: Header{Echo: nonceOf(time.Second)}})
 	}
 	trip(20 * time.Millisecond)
 	trip(100 * time.Millisecond)

@@ -62,16 +62,16 @@ func dispatch(e *Engine, now time.Duration) {
 			letGo(&e.state, c)
 		}
 		receivers(e, c, func(l *link) {
-			every := l.interval()
+			due := l.atMultiple(base, l.interval())
 			switch s := e.scope(l); {
 			case l.local && !s.includes(c):
 				return
 			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
-				every = max(every, smallEvery)
+				due = max(due, l.smallDue(base))
 			case !l.local && e.state.keys.at(c.key).near == c.Window:
-				every = min(every, nearEvery)
+				due = min(due, l.atMultiple(base, nearEvery))
 			}
-			l.note(l.atMultiple(base, every), i, c.version)
+			l.note(due, i, c.version)
 		})
 		i = c.change.next
 	}
@@ -84,6 +84,28 @@ const nearEvery = 50 * time.Millisecond
 // smallEvery is the time between two messages of a writer that only have
 // increments that are so small that no decision depends on them: see small.
 const smallEvery = 2 * time.Second
+
+// smallDue returns when a small increment of about now is due: smallEvery after
+// the latest message. So two daemons that have increments for each other take
+// turns, and each message also acknowledges the one before it. After a longer
+// time without messages it is the next multiple. So it is with several shards:
+// they send together.
+func (l *link) smallDue(now time.Duration) time.Duration {
+	if due := l.lastSent + smallEvery; due > now && !l.sharded {
+		return due
+	}
+	return l.atMultiple(now, smallEvery)
+}
+
+// answerBy returns by when a cell that is received now is acknowledged. Shards
+// answer at multiples of acknowledgeAfter, together and with what they send.
+func (l *link) answerBy(now time.Duration) time.Duration {
+	at := now + acknowledgeAfter
+	if l.sharded {
+		at = (at+l.phase)/acknowledgeAfter*acknowledgeAfter - l.phase
+	}
+	return at
+}
 
 // atMultiple returns the next multiple of a wait, from now on. Those that are
 // longer than an interval are spread over the links.

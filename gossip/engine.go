@@ -170,7 +170,7 @@ func (e *Engine) join(now time.Duration, p Peer, many bool) *link {
 	if l.local {
 		e.regrouped = now
 	}
-	l.queue = &e.queue
+	l.queue, l.sharded = &e.queue, e.shards > 1
 	e.event(now, PeerJoined, p.ID, 0, 0)
 	if l.resyncing = e.state.changes.first != none; l.resyncing {
 		e.event(now, ResyncStarted, p.ID, 0, 0)

@@ -113,6 +113,9 @@ func (l *link) nextBeat() time.Duration {
 		every = max(min(every/3, regionalHeartbeat), fastestHeartbeat, l.interval())
 	}
 	at := (l.lastSent+longestBeat(every)+l.phase)/every*every - l.phase
+	if l.marked && l.local { // it comes with the changes
+		at = max(at, min(l.markedFor, l.lastSent+longestBeat(every)))
+	}
 	if l.unused && l.second {
 		at += every
 	}
@@ -199,7 +202,7 @@ func (l *link) answer(now time.Duration, m *Message, known bool) {
 	case m.Hi > m.Lo && !m.Ready: // it starts or leaves
 		l.owe(now + l.shortest())
 	case m.Hi > m.Lo:
-		l.owe(now + acknowledgeAfter)
+		l.owe(l.answerBy(now))
 	}
 }
 

@@ -16,6 +16,7 @@ type link struct {
 	cfg         *Config
 	peer        Peer
 	local       bool // a regional peer
+	sharded     bool // daemons have several shards
 	incarnation crdt.Incarnation
 	region      int // place of its region in roles
 	naming
@@ -289,7 +290,7 @@ type announced struct {
 
 const (
 	// announceEvery is how often a value is sent to a peer that has it.
-	announceEvery = 10 * time.Second
+	announceEvery = 30 * time.Second
 	// clockTolerance is the change of the own clock, in milliseconds, from
 	// which on the next message has a stamp. The clock that a peer derives from
 	// a repeated stamp may be off by twice as much.
@@ -327,7 +328,7 @@ func (l *link) age(now time.Duration) time.Duration {
 	if l.echoed == 0 {
 		return -1
 	}
-	return now - time.Duration(l.echoed)*time.Microsecond + l.unsent
+	return now - sentAt(l.echoed) + l.unsent
 }
 
 // view returns the estimated staleness of the view: the time since the latest
@@ -354,10 +355,10 @@ func (l *link) recent(now time.Duration) (age time.Duration, ok bool) {
 
 // complete records a complete message received at now.
 func (l *link) complete(now time.Duration, m *Message) {
-	sentAt := time.Duration(min(m.Nonce, uint64(longestClaim.Microseconds()))) * time.Microsecond
-	l.arrived(now, sentAt)
-	older := max(0, sentAt-l.sentAt)
-	l.receivedAt, l.sentAt, l.unsent = now, sentAt, min(m.Unsent, longestClaim)
+	at := sentAt(min(m.Nonce, nonceOf(longestClaim)))
+	l.arrived(now, at)
+	older := max(0, at-l.sentAt)
+	l.receivedAt, l.sentAt, l.unsent = now, at, min(m.Unsent, longestClaim)
 	if m.HasViews {
 		l.viewed, l.ownAge, older = true, min(m.Own, longestClaim), 0
 		l.staleness = append(l.staleness[:0], m.Staleness...)
@@ -368,7 +369,7 @@ func (l *link) complete(now time.Duration, m *Message) {
 	for i := range l.staleness {
 		l.staleness[i].Age = min(min(l.staleness[i].Age, longestClaim)+older, longestClaim)
 	}
-	l.echoed = max(l.echoed, min(m.Echo, uint64(now.Microseconds())))
+	l.echoed = max(l.echoed, min(m.Echo, uint64(now/NonceUnit)))
 	l.expected = never
 }
 
@@ -381,7 +382,7 @@ func (l *link) measureRTT(now time.Duration, m *Message) {
 	if m.Echo == 0 {
 		return
 	}
-	trip := now - time.Duration(m.Echo)*time.Microsecond - time.Duration(m.Held)*time.Microsecond
+	trip := now - sentAt(m.Echo) - sentAt(m.Held)
 	if trip < 0 || trip > longestClaim {
 		return
 	}

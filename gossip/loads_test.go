@@ -150,7 +150,7 @@ func TestLoadsOfLiars(t *testing.T) {
 		a := r.of("a1")
 		for i := range rapid.IntRange(1, 30).Draw(t, "messages") {
 			from := rapid.SampledFrom(r.members[1:]).Draw(t, "from")
-			lie := Message{From: from.self.ID, To: a.self.ID, Shards: 1, Header: Header{Nonce: uint64(r.now.Microseconds()) + uint64(i)}}
+			lie := Message{From: from.self.ID, To: a.self.ID, Shards: 1, Header: Header{Nonce: nonceOf(r.now) + uint64(i)}}
 			for range rapid.IntRange(1, 300).Draw(t, "loads") {
 				lie.Loads = append(lie.Loads, LoadReport{
 					Key: testKey(rapid.IntRange(0, 2).Draw(t, "key")), Others: rapid.Bool().Draw(t, "others"),

@@ -30,12 +30,24 @@ type Header struct {
 	Rules uint64
 	// Ready reports whether the sender takes its share of the work.
 	Ready bool
-	// Nonce is the sender's monotonic clock in microseconds. Echo is the latest
-	// Nonce of To that the sender received, and Held the time since it was
-	// received, in microseconds. Both are 0 if there is none, and, after Unite,
-	// in a frame without an answer.
+	// Nonce is the sender's monotonic clock in units of NonceUnit. Echo is the
+	// latest Nonce of To that the sender received, and Held the time since it
+	// was received, in the same unit. Both are 0 if there is none, and, after
+	// Unite, in a frame without an answer.
 	Nonce, Echo, Held uint64
 }
+
+// NonceUnit is the unit of nonces. A round trip is measured to within two of
+// them.
+const NonceUnit = 100 * time.Microsecond
+
+// noncesPerMilli is the number of nonces in a millisecond.
+const noncesPerMilli = uint64(time.Millisecond / NonceUnit)
+
+// nonceOf returns the nonce of a time, at least 1, and sentAt the time of one.
+func nonceOf(at time.Duration) uint64 { return uint64(max(1, at/NonceUnit)) }
+
+func sentAt(nonce uint64) time.Duration { return time.Duration(nonce) * NonceUnit }
 
 // Unite gives the messages of one daemon's shards to one peer one header for
 // one frame. Each shard has its own view of the peer. The oldest echo is true

@@ -78,7 +78,7 @@ func (s *stubborn) watch(m *member, msg *Message) {
 	}
 	for _, c := range msg.Cells {
 		was := s.seen[c.Incarnation]
-		is := sighting{p: c.Value.P, sent: time.Duration(msg.Nonce) * time.Microsecond, came: s.now}
+		is := sighting{p: c.Value.P, sent: sentAt(msg.Nonce), came: s.now}
 		if was.p > 0 {
 			is.hitsASecond = (is.p - was.p) * 1_000 / uint64((is.sent - was.sent).Milliseconds())
 		}

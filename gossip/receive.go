@@ -121,6 +121,9 @@ func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.measureRTT(now, m)
 	l.settleRefused(m.Echo)
 	l.repair = settle(l.repair, m.Echo)
+	if m.Answers && m.Echo == 0 { // it may have a new link, and lack them
+		l.announcedRules.at, l.announcedClock.at = -1, -1
+	}
 	l.announcedRules.settle(m.Echo)
 	l.announcedClock.settle(m.Echo)
 	if m.Stamp != 0 {

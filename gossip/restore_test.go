@@ -49,7 +49,7 @@ func TestOnlyTheAggregatorRestores(t *testing.T) {
 	}
 	m := Message{
 		From: b1.self.ID, To: a3.self.ID, Shards: 1,
-		Header: Header{Ready: true, Nonce: micros(r.mono(b1)), Rules: 7}, Part: Part{Cells: []Cell{cell}},
+		Header: Header{Ready: true, Nonce: nonceOf(r.mono(b1)), Rules: 7}, Part: Part{Cells: []Cell{cell}},
 	}
 	if err := r.hand(m); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestNextAggregatorRestores(t *testing.T) {
 	k := r.kept("a1", "a2")
 	a1, a2, b1 := r.of("a1"), r.of("a2"), r.of("b1")
 	m := Message{
-		From: b1.self.ID, To: a2.self.ID, Shards: 1, Header: Header{Ready: true, Nonce: micros(r.mono(b1)), Rules: 7},
+		From: b1.self.ID, To: a2.self.ID, Shards: 1, Header: Header{Ready: true, Nonce: nonceOf(r.mono(b1)), Rules: 7},
 		Part: Part{Cells: []Cell{{
 			CellID:   CellID{Key: testKey(k), Window: epoch, Kind: RegionSum, Incarnation: RegionIncarnation("a")},
 			CellMeta: CellMeta{WindowLength: 60_000, Carry: 60_000}, Value: crdt.PN{P: 10},

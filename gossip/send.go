@@ -92,15 +92,15 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 		e.event(now, Resent, l.peer.ID, 0, 0)
 	}
 	m := Message{From: e.self.ID, To: l.peer.ID, Shard: e.shard, Shards: e.shards}
-	m.Header = Header{Ready: e.ready(), Nonce: micros(now)}
+	m.Header = Header{Ready: e.ready(), Nonce: nonceOf(now)}
 	if l.announcedRules.next(now, int64(rules), 0, m.Nonce) {
 		m.Rules = rules
 	}
-	if l.announcedClock.next(now, stamp.Millis()-int64(m.Nonce/1000), clockTolerance, m.Nonce) {
+	if l.announcedClock.next(now, stamp.Millis()-int64(m.Nonce/noncesPerMilli), clockTolerance, m.Nonce) {
 		m.Stamp = stamp
 	}
 	if l.nonce != 0 {
-		m.Echo, m.Held = l.nonce, micros(now-l.nonceAt)
+		m.Echo, m.Held = l.nonce, nonceOf(now-l.nonceAt)
 	}
 	if l.answers(now) {
 		m.Answers, m.Ack, l.answeredAt, l.owedAt = true, l.contiguous, now, never
@@ -288,5 +288,3 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 
 // cellBytes is the approximate size of a cell without refunds in a frame.
 const cellBytes = 24
-
-func micros(d time.Duration) uint64 { return uint64(max(1, d.Microseconds())) }

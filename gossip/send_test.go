@@ -287,7 +287,7 @@ func TestSumsGoToTheAggregator(t *testing.T) {
 	e.Peers(0, []Peer{{ID: 2, Name: "a1", Region: "a", Ready: true}, {ID: 3, Name: "b1", Region: "b", Ready: true}})
 	receive := func(now time.Duration, from crdt.Incarnation, p Part) {
 		t.Helper()
-		m := Message{From: from, To: 1, Shards: 1, Header: Header{Nonce: micros(now), Ready: true, Rules: 7}, Part: p}
+		m := Message{From: from, To: 1, Shards: 1, Header: Header{Nonce: nonceOf(now), Ready: true, Rules: 7}, Part: p}
 		if _, err := e.Receive(now, epoch, 250, 7, &m); err != nil {
 			t.Fatal(err)
 		}

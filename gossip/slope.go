@@ -100,7 +100,7 @@ func (l *link) measure(e *Engine, m *Message, f located, was crdt.PN) {
 		}
 		return
 	}
-	at := time.Duration(m.Nonce) * time.Microsecond
+	at := sentAt(m.Nonce)
 	if c.via != l.peer.ID && was.P > 0 {
 		c.via, c.growth = l.peer.ID, growth{refP: c.Value.P, ref: max(at, 1)}
 		s.setRate(c, 0)
@@ -111,7 +111,7 @@ func (l *link) measure(e *Engine, m *Message, f located, was crdt.PN) {
 		c.growth = growth{refP: c.Value.P, ref: max(at, 1)}
 		return
 	}
-	wall := l.wall + (int64(m.Nonce)-int64(l.wallNonce))/1000
+	wall := l.wall + (int64(m.Nonce)-int64(l.wallNonce))/int64(noncesPerMilli)
 	start := at - time.Duration(max(0, wall-c.Window))*time.Millisecond
 	if l.receivedAt >= 0 {
 		start = max(start, l.sentAt)

@@ -15,7 +15,7 @@ func TestViewsGrowOld(t *testing.T) {
 	cfg := Config{}.WithDefaults()
 	l := newLink(0, &cfg, "eu", Peer{ID: 2, Region: "eu"}, 0, 0)
 	complete := func(received, sent int, p Part) {
-		m := Message{Header: Header{Nonce: micros(ms(sent))}, Part: p}
+		m := Message{Header: Header{Nonce: nonceOf(ms(sent))}, Part: p}
 		l.complete(ms(received), &m)
 	}
 	check := func(viewed bool, own, other int) {

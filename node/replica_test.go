@@ -274,7 +274,7 @@ func TestLeavingMessagesAreOfTheirTime(t *testing.T) {
 	a1.node.Leave(at)
 	messages := a1.node.Ready().Messages
 	for i := range messages {
-		if got := time.Duration(messages[i].Nonce) * time.Microsecond; got != at.Mono.Truncate(time.Microsecond) {
+		if got := time.Duration(messages[i].Nonce) * gossip.NonceUnit; got != at.Mono.Truncate(gossip.NonceUnit) {
 			t.Errorf("a message of %v leaves at %v", got, at.Mono)
 		}
 	}

@@ -75,7 +75,7 @@ func (r *rig) message(from, to *Daemon) *gossip.Message {
 		From: from.Incarnations()[0], To: to.Incarnations()[0], Shards: 1,
 		Header: gossip.Header{
 			Stamp: hlc.New(at.Wall/int64(time.Millisecond), 60_000), Rules: r.w.Rules().Hash(),
-			Ready: true, Nonce: uint64(at.Mono.Microseconds()),
+			Ready: true, Nonce: uint64(at.Mono / gossip.NonceUnit),
 		},
 		Part: gossip.Part{Lo: hi, Hi: hi, Complete: true},
 	}

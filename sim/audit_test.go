@@ -74,7 +74,7 @@ func TestMessagesAuditorCatches(t *testing.T) {
 		change func(r *rig, m *gossip.Message)
 	}{
 		{"a sender that never was", false, func(_ *rig, m *gossip.Message) { m.From = other }},
-		{"a message of tomorrow", false, func(_ *rig, m *gossip.Message) { m.Nonce += uint64(24 * time.Hour / time.Microsecond) }},
+		{"a message of tomorrow", false, func(_ *rig, m *gossip.Message) { m.Nonce += uint64(24 * time.Hour / gossip.NonceUnit) }},
 		{"cells out of order", false, func(r *rig, m *gossip.Message) {
 			m.Cells = []gossip.Cell{r.cell(quietKey, m.From, 1), r.cell(quietKey, m.From, 1)}
 		}},
@@ -120,7 +120,7 @@ func TestViewsAuditorCatchesAnUnderstatedAge(t *testing.T) {
 	r.clean("views")
 	r.pass(time.Second)
 	m := r.message(to, from) // states to answer a message of this instant
-	m.Echo = uint64(from.Instant(r.w.now).Mono.Microseconds())
+	m.Echo = uint64(from.Instant(r.w.now).Mono / gossip.NonceUnit)
 	if err := from.Nodes[0].Step(from.Instant(r.w.now), m); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestViewsAuditorExcusesAFullListOfRefusals(t *testing.T) {
 		}
 		r.pass(time.Second)
 		asks := r.message(to, from)
-		asks.Echo = uint64(from.Instant(r.w.now).Mono.Microseconds())
+		asks.Echo = uint64(from.Instant(r.w.now).Mono / gossip.NonceUnit)
 		r.step(from, asks)
 		r.pass(time.Second)
 		m := r.message(from, to) // answers that one

@@ -174,7 +174,7 @@ func TestStrictWithoutFaults(t *testing.T) {
 func TestSlowStreams(t *testing.T) {
 	cfg := homed(t, "unit: second, unit_multiplier: 1, requests_per_unit: 60, consistency: strict, home: eu")
 	cfg.Workloads[0].Keys, cfg.Strict.Sync = 40, 5*time.Millisecond
-	cfg.Network.Across.Bandwidth = 3900
+	cfg.Network.Across.Bandwidth = 3800
 	w, r, err := run(cfg, Options{Auditors: TestAuditors(strictAuditors...)})
 	if err != nil {
 		t.Fatal(err)

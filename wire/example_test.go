@@ -14,7 +14,7 @@ func idle() gossip.Message {
 		From: 0x1111111111111111, To: 0x2222222222222222, Shards: 1,
 		Header: gossip.Header{
 			Stamp: now, Rules: 0x3333333333333333, Ready: true,
-			Nonce: 200_000_000, Echo: 190_000_000, Held: 60_000, // microseconds
+			Nonce: 200_000_000, Echo: 190_000_000, Held: 60_000, // units of gossip.NonceUnit
 		},
 		Part: gossip.Part{Lo: 12_345, Hi: 12_345, Complete: true, Answers: true, Ack: 12_000},
 	}

@@ -236,7 +236,7 @@ func (s *thief) hit(rule, value string) (node.Hit, gossip.Cell) {
 
 // message returns a message about cells of one key.
 func (g *guise) message(to *daemon, cells ...gossip.Cell) gossip.Message {
-	nonce := uint64(time.Since(g.begin).Microseconds())
+	nonce := uint64(time.Since(g.begin) / gossip.NonceUnit)
 	m := gossip.Message{
 		From: g.hello.Member.ID, To: g.to(to), Shards: thiefShards,
 		Header: gossip.Header{Stamp: hlc.New(time.Now().UnixMilli(), 0), Rules: g.hello.Rules, Ready: true, Nonce: nonce},

@@ -248,12 +248,12 @@ func (x *Script) countsFrame(p gossip.Peer, rtt time.Duration, cells int, shards
 		}
 	}
 	x.number++
-	now := uint64(x.driver.Mono().Microseconds())
+	now := uint64(x.driver.Mono() / gossip.NonceUnit)
 	for _, shard := range shards {
 		m := x.countsMessage(p.ID, x.driver.Self(), shard, Shards, cells)
 		m.Nonce = now + x.number
 		if rtt >= 0 {
-			m.Echo = now - uint64(rtt.Microseconds())
+			m.Echo = now - uint64(rtt/gossip.NonceUnit)
 		}
 		all = append(all, m)
 	}

@@ -107,7 +107,7 @@ func (a *boundAuditor) pace(k direction, m *gossip.Message, g *gossip.Config) {
 		return // a duplicate, or late
 	}
 	r.last = m.Nonce
-	if second := m.Nonce / 1_000_000; second != r.second {
+	if second := m.Nonce / uint64(time.Second/gossip.NonceUnit); second != r.second {
 		r.second, r.seen = second, 0
 	}
 	r.seen++

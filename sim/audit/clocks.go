@@ -132,7 +132,7 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		a.order(from, m)
 		clock := to.ahead[m.Shard] + a.world.Now().Milliseconds()
 		if clock >= m.Stamp.Millis() {
-			a.stampsOf(to).accept(acceptedStamp{uint64(at.Mono.Microseconds()), m.Stamp})
+			a.stampsOf(to).accept(acceptedStamp{uint64(at.Mono / gossip.NonceUnit), m.Stamp})
 		} else {
 			near := at.Wall/int64(time.Millisecond) + a.maxOffset.Milliseconds() - clockSlack
 			if !a.ok(leapt || m.Stamp.Millis() > near) {
@@ -142,8 +142,8 @@ func (a *clockAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 		}
 	}
 	if from == a.up[from.daemon.Index] {
-		// It was sent within the microsecond of its nonce.
-		most := a.ceiling(from.daemon, time.Duration(m.Nonce+1)*time.Microsecond-1)
+		// It was sent within the unit of its nonce.
+		most := a.ceiling(from.daemon, time.Duration(m.Nonce+1)*gossip.NonceUnit-1)
 		if !a.ok(m.Stamp.Millis() <= most) {
 			a.fail("%s sent stamp %v, and its clocks allow %d", from.name(), m.Stamp, most)
 		}

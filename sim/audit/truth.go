@@ -225,7 +225,7 @@ func (t *truth) slowest() int64 {
 
 // sentAt returns the virtual time of a monotonic reading, in microseconds.
 func (p *process) sentAt(nonce uint64) time.Duration {
-	return p.born + time.Duration(nonce)*time.Microsecond
+	return p.born + time.Duration(nonce)*gossip.NonceUnit
 }
 
 // stepped reads the clock after a message. After a tick nothing is read: a

@@ -156,11 +156,12 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 			a.fail("%s states that its view of %s is %v old, and never had a complete message", d.Name, l.Peer.Name, l.Age)
 			continue
 		}
-		if !a.ok(l.Age >= now-v.sent && l.Unsent >= now-v.until) {
+		// The message may have been sent later, within the unit of its nonce.
+		if !a.ok(l.Age > now-v.sent-gossip.NonceUnit && l.Unsent > now-v.until-gossip.NonceUnit) {
 			a.fail("%s states that its view of %s is %v old, increments %v; it is %v and %v",
 				d.Name, l.Peer.Name, l.Age, l.Unsent, now-v.sent, now-v.until)
 		}
-		if !a.ok(v.echoed == unknown || full || l.Age <= now-v.echoed+time.Microsecond) {
+		if !a.ok(v.echoed == unknown || full || l.Age <= now-v.echoed+gossip.NonceUnit) {
 			a.fail("%s states that its view of %s is %v old, and had an answer to a message of %v ago",
 				d.Name, l.Peer.Name, l.Age, now-v.echoed)
 		}

@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/rules"
@@ -96,7 +95,7 @@ func TestExploreFindsMutations(t *testing.T) {
 		{"a restarted daemon holds its share again", fewRights, mutation{noFence: true}, 0, "all rights are 2"},
 		{"a restarted daemon counts under the incarnation it had", pair, mutation{reuseIncarnation: true}, 5, "itself"},
 		{"a daemon says it heard what was not sent yet", pair, mutation{mangle: func(m *gossip.Message) {
-			m.Echo, m.Held = m.Echo+uint64(5*gossip.DefaultInterval/time.Microsecond), 0
+			m.Echo, m.Held = m.Echo+uint64(5*gossip.DefaultInterval/gossip.NonceUnit), 0
 		}}, 5, "claims to know"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
