@@ -75,7 +75,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	}
 	called(e, now)
 	e.changes = e.changes[:0]
-	unknown := l.keys.restore(m, l.contiguous, time.Duration(l.echoed)*time.Microsecond > l.joined)
+	unknown := l.keys.restore(m, l.contiguous, sentAt(l.echoed) > l.joined)
 	if notes(m) {
 		l.keys.note(m)
 	}
