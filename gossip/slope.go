@@ -18,8 +18,8 @@ type growth struct {
 }
 
 // minGain is the least growth in one step that gives a slope: one or two hits
-// between messages predict nothing. Of the sum of a region that has severalGains
-// of them in its window, half of that does.
+// between messages predict nothing. Of the sum of a region that has as many as
+// severalGains of them in its window, half of that does.
 const (
 	minGain      = 4
 	severalGains = 4

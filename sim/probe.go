@@ -243,8 +243,8 @@ func (r *recovery) intact(p *probe, l *rules.Limit) bool {
 	_, history := quota.Of(l).RightsWindow(0)
 	for _, d := range w.daemons {
 		spare := w.now - d.started - 3*window - 2*w.cfg.Rights.Ahead
-		// Hits of an earlier run count for all the history of a limit, and what
-		// a diskless daemon held before is held by none until its horizon ended.
+		// Hits of an earlier run count for all the history of a limit. What a
+		// diskless daemon held before is held by none until its horizon ended.
 		earlier := w.rights && l.HasRights() && d.started > 0
 		if spare < 0 || earlier && (spare.Milliseconds() < history || forgets(d, w) && spare < w.cfg.Rights.DaemonHorizon) {
 			return false
