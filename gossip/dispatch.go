@@ -69,7 +69,7 @@ func dispatch(e *Engine, now time.Duration) {
 			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
 				due = max(due, l.smallDue(base))
 			case !l.local && e.state.keys.at(c.key).near == c.Window:
-				due = min(due, l.atMultiple(base, nearEvery))
+				due = min(due, l.atMultiple(base, max(NearEvery, e.cfg.MinGap)))
 			}
 			l.note(due, i, c.version)
 		})
@@ -77,9 +77,10 @@ func dispatch(e *Engine, now time.Duration) {
 	}
 }
 
-// nearEvery is the longest wait of a change that other regions receive, of a
-// key that is near its limit: with a delay, it arrives in 100 ms.
-const nearEvery = 50 * time.Millisecond
+// NearEvery is the longest wait of a change that other regions receive, of a
+// key that is near its limit, if Config.MinGap is not longer: with a delay, it
+// arrives in 100 ms.
+const NearEvery = 50 * time.Millisecond
 
 // smallEvery is the time between two messages of a writer that only have
 // increments that are so small that no decision depends on them: see small.

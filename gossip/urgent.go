@@ -177,7 +177,7 @@ func (e *Engine) across(i int32, room Room) bool {
 	}
 	switch {
 	case soon && !withholdable:
-		return false // it waits for nearEvery
+		return false // it waits for NearEvery
 	case soon:
 		k.slack = 0
 		return false
