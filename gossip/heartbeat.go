@@ -184,9 +184,6 @@ func (l *link) arrived(now, sentAt time.Duration) {
 	// A peer without changes sends nothing: only the delay counts.
 	late := now - l.receivedAt - (sentAt - l.sentAt)
 	gap = min(gap, l.interval()+max(0, late))
-	if !l.timed { // what newLink assumed is twice of what is usual
-		l.lag, l.timed = gap, true
-	}
 	l.lag = max(gap, l.lag+(gap-l.lag)/8)
 }
 

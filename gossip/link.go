@@ -97,7 +97,6 @@ type link struct {
 	wallNonce  uint64 // of the message with it, 0 before the first one
 	rules      uint64 // the hash of its rules, 0 before it is known
 	silent     bool
-	timed      bool // lag was measured
 	differs    bool // its rules differ
 
 	rated   []int32 // cells that its latest messages gave a slope
