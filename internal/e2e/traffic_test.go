@@ -225,12 +225,18 @@ func (r *report) enter(w *admitted.Count, v *Views, allowed int) {
 		r.full++
 	}
 	if w.Total > allowed {
-		r.above = append(r.above, line)
+		r.above = append(r.above, line+"; the last hits:\n"+last(list(w), 12))
 	}
 	if over := w.Total - w.Limit; r.worst == "" || over > r.over {
 		r.over, r.worst = over, line
 	}
 	r.oldest = max(r.oldest, v.Far)
+}
+
+// last returns the last lines of a text.
+func last(text string, lines int) string {
+	all := strings.SplitAfter(text, "\n")
+	return strings.Join(all[max(0, len(all)-1-lines):], "")
 }
 
 // list returns the hits of a window in the order of their answers, a line each.
