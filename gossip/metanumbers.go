@@ -313,12 +313,12 @@ func shortRank(c *Cell) int {
 }
 
 // restore makes the short keys of a message whole. It drops the cells whose key
-// it does not know, and returns how many these are. A key of a later message
-// than this one is another one, and one from a message after one that it lacks,
-// beyond contiguous, is unknown to the sender, which has its keys from
-// acknowledged messages. Those that the sender has may be of a former link,
-// unless it is known to have received a message of this one (kept): then all
-// versions before the message have to be there.
+// it does not know, and returns how many these are. The sender shortens keys of
+// acknowledged messages, which are up to contiguous. So a key that the table
+// has from a later message, or from one after this one, is another one. Unless
+// the sender is known to have received a message of this link (kept), it may
+// mean acknowledgements of a former link; then no version before the message
+// may be lacking.
 func (t keyTable) restore(m *Message, contiguous uint64, kept bool) (unknown int) {
 	known := kept || m.Lo <= contiguous
 	lacks := func(c Cell) bool {

@@ -223,7 +223,8 @@ func (t *truth) slowest() int64 {
 	return sat.AddInt(least, t.world.Now().Milliseconds())
 }
 
-// sentAt returns the virtual time of a monotonic reading, in microseconds.
+// sentAt returns the virtual time of a nonce, a monotonic reading in units of
+// gossip.NonceUnit.
 func (p *process) sentAt(nonce uint64) time.Duration {
 	return p.born + time.Duration(nonce)*gossip.NonceUnit
 }
