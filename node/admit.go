@@ -88,7 +88,7 @@ func probeShared(n *Node, h *Hit, st *Status, e *keytable.Entry) bool {
 // charge.
 func chargeShared(n *Node, h *Hit, st *Status, e *keytable.Entry, now int64) {
 	n.busiest.charged(n.rules.set, e, h.Limit, now, now)
-	st.probed.room = st.Remaining + st.probed.left
+	st.probed.room = st.Remaining + st.probed.elsewhere
 	if st.probed.bounded {
 		n.reportRights(h, now, st)
 	}

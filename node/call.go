@@ -127,7 +127,7 @@ type probed struct {
 	account   *account     // nil if the hit has none or needs none
 	rights    uint64       // rights left, if bounded
 	lease     lease.Answer // if homed
-	room      uint64       // set by Charge: hits that still fit the estimate
+	room      uint64       // set by Charge: hits that still fit beside the known counts
 }
 
 // decided is the result of Decide for a hit, for use by Charge.

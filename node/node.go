@@ -279,9 +279,9 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	r := quota.Of(h.Limit).Describe(cell, log, now, st.probed.elsewhere, asked)
 	st.Remaining, st.Reset, st.Retry, st.Never = r.Remaining, duration(r.Reset), duration(r.Retry), r.Never
 	st.probed.room = st.Remaining
-	if st.probed.left > 0 { // what is left to others is no count
+	if st.probed.elsewhere > 0 { // an estimate is no count
 		f := quota.Of(h.Limit)
-		st.probed.room = sat.Sub(f.Capacity(), sat.Add(f.Used(cell, log, now), st.probed.elsewhere-st.probed.left))
+		st.probed.room = sat.Sub(f.Capacity(), f.Used(cell, log, now))
 	}
 	if st.probed.bounded {
 		n.reportRights(h, now, st)

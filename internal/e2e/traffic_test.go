@@ -55,7 +55,18 @@ type timing struct {
 	sent     time.Time
 	took     time.Duration
 	allowed  bool
+	left     uint64 // hits that still fit, as far as the daemon knew
 	degraded string
+}
+
+// String returns the answer as a failure shows it.
+func (x timing) String() string {
+	verdict := "denied"
+	if x.allowed {
+		verdict = "allowed"
+	}
+	return fmt.Sprintf("%s %s by %s (run %d) after %v, %d left", x.sent.UTC().Format("15:04:05.000"), verdict, x.by.Name,
+		x.by.Run, x.took, x.left)
 }
 
 // trouble is a call without an answer.
@@ -146,7 +157,7 @@ func (tr *traffic) take(who admitted.Daemon, q question, s *rldv1.Status, sent, 
 	defer tr.mu.Unlock()
 	tr.calls++
 	if first {
-		tr.took = append(tr.took, timing{who, q, sent, answered.Sub(sent), s.Code == rldv1.Code_ALLOWED, s.DegradedReason})
+		tr.took = append(tr.took, timing{who, q, sent, answered.Sub(sent), s.Code == rldv1.Code_ALLOWED, s.Remaining, s.DegradedReason})
 	} else {
 		tr.again++
 	}
@@ -192,7 +203,7 @@ const maxViewAge = 15 * time.Second
 func (tr *traffic) audit() {
 	t := tr.cluster.t
 	t.Helper()
-	r := report{}
+	r := report{answers: tr.took}
 	for _, w := range tr.account.Counts() {
 		v := tr.cluster.views(latestOf(w))
 		r.enter(w, v, w.Limit+v.Unseen(w, admitted.Daemon{}))
@@ -216,6 +227,7 @@ type report struct {
 	worst         string // the window that was the most above its limit
 	above         []string
 	oldest        time.Duration
+	answers       []timing // from which the last ones of a window are shown
 }
 
 func (r *report) enter(w *admitted.Count, v *Views, allowed int) {
@@ -225,7 +237,7 @@ func (r *report) enter(w *admitted.Count, v *Views, allowed int) {
 		r.full++
 	}
 	if w.Total > allowed {
-		r.above = append(r.above, line+"; the last hits:\n"+last(list(w), 12))
+		r.above = append(r.above, line+"; the answers up to the last hit:\n"+lastAnswers(r.answers, w, 60))
 	}
 	if over := w.Total - w.Limit; r.worst == "" || over > r.over {
 		r.over, r.worst = over, line
@@ -233,10 +245,18 @@ func (r *report) enter(w *admitted.Count, v *Views, allowed int) {
 	r.oldest = max(r.oldest, v.Far)
 }
 
-// last returns the last lines of a text.
-func last(text string, lines int) string {
-	all := strings.SplitAfter(text, "\n")
-	return strings.Join(all[max(0, len(all)-1-lines):], "")
+// lastAnswers returns the answers about the key of a window up to the one that
+// admitted its last hit, a line each.
+func lastAnswers(all []timing, w *admitted.Count, atMost int) string {
+	end := latestOf(w)
+	var lines []string
+	for _, x := range all {
+		if x.asked.rule == w.Rule && x.asked.value == w.Key && !x.sent.After(end) {
+			lines = append(lines, fmt.Sprintf("  %v\n", x))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines[max(0, len(lines)-atMost):], "")
 }
 
 // list returns the hits of a window in the order of their answers, a line each.
