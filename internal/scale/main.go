@@ -27,6 +27,7 @@ func main() {
 	counted := flag.Duration("bytes", 30*time.Second, "virtual `time` in which bytes and frames are counted")
 	judged := flag.Duration("overage", 130*time.Second, "virtual `time` in which windows are judged, 0 for none")
 	most := flag.Int("judged", 30, "greatest `number` of daemons a region whose windows are judged")
+	seed := flag.Uint64("seed", 1, "`number` that draws the calls and the network")
 	idle := flag.Bool("idle", false, "print what daemons without calls send, and nothing else")
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -34,7 +35,7 @@ func main() {
 		os.Exit(2)
 	}
 	clusters := clustersOf(*regions, sizes)
-	run := func() error { return table(os.Stdout, clusters, limits, *counted, *judged, *most) }
+	run := func() error { return table(os.Stdout, clusters, limits, *seed, *counted, *judged, *most) }
 	if *idle {
 		run = func() error { return idleTable(os.Stdout, clusters) }
 	}
@@ -70,19 +71,19 @@ func (n *numbers) Set(text string) error {
 
 // table prints a row for each limit and cluster. Windows are judged up to most
 // daemons a region.
-func table(out io.Writer, clusters []cluster, limits []int, counted, judged time.Duration, most int) error {
+func table(out io.Writer, clusters []cluster, limits []int, seed uint64, counted, judged time.Duration, most int) error {
 	fmt.Fprintln(out, "R regions of N daemons, 100 calls/s a daemon, Zipf 1 over 3,000 N keys; frames before TLS")
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "limit/min\tR\tN\tbytes/decision\tframes/decision\tkB/s a daemon\tin region p99\tacross p99\tnear limits: in region\tacross\toverage mean\tworst\tlater mean\tworst\tfalse denials\t")
 	for _, limit := range limits {
 		for _, c := range clusters {
-			cost, err := play(c, limit, counted)
+			cost, err := play(c, limit, seed, counted)
 			if err != nil {
 				return err
 			}
 			exact := strings.Repeat("-\t", 6) + "-"
 			if judged > 0 && c.daemons <= most {
-				x, err := play(c, limit, judged, "overage", "denials")
+				x, err := play(c, limit, seed, judged, "overage", "denials")
 				if err != nil {
 					return err
 				}
@@ -101,11 +102,12 @@ func table(out io.Writer, clusters []cluster, limits []int, counted, judged time
 }
 
 // play runs one cluster for a time, with some auditors.
-func play(c cluster, limit int, length time.Duration, auditors ...string) (*sim.Result, error) {
+func play(c cluster, limit int, seed uint64, length time.Duration, auditors ...string) (*sim.Result, error) {
 	cfg, err := scenario.Parse("scale.yaml", []byte(source(c, limit, length)))
 	if err != nil {
 		return nil, err
 	}
+	cfg.Seed = seed
 	options := sim.Options{}
 	if len(auditors) > 0 {
 		options.Auditors = audit.Only(auditors...)

@@ -11,7 +11,7 @@ import (
 
 func TestTable(t *testing.T) {
 	var out strings.Builder
-	if err := table(&out, clustersOf(2, numbers{1, 3}), numbers{60}, 2*time.Second, 3*time.Second, 1); err != nil {
+	if err := table(&out, clustersOf(2, numbers{1, 3}), numbers{60}, 1, 2*time.Second, 3*time.Second, 1); err != nil {
 		t.Fatal(err)
 	}
 	rows := strings.Split(strings.TrimSpace(out.String()), "\n")[2:]
