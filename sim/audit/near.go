@@ -14,7 +14,8 @@ import (
 // the daemon that counts. A count is known in its region when the aggregator
 // has it, or first its successor, and in another region when a daemon there has
 // the sum. Counts that never arrive are left out. So are the hits of a sum but
-// the latest one: a region may withhold them until that one.
+// the latest one, of a key that is or was near its limit: a region may withhold
+// them until that one.
 type nears struct {
 	truth          *truth
 	region, across delays
@@ -37,10 +38,14 @@ type nearHits struct {
 // decided notes a hit.
 func (n *nears) decided(d *sim.Decided) {
 	e := &n.truth.entry
-	if w := e.window; e.charged == 0 || w == nil || d.Limit.Scope != rules.Global || !quota.Of(d.Limit).Resets() || 2*uint64(d.Status.Remaining) > w.limit {
+	w, regions := e.window, len(n.truth.world.Regions())
+	if e.charged == 0 || w == nil || d.Limit.Scope != rules.Global || !quota.Of(d.Limit).Resets() {
 		return
 	}
-	w, regions := e.window, len(n.truth.world.Regions())
+	near := 2*uint64(d.Status.Remaining) <= w.limit
+	if !near && (w.near == nil || len(w.near.regions[e.process.region].steps) == 0) {
+		return
+	}
 	if w.near == nil {
 		w.near = &nearWindow{map[*process]*nearHits{}, make([]nearHits, regions)}
 	}
@@ -51,7 +56,7 @@ func (n *nears) decided(d *sim.Decided) {
 		}
 	}
 	sums := gossip.CellID{Key: d.Key, Window: w.start, Kind: gossip.RegionSum, Incarnation: 1}
-	if !keeps(d.Daemon, sums) { // else it is the aggregator
+	if near && !keeps(d.Daemon, sums) { // else it is the aggregator
 		own := recordOf(w.near.processes, e.process)
 		own.steps = append(own.steps, step{d.At, w.count(e.process.index).charged})
 	}
