@@ -16,6 +16,7 @@ import (
 type dispatched struct {
 	version uint64        // of the state
 	at      time.Duration // when later changes are due, never for none
+	prompt  time.Duration // when the first prompt one is, likewise
 	latest  time.Duration // the latest time that the engine was called at
 }
 
@@ -23,7 +24,7 @@ type dispatched struct {
 const maxNews = 256
 
 // dispatchAt returns when the changes that were not noted at links are due: at
-// the next multiple of an interval.
+// the next multiple of an interval, or earlier with prompt ones.
 func dispatchAt(e *Engine) time.Duration {
 	d := &e.dispatched
 	if d.version == e.state.version {
@@ -36,7 +37,7 @@ func dispatchAt(e *Engine) time.Duration {
 			d.at = min(d.at, (d.latest/interval+1)*interval)
 		}
 	}
-	return d.at
+	return min(d.at, d.prompt)
 }
 
 // called notes the time of a call. Changes that are not noted yet are due by
@@ -54,7 +55,7 @@ func dispatch(e *Engine, now time.Duration) {
 	}
 	base := min(now, d.at)
 	i := e.state.after(d.version, none)
-	d.version, d.at = e.state.version, never
+	d.version, d.at, d.prompt = e.state.version, never, never
 	for i != none {
 		c := e.state.cells.at(i)
 		c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c)
@@ -68,19 +69,29 @@ func dispatch(e *Engine, now time.Duration) {
 				return
 			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
 				due = max(due, l.smallDue(base))
-			case !l.local && e.state.keys.at(c.key).near == c.Window:
-				due = min(due, l.atMultiple(base, max(NearEvery, e.cfg.MinGap)))
+			case !l.local && c.prompt:
+				due = min(due, l.promptDue(base, e.state.unsents.at(i).since))
 			}
 			l.note(due, i, c.version)
 		})
+		c.prompt = false
 		i = c.change.next
 	}
 }
 
-// NearEvery is the longest wait of a change that other regions receive, of a
-// key that is near its limit, if Config.MinGap is not longer: with a delay, it
-// arrives in 100 ms.
+// NearEvery is how long the sums of regions wait that other ones receive, of
+// keys near their limits, if Config.MinGap is not longer. A delay and its
+// jitter are on top of it: a sum should arrive in a delay and 100 ms.
 const NearEvery = 50 * time.Millisecond
+
+// promptDue returns when a prompt change is due, of a time, and noted at
+// another one. Shards send such changes together.
+func (l *link) promptDue(noted, since time.Duration) time.Duration {
+	if l.sharded {
+		return l.atMultiple(noted, max(NearEvery/2, l.cfg.MinGap))
+	}
+	return since + max(NearEvery, l.cfg.MinGap)
+}
 
 // smallEvery is the time between two messages of a writer that only have
 // increments that are so small that no decision depends on them: see small.
@@ -190,21 +201,21 @@ func sends(e *Engine, now time.Duration, l *link) bool {
 	case l.behind:
 		return l.room() > 0 && !caughtUp(e, now, l)
 	case !l.marked || l.markedFor > now:
-		return l.trailing > 0
+		return l.trailAt <= now
 	}
 	s := e.scope(l)
 	l.news = slices.DeleteFunc(l.news, func(i int32) bool { return !s.isNews(i) })
 	if l.marked = len(l.news) > 0; !l.marked {
 		l.walked, l.markedFor = 0, 0
 	}
-	return l.marked || l.trailing > 0
+	return l.marked || l.trailAt <= now
 }
 
 // caughtUp ends a walk over the changes that has no cell for the peer, as most
 // resyncs of a large region: the peer needs no message about it. It reports
 // false for a peer that needs one, or has received no complete message yet.
 func caughtUp(e *Engine, now time.Duration, l *link) bool {
-	if !l.unused && (l.completeNonce == 0 || l.echoed < l.completeNonce) || l.acked < l.sent || l.trailing > 0 || l.local && !e.roles.two {
+	if !l.unused && (l.completeNonce == 0 || l.echoed < l.completeNonce) || l.acked < l.sent || l.trailAt != never || l.local && !e.roles.two {
 		return false
 	}
 	s, from := e.scope(l), max(l.position(), l.walked)
@@ -267,8 +278,8 @@ func (l *link) settled(d *dispatched) uint64 {
 // settleDue puts off the next visit of a link whose changes are all
 // acknowledged.
 func (l *link) settleDue() {
-	if l.acked == l.sent && !l.marked && !l.behind && l.trailing == 0 {
-		l.due = min(l.nextBeat(), l.owedAt)
+	if l.acked == l.sent && !l.marked && !l.behind {
+		l.due = min(l.nextBeat(), l.owedAt, l.trailAt)
 		l.queue.fix(l)
 	}
 }

@@ -60,7 +60,7 @@ func New(cfg Config, self Peer, shard, shards int) *Engine {
 	e := &Engine{
 		cfg: cfg, self: self, region: RegionIncarnation(self.Region),
 		shard: shard, shards: shards, state: newState(cfg.MaxCells, cfg.HashSeed), started: -1,
-		roles: roles{self: self}, queue: queue{silentAt: never}, dispatched: dispatched{at: never}, restoration: restoration{lost: LostIncarnation(self.Region)},
+		roles: roles{self: self}, queue: queue{silentAt: never}, dispatched: dispatched{at: never, prompt: never}, restoration: restoration{lost: LostIncarnation(self.Region)},
 	}
 	e.assign()
 	return e

@@ -128,11 +128,11 @@ func longestBeat(every time.Duration) time.Duration { return every + min(every/2
 
 // upcoming returns when a link has work after now.
 func (l *link) upcoming(now time.Duration) time.Duration {
-	at := min(l.nextBeat(), l.owedAt)
+	at := min(l.nextBeat(), l.owedAt, l.trailAt)
 	if l.acked < l.sent {
 		at = min(at, l.resendAt)
 	}
-	if l.behind || l.trailing > 0 {
+	if l.behind {
 		at = min(at, l.next(now))
 	}
 	if l.marked && l.markedFor > now {

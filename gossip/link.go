@@ -59,9 +59,9 @@ type link struct {
 	sentKeys                     keyTable
 	express                      bool // the latest message held only such cells
 	resyncing                    bool
-	unused                       bool // no message was sent, and the first one waits for a heartbeat
-	second                       bool // the first message is expected of the peer, a heartbeat earlier
-	trailing                     int  // messages to send although nothing changes: see scope.trail
+	unused                       bool          // no message was sent, and the first one waits for a heartbeat
+	second                       bool          // the first message is expected of the peer, a heartbeat earlier
+	trailAt                      time.Duration // when a message is due that ends slopes, never for none: see scope.trail
 
 	// Changes are noted here: see dispatch. The link was sent everything up to
 	// sent, and changes up to walked are for other peers.
@@ -121,7 +121,7 @@ func newLink(now time.Duration, cfg *Config, self string, p Peer, base, version 
 	l := &link{
 		cfg: cfg, peer: p, local: p.Region == self, incarnation: RegionIncarnation(p.Region), ready: p.Ready,
 		base: base, resyncTo: version, resyncing: true, cursor: none, receivedAt: -1, rtt: -1, joined: now, greeting: true,
-		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, informsBy: never, behind: true, naming: namingOf(p.Name),
+		lastSent: -time.Hour, digestAt: now, owedAt: never, expected: never, informsBy: never, trailAt: never, behind: true, naming: namingOf(p.Name),
 		announcedRules: announced{at: -1}, announcedClock: announced{at: -1},
 	}
 	l.lag = 2 * l.interval()

@@ -139,7 +139,7 @@ func TestMutationLostFrame(t *testing.T) {
 		r.run(time.Second)
 		r.add("a1", 1, 10)
 		r.lost = func(from, _ *member) bool { return from.name == "a1" }
-		r.run(250 * time.Millisecond)
+		r.run(3 * time.Second)
 		r.lost = nil
 		r.run(5 * time.Second)
 		return r.total("a2", 1)

@@ -170,13 +170,13 @@ func (s *scope) cell(c *cell) Cell {
 	return Cell{CellMeta: *s.state.meta(c), Rate: rate, Value: c.Value, CellID: c.id()}
 }
 
-// trailingMessages is the number of messages after one that shows a slope. They
-// end it if the cell grew no more.
-const trailingMessages = 2
+// trail makes the link send another message after this one, even without
+// changes: it ends a slope if the cell grew no more for about an interval.
+func (l *link) trail(now time.Duration) { l.trailAt = l.next(now + l.interval()*3/4) }
 
-// trail makes the link send messages after this one, even without changes, if
-// the cell grew by so much that the peer extrapolates it. Within a region that
-// counts in two hops that matters near a limit alone.
+// trail makes the link do so if the cell grew by so much that the peer
+// extrapolates it. Within a region that counts in two hops that matters near a
+// limit alone.
 func (s *scope) trail(c *cell) {
 	grown, least := uint64(0), uint64(minGain)
 	switch {
@@ -190,7 +190,7 @@ func (s *scope) trail(c *cell) {
 		grown = c.Value.P - c.refP
 	}
 	if grown >= least {
-		s.to.trailing = trailingMessages + 1 // with this one
+		s.to.trail(s.now)
 	}
 }
 

@@ -205,7 +205,9 @@ func (e *Engine) changed(now time.Duration, l *link, m *Message) {
 		l.resendAt = now + l.patience()
 	}
 	l.reached = max(l.reached, l.sent)
-	l.trailing = max(0, l.trailing-1)
+	if l.trailAt <= now {
+		l.trailAt = never
+	}
 	l.due = l.upcoming(now)
 	if !m.Complete && l.inflight < maxInflight*e.cfg.FrameCells {
 		l.due = min(l.due, now+e.cfg.MinGap)
@@ -258,7 +260,7 @@ func (e *Engine) fill(now time.Duration, l *link, m *Message) {
 		i = c.change.next
 	}
 	if l.behind && len(picked) > 0 {
-		l.trailing = trailingMessages + 1 // the peer may extrapolate them
+		l.trail(now) // the peer may extrapolate them
 	}
 	l.inflight += len(picked)
 	changes, nothing := len(picked), false

@@ -141,7 +141,11 @@ func (l *link) settleRates(s *state, now time.Duration) {
 		if !c.used || c.via != l.peer.ID || c.Rate == 0 {
 			continue
 		}
-		s.setRate(c, c.observe(c.Rate, c.Value.P, c.ref, l.sentAt, l.interval(), l.leastGain(c.Value.P)))
+		rate := uint32(0) // it did not grow for an interval, with jitter
+		if now-c.received < l.interval()/2 {
+			rate = c.observe(c.Rate, c.Value.P, c.ref, l.sentAt, l.interval(), l.leastGain(c.Value.P))
+		}
+		s.setRate(c, rate)
 		if c.Rate == 0 && c.Kind == RegionSum {
 			s.touch(i, now)
 		}

@@ -24,6 +24,7 @@ type cell struct {
 	used        bool
 	delayed     bool
 	held        bool // the sum that it is part of was withheld when it changed last
+	prompt      bool // other regions receive what it grew by soon: see NearEvery
 	small       bool // what it grew by since it was sent may wait: see small
 
 	version  uint64           // of its last change, in the order of the list of changes

@@ -140,9 +140,10 @@ func (e *Engine) Forward(change *Change, room Room) {
 
 // across no longer withholds the sum of the region in the window of a cell from
 // the aggregators of its key in other regions, if the sum grew by the slack:
-// see roles.slack. It expedites the sum if the key is near its limit, or the
-// sum grows so fast that it matters before the next interval. Only the
-// aggregator of the key does; across reports whether it expedited it.
+// see roles.slack. If the key is near its limit, or the sum grows so fast that
+// it matters before the next interval, the sum is due after NearEvery, or at
+// once when little is left. Only the aggregator of the key does that; across
+// reports whether it did.
 func (e *Engine) across(i int32, room Room) bool {
 	c, regions := e.state.cells.at(i), e.roles.regions[1:]
 	k := e.state.keys.at(c.key)
@@ -177,15 +178,31 @@ func (e *Engine) across(i int32, room Room) bool {
 	}
 	switch {
 	case soon && !withholdable:
-		return false // it waits for NearEvery
+		return k.near == c.Window && prompt(e, i)
 	case soon:
 		k.slack = 0
 		return false
-	}
-	if !room.near() && !fast(e, k, grown) {
+	case !room.near() && !fast(e, k, grown):
 		return false // it waits for the interval
+	case canWait(e, k, grown, room.Left):
+		return prompt(e, i)
 	}
 	return expediteSum(e, i)
+}
+
+// canWait reports whether all regions use up at most an eighth of what is left
+// in NearEvery if each goes on like the unsent hits of this one.
+func canWait(e *Engine, k *keyEntry, unsent, left uint64) bool {
+	since := e.dispatched.latest - k.unsentFrom
+	return sat.MulDiv(unsent, 8*uint64(len(e.roles.regions))*uint64(NearEvery), uint64(max(1, since))) <= left
+}
+
+// prompt makes a sum of the region due in other regions after NearEvery, with
+// all that changes until then. It returns true.
+func prompt(e *Engine, i int32) bool {
+	e.state.cells.at(i).prompt = true
+	e.dispatched.prompt = min(e.dispatched.prompt, e.dispatched.latest+max(NearEvery, e.cfg.MinGap))
+	return true
 }
 
 // expediteSum expedites a sum of the region to the aggregators of its key in
