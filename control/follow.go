@@ -260,7 +260,7 @@ const restAfter = 5
 // and what all its messages contain, beside the clock, has not changed for some
 // time, nor since the latest message to the peer.
 func rests(n *Node, p *peer) bool {
-	is := Message{Sender: n.sender()}
+	is := Message{Statement: Statement{Sender: n.sender()}}
 	if is.Sender.Clock = 0; n.record != nil {
 		is.Version = n.record.Version
 	}

@@ -26,7 +26,7 @@ func TestEntriesWithGap(t *testing.T) {
 	was := m.node.Record().Version
 	at := Version{was.Recovery, was.Index + 2}
 	w.hand(l, m, Message{
-		Cluster: m.node.Record().Cluster.ID, Version: at, Log: was.Recovery, Entries: []Item{{Index: at.Index}},
+		Statement: Statement{Cluster: m.node.Record().Cluster.ID, Version: at}, Log: was.Recovery, Entries: []Item{{Index: at.Index}},
 	})
 	if is := m.node.Record().Version; is != was {
 		t.Errorf("version %v follows %v", is, was)
@@ -50,7 +50,7 @@ func TestFormerRecovery(t *testing.T) {
 	former.Version.Index = was.Index + 10
 	for _, diverged := range []bool{false, true} {
 		a.node.diverged = diverged
-		w.hand(b, a, Message{Cluster: former.Cluster.ID, Version: former.Version, Base: former.Encode()})
+		w.hand(b, a, Message{Statement: Statement{Cluster: former.Cluster.ID, Version: former.Version}, Base: former.Encode()})
 		if is := a.node.Record().Version; is.Recovery != was.Recovery {
 			t.Errorf("version %v of recovery %d follows %v of recovery %d", is, is.Recovery.Number, was, was.Recovery.Number)
 		}

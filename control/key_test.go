@@ -149,7 +149,7 @@ func TestDaemonIDOfAName(t *testing.T) {
 	w := newWitness(t)
 	heard := func(from crdt.Incarnation, id ID) {
 		t.Helper()
-		if err := w.node.Receive(w.at, 1, &Message{From: from, To: 1, Sender: Sender{ID: id, Run: Run{byte(from)}}}); err != nil {
+		if err := w.node.Receive(w.at, 1, &Message{From: from, To: 1, Statement: Statement{Sender: Sender{ID: id, Run: Run{byte(from)}}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestDaemonIDOfAHalf(t *testing.T) {
 	x := RightsOf(w.node)
 	founder, voter, unknown, known := ID{1, 15: 1}, ID{2, 15: 1}, ID{3, 15: 1}, ID{4, 15: 1}
 	w.node.record = &Record{Regions: []Region{{Name: "a", Founders: []ID{founder}}}, Voters: []Voter{{Daemon: voter}}}
-	if err := w.node.Receive(w.at, 1, &Message{From: 2, To: 1, Sender: Sender{ID: known}}); err != nil {
+	if err := w.node.Receive(w.at, 1, &Message{From: 2, To: 1, Statement: Statement{Sender: Sender{ID: known}}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []ID{founder, voter, known, unknown.half()} {

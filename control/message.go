@@ -91,10 +91,7 @@ type Message struct {
 	// sent, either.
 	Made int64 `json:"-"`
 
-	Sender  Sender  `json:"sender,omitzero"`
-	Cluster Number  `json:"cluster,omitzero"` // 0 before the founding
-	Version Version `json:"version,omitzero"`
-	Hash    uint32  `json:"-"` // of the record of Version, see shortHash
+	Statement
 	// Want requests the entries, or the record, that the sender lacks.
 	Want bool `json:"want,omitempty"`
 
@@ -128,6 +125,14 @@ type Message struct {
 
 	// Emergencies are the emergency overrides of the sender.
 	Emergencies []Emergency `json:"emergencies,omitempty"`
+}
+
+// Statement is what each message states about its sender and its record.
+type Statement struct {
+	Sender  Sender  `json:"sender,omitzero"`
+	Cluster Number  `json:"cluster,omitzero"` // 0 before the founding
+	Version Version `json:"version,omitzero"`
+	Hash    uint32  `json:"-"` // of the record of Version, see shortHash
 }
 
 // Item is a committed entry of the log.
@@ -193,62 +198,62 @@ type Parts uint32
 
 // part is a part of a statement.
 type part struct {
-	equal func(a, b *Message) bool
-	copy  func(to, from *Message)
+	equal func(a, b *Statement) bool
+	copy  func(to, from *Statement)
 }
 
-func partOf[T comparable](of func(*Message) *T) part {
+func partOf[T comparable](of func(*Statement) *T) part {
 	return part{
-		func(a, b *Message) bool { return *of(a) == *of(b) },
-		func(to, from *Message) { *of(to) = *of(from) },
+		func(a, b *Statement) bool { return *of(a) == *of(b) },
+		func(to, from *Statement) { *of(to) = *of(from) },
 	}
 }
 
 // acceptorPart is the state of the acceptor. One with a layout that is unknown
 // to others is new in each message.
 var acceptorPart = part{
-	func(a, b *Message) bool {
+	func(a, b *Statement) bool {
 		x, y := a.Sender.Acceptor, b.Sender.Acceptor
 		if x == nil || y == nil || x.Unknown != nil || y.Unknown != nil {
 			return x == y
 		}
 		return *x == *y
 	},
-	func(to, from *Message) { to.Sender.Acceptor = from.Sender.Acceptor },
+	func(to, from *Statement) { to.Sender.Acceptor = from.Sender.Acceptor },
 }
 
 // parts are those of a statement, in the order of their bits in Parts. Those
 // that change most often are first.
 var parts = []part{
-	partOf(func(m *Message) *uint64 { return &m.Sender.Store }),
-	partOf(func(m *Message) *uint64 { return &m.Version.Index }),
-	partOf(func(m *Message) *uint32 { return &m.Hash }),
-	partOf(func(m *Message) *uint64 { return &m.Sender.Applied }),
-	partOf(func(m *Message) *Number { return &m.Sender.Heard }),
-	partOf(func(m *Message) *ID { return &m.Sender.Leader }),
-	partOf(func(m *Message) *bool { return &m.Sender.Majority }),
-	partOf(func(m *Message) *bool { return &m.Sender.Starting }),
-	partOf(func(m *Message) *bool { return &m.Sender.Leaving }),
-	partOf(func(m *Message) *Number { return &m.Sender.HeardOf }),
-	partOf(func(m *Message) *Version { return &m.Sender.Stored }),
-	partOf(func(m *Message) *Version { return &m.Sender.Region }),
+	partOf(func(m *Statement) *uint64 { return &m.Sender.Store }),
+	partOf(func(m *Statement) *uint64 { return &m.Version.Index }),
+	partOf(func(m *Statement) *uint32 { return &m.Hash }),
+	partOf(func(m *Statement) *uint64 { return &m.Sender.Applied }),
+	partOf(func(m *Statement) *Number { return &m.Sender.Heard }),
+	partOf(func(m *Statement) *ID { return &m.Sender.Leader }),
+	partOf(func(m *Statement) *bool { return &m.Sender.Majority }),
+	partOf(func(m *Statement) *bool { return &m.Sender.Starting }),
+	partOf(func(m *Statement) *bool { return &m.Sender.Leaving }),
+	partOf(func(m *Statement) *Number { return &m.Sender.HeardOf }),
+	partOf(func(m *Statement) *Version { return &m.Sender.Stored }),
+	partOf(func(m *Statement) *Version { return &m.Sender.Region }),
 	acceptorPart,
-	partOf(func(m *Message) *Number { return &m.Sender.Files }),
-	partOf(func(m *Message) *Number { return &m.Sender.Emergencies }),
-	partOf(func(m *Message) *Number { return &m.Sender.Voter }),
-	partOf(func(m *Message) *uint64 { return &m.Sender.Began }),
-	partOf(func(m *Message) *bool { return &m.Sender.Durable }),
-	partOf(func(m *Message) *bool { return &m.Sender.Witness }),
-	partOf(func(m *Message) *int { return &m.Sender.Format }),
-	partOf(func(m *Message) *Number { return &m.Cluster }),
-	partOf(func(m *Message) *Recovery { return &m.Version.Recovery }),
+	partOf(func(m *Statement) *Number { return &m.Sender.Files }),
+	partOf(func(m *Statement) *Number { return &m.Sender.Emergencies }),
+	partOf(func(m *Statement) *Number { return &m.Sender.Voter }),
+	partOf(func(m *Statement) *uint64 { return &m.Sender.Began }),
+	partOf(func(m *Statement) *bool { return &m.Sender.Durable }),
+	partOf(func(m *Statement) *bool { return &m.Sender.Witness }),
+	partOf(func(m *Statement) *int { return &m.Sender.Format }),
+	partOf(func(m *Statement) *Number { return &m.Cluster }),
+	partOf(func(m *Statement) *Recovery { return &m.Version.Recovery }),
 }
 
 // AllParts are the parts that exist.
 var AllParts = Parts(1)<<len(parts) - 1
 
 // changed returns the parts in which two statements differ.
-func changed(a, b *Message) (all Parts) {
+func changed(a, b *Statement) (all Parts) {
 	for i, p := range parts {
 		if !p.equal(a, b) {
 			all |= 1 << i
@@ -257,8 +262,8 @@ func changed(a, b *Message) (all Parts) {
 	return all
 }
 
-// complete takes all parts but those of a set from another message.
-func (m *Message) complete(from *Message, but Parts) {
+// complete takes all parts but those of a set from another statement.
+func (m *Statement) complete(from *Statement, but Parts) {
 	for i, p := range parts {
 		if but&(1<<i) == 0 {
 			p.copy(m, from)
@@ -274,7 +279,7 @@ func (m *Message) Without() *Message {
 		less.Log = Recovery{}
 	}
 	if m.Since != 0 {
-		less.complete(&Message{}, m.Changed)
+		less.complete(&noStatement, m.Changed)
 	}
 	return &less
 }
@@ -282,26 +287,37 @@ func (m *Message) Without() *Message {
 // OnlyChanged reports whether a message has no parts that did not change.
 func (m *Message) OnlyChanged() bool {
 	for i, p := range parts {
-		if m.Since != 0 && m.Changed&(1<<i) == 0 && !p.equal(m, &Message{}) {
+		if m.Since != 0 && m.Changed&(1<<i) == 0 && !p.equal(&m.Statement, &noStatement) {
 			return false
 		}
 	}
 	return true
 }
 
-// statement returns what a message states about its sender: all that each
-// message contains beside the identity of the daemon and its clock.
+// statement is all that each message of a daemon contains beside its identity
+// and its clock, with the number and the time of the first message with it: see
+// Message.State and Made.
 //
 // Statements are numbered. A message names the latest one that its sender has
 // of the receiver. The receiver then sends what changed since, and no more.
-func (m *Message) statement() Message {
-	s := Message{State: m.State, Made: m.Made, Sender: m.Sender, Cluster: m.Cluster, Version: m.Version, Hash: m.Hash}
+type statement struct {
+	State uint64
+	Made  int64
+	Statement
+}
+
+// numbered returns the statement with a number that was made at a time.
+func (m *Statement) numbered(state uint64, made int64) statement {
+	s := statement{state, made, *m}
 	s.Sender.ID, s.Sender.Run, s.Sender.Clock, s.Sender.Waits = ID{}, Run{}, 0, nil
 	return s
 }
 
+// noStatement is the statement without parts.
+var noStatement Statement
+
 // statements are some of one daemon, ascending by State.
-type statements []Message
+type statements []statement
 
 // Bounds of the statements that are kept.
 const (
@@ -310,7 +326,7 @@ const (
 )
 
 // find returns the statement with a number, nil for none.
-func (s statements) find(state uint64) *Message {
+func (s statements) find(state uint64) *statement {
 	for i := range s {
 		if s[i].State == state && state != 0 {
 			return &s[i]
@@ -327,23 +343,25 @@ func (s statements) latest() uint64 {
 	return s[len(s)-1].State
 }
 
-// number sets the number of the statement of this daemon in m.
-func (s *statements) number(m *Message) {
-	if last := s.find(s.latest()); last != nil && changed(m, last) == 0 && (last.Made != 0 || m.Sender.Clock == 0) {
-		m.State, m.Made = last.State, last.Made
-		return
+// number returns the number of the statement of this daemon, and when it was
+// made.
+func (s *statements) number(m *Statement) (state uint64, made int64) {
+	last := s.find(s.latest())
+	if last != nil && changed(m, &last.Statement) == 0 && (last.Made != 0 || m.Sender.Clock == 0) {
+		return last.State, last.Made
 	}
-	m.State, m.Made = s.latest()+1, m.Sender.Clock
-	*s = append(slices.Delete(*s, 0, max(0, len(*s)+1-ownStatements)), m.statement())
+	state, made = s.latest()+1, m.Sender.Clock
+	*s = append(slices.Delete(*s, 0, max(0, len(*s)+1-ownStatements)), m.numbered(state, made))
+	return state, made
 }
 
 // add keeps the statement of a peer in m, and the one that it refers to.
 func (s *statements) add(m *Message) {
-	i, known := slices.BinarySearchFunc(*s, m.State, func(o Message, state uint64) int { return cmp.Compare(o.State, state) })
+	i, known := slices.BinarySearchFunc(*s, m.State, func(o statement, state uint64) int { return cmp.Compare(o.State, state) })
 	if known || m.State == 0 {
 		return
 	}
-	*s = slices.Insert(*s, i, m.statement())
+	*s = slices.Insert(*s, i, m.numbered(m.State, m.Made))
 	if len(*s) > peerStatements {
 		oldest := 0
 		if (*s)[0].State == m.Since {
@@ -364,7 +382,7 @@ func abridge(n *Node, m *Message, p *peer) {
 	}
 	base := n.statements.find(p.knows)
 	if base != nil {
-		m.Since, m.Changed = base.State, changed(m, base)
+		m.Since, m.Changed = base.State, changed(&m.Statement, &base.Statement)
 	}
 	if m.State != m.Since {
 		m.Age = m.Sender.Clock - m.Made
@@ -383,7 +401,7 @@ func expand(n *Node, m *Message, p *peer) bool {
 		if base == nil {
 			return false
 		}
-		m.complete(base, m.Changed)
+		m.complete(&base.Statement, m.Changed)
 		m.Sender.Clock += base.Made
 	}
 	m.Made = m.Sender.Clock - m.Age

@@ -184,6 +184,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 	n.clock(at)
 	n.address = self
 	kept := make([]*peer, 0, len(peers))
+	n.out = slices.Grow(n.out, max(0, len(peers)-len(n.peers)))
 	for _, p := range peers {
 		if p.Address == self {
 			continue
@@ -328,21 +329,13 @@ func (n *Node) Ready(at time.Duration) Ready {
 	n.clock(at)
 	r := Ready{Store: n.toStore()}
 	r.Messages, n.out = n.out, nil
-	var own Message // the statement of this daemon
+	var own *statement
 	if len(r.Messages) > 0 {
-		own.Sender = n.sender()
-		if n.record != nil {
-			own.Cluster, own.Version, own.Hash = n.record.Cluster.ID, n.record.Version, n.record.shortHash()
-			if n.diverged { // nothing that follows this record is of use
-				own.Version.Index = 0
-			}
-		}
-		n.statements.number(&own)
+		own = n.statement()
 	}
 	for i := range r.Messages {
 		m, p := &r.Messages[i], n.peer(r.Messages[i].To)
-		m.From, m.Sender, m.State, m.Made = n.address, own.Sender, own.State, own.Made
-		m.Cluster, m.Version, m.Hash = own.Cluster, own.Version, own.Hash
+		m.From, m.State, m.Made, m.Statement = n.address, own.State, own.Made, own.Statement
 		if p != nil {
 			p.sentAt = at
 		}
@@ -353,6 +346,19 @@ func (n *Node) Ready(at time.Duration) Ready {
 	r.Former, n.former = n.former, ID{}
 	r.Wake = n.ticked + n.cfg.Heartbeat
 	return r
+}
+
+// statement returns the statement of this daemon, with its identity and clock.
+func (n *Node) statement() *statement {
+	own := &statement{Statement: Statement{Sender: n.sender()}}
+	if n.record != nil {
+		own.Cluster, own.Version, own.Hash = n.record.Cluster.ID, n.record.Version, n.record.shortHash()
+		if n.diverged { // nothing that follows this record is of use
+			own.Version.Index = 0
+		}
+	}
+	own.State, own.Made = n.statements.number(&own.Statement)
+	return own
 }
 
 // sender describes this daemon.
@@ -406,10 +412,8 @@ func (n *Node) leader() ID {
 	}
 	var best *peer
 	for _, p := range n.peers {
-		same := p.version.Recovery == n.record.Version.Recovery
-		live := isLive(n, p)
 		knows := p.sender.Leader == p.sender.ID || n.record.VoterOf(p.sender.ID) != nil && p.sender.Leader != n.self.id()
-		if same && live && knows && (best == nil || p.heardAt > best.heardAt) {
+		if knows && p.version.Recovery == n.record.Version.Recovery && isLive(n, p) && (best == nil || p.heardAt > best.heardAt) {
 			best = p
 		}
 	}

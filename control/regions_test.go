@@ -265,7 +265,7 @@ func TestFoundersKeepTheirIDs(t *testing.T) {
 	heard := func() (*witness, *Message) {
 		w := newWitness(t)
 		w.at += time.Second
-		m := &Message{From: 2, To: 1, Sender: w.sender(0, 0, 1)}
+		m := &Message{From: 2, To: 1, Statement: Statement{Sender: w.sender(0, 0, 1)}}
 		if err := w.node.Receive(w.at, 1, m); err != nil {
 			t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func (w *witness) ready() map[crdt.Incarnation][]Message {
 
 // counts sends the node a message of a run and reports whether it counts.
 func (w *witness) counts(run int, began, store uint64) bool {
-	m := &Message{From: crdt.Incarnation(run + 2), To: 1, Sender: w.sender(run, began, store)}
+	m := &Message{From: crdt.Incarnation(run + 2), To: 1, Statement: Statement{Sender: w.sender(run, began, store)}}
 	return w.node.Receive(w.at, 1, m) == nil
 }
 
@@ -81,7 +81,7 @@ func (w *witness) answer(runs ...int) (asked []int) {
 			if slices.Contains(runs, run) {
 				is := w.identity[run]
 				proof := &Proof{*m.Nonce, is.Key.Sign(ForNonce, m.Nonce.message(m.Sender.ID))}
-				_ = w.node.Receive(w.at, 1, &Message{From: to, To: 1, Sender: w.sender(run, 0, 0), Proof: proof})
+				_ = w.node.Receive(w.at, 1, &Message{From: to, To: 1, Statement: Statement{Sender: w.sender(run, 0, 0)}, Proof: proof})
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func TestFalseProofs(t *testing.T) {
 		"another nonce":   {former, k.Sign(ForNonce, former.message(me))},
 		"nothing":         {Nonce: *nonce},
 	} {
-		_ = w.node.Receive(w.at, 1, &Message{From: 4, To: 1, Sender: Sender{ID: third.ID(), Run: Run{9}}, Proof: proof})
+		_ = w.node.Receive(w.at, 1, &Message{From: 4, To: 1, Statement: Statement{Sender: Sender{ID: third.ID(), Run: Run{9}}}, Proof: proof})
 		if q := w.node.runs.doubts[k.ID()]; q == nil || q.earlierAnswered || q.laterAnswered {
 			t.Errorf("%s is taken for an answer", name)
 		}

@@ -95,7 +95,7 @@ func TestStatements(t *testing.T) {
 	size := func(m Message) int { // parts that the frame contains
 		n := 0
 		for _, p := range parts {
-			if !p.equal(&m, &Message{}) {
+			if !p.equal(&m.Statement, &noStatement) {
 				n++
 			}
 		}
@@ -181,12 +181,13 @@ func TestStatements(t *testing.T) {
 func TestStatementVoters(t *testing.T) {
 	l := newLink(t)
 	for i, n := range l.nodes {
-		n.statements = statements{{State: 1, Made: l.wall(), Sender: Sender{Voter: Number(100 + i)}}, {State: 2, Made: l.wall(), Sender: Sender{Voter: Number(200 + i)}}}
+		voter := func(v int) Statement { return Statement{Sender: Sender{Voter: Number(v)}} }
+		n.statements = statements{{State: 1, Made: l.wall(), Statement: voter(100 + i)}, {State: 2, Made: l.wall(), Statement: voter(200 + i)}}
 	}
 	n, p := l.nodes[0], l.nodes[0].peers[0]
 	p.stated = slices.Clone(l.nodes[1].statements)
 	for known, want := range map[uint64]uint64{1: 100, 2: 200, 3: 0} {
-		m := Message{State: 3, Known: known, Sender: Sender{Voter: 301}, Raft: []*raftpb.Message{{}, {From: new(uint64(7)), To: new(uint64(8))}}}
+		m := Message{State: 3, Known: known, Statement: Statement{Sender: Sender{Voter: 301}}, Raft: []*raftpb.Message{{}, {From: new(uint64(7)), To: new(uint64(8))}}}
 		if ok := expand(n, &m, p); ok != (want != 0) {
 			t.Errorf("known %d: %t", known, ok)
 		} else if r := m.Raft; ok && (r[0].GetFrom() != 301 || r[0].GetTo() != want || r[1].GetFrom() != 7 || r[1].GetTo() != 8) {

@@ -61,7 +61,7 @@ func TestPeerStatus(t *testing.T) {
 	if all := n.Status().Peers; !all[0].Split || all[1].Split {
 		t.Errorf("%+v: want a split from the first peer alone", all)
 	}
-	m := Message{From: p.Address, To: n.address, Cluster: n.record.Cluster.ID + 1}
+	m := Message{From: p.Address, To: n.address, Statement: Statement{Cluster: n.record.Cluster.ID + 1}}
 	if err := n.Receive(w.now, 0, &m); err != nil {
 		t.Fatal(err)
 	}

@@ -96,8 +96,15 @@ func (s *stored) encode() []byte {
 	if err != nil {
 		panic(fmt.Sprintf("control: an item has no JSON form: %v", err)) // all its types have one
 	}
+	if len(data) <= fastPack {
+		return packAt(flate.BestSpeed, data)
+	}
 	return pack(data)
 }
+
+// fastPack is the greatest size of an item on disk that is compressed fast. It
+// fits into a record of the journal in any case.
+const fastPack = 1 << 20
 
 // Start is the state of a node before it starts, from its disk.
 type Start struct {
@@ -306,13 +313,16 @@ const (
 // pack returns a shorter form of a JSON form for the disk and for messages. The
 // result depends on the version of the compressor: it is never hashed or
 // compared.
-func pack(data []byte) []byte {
+func pack(data []byte) []byte { return packAt(flate.DefaultCompression, data) }
+
+// packAt does the same at a level of compression.
+func packAt(level int, data []byte) []byte {
 	if len(data) < packFrom {
 		return data
 	}
 	var b bytes.Buffer
 	b.WriteByte(packed)
-	w, err := flate.NewWriter(&b, flate.DefaultCompression)
+	w, err := flate.NewWriter(&b, level)
 	if err == nil {
 		_, err = w.Write(data)
 	}

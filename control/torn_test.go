@@ -118,7 +118,7 @@ func TestHeartbeatWhileStoring(t *testing.T) {
 	term := l.node.raft.raw.BasicStatus().GetTerm()
 	id, r := m.node.ID(), l.node.Record()
 	if err := m.node.Receive(w.now, w.now.Milliseconds(), &Message{
-		From: l.address, To: m.address, Sender: l.node.sender(), Cluster: r.Cluster.ID, Version: r.Version, Log: r.Version.Recovery,
+		From: l.address, To: m.address, Statement: Statement{Sender: l.node.sender(), Cluster: r.Cluster.ID, Version: r.Version}, Log: r.Version.Recovery,
 		Raft: []*raftpb.Message{{Type: &kind, From: &from, To: &to, Term: &term, Commit: &commit}},
 	}); err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ var violations = []violation{
 		name: "a message of the control log under another id",
 		attack: func(w *world, victim *resident) {
 			m := w.accepted("us", victim)
-			frame, err := wire.EncodeControl(nil, &control.Message{From: m.hello.Member.ID, To: 1, Sender: control.Sender{ID: control.ID{1}}})
+			frame, err := wire.EncodeControl(nil, &control.Message{From: m.hello.Member.ID, To: 1, Statement: control.Statement{Sender: control.Sender{ID: control.ID{1}}}})
 			if err != nil {
 				w.t.Fatal(err)
 			}

@@ -292,7 +292,7 @@ func TestIdentity(t *testing.T) {
 		{control.Sender{ID: control.ID{1}, Run: control.Run{9}}, false},
 		{control.Sender{}, false},
 	} {
-		frame, err := wire.EncodeControl(nil, &control.Message{From: 7, To: 1, Sender: tt.sender})
+		frame, err := wire.EncodeControl(nil, &control.Message{From: 7, To: 1, Statement: control.Statement{Sender: tt.sender}})
 		if err != nil {
 			t.Fatal(err)
 		}

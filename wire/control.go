@@ -148,7 +148,8 @@ func DecodeControl(ends *ControlEnds, frame []byte) (*control.Message, error) {
 	if n := len(f.Raft); n > control.MaxRaft { // before the work of a list without bounds
 		return nil, &SizeError{What: "raft messages", Got: n, Max: control.MaxRaft}
 	}
-	m := &control.Message{From: ends.From, To: ends.To, Sender: control.Sender{ID: ends.ID, Run: ends.Run}}
+	m := &control.Message{From: ends.From, To: ends.To}
+	m.Sender.ID, m.Sender.Run = ends.ID, ends.Run
 	if len(f.Header) > 0 {
 		if err := json.Unmarshal(f.Header, m); err != nil {
 			return nil, malformed("header: %.260v", err)

@@ -193,8 +193,8 @@ func (a *controlAuditor) generations(d *sim.Daemon, was, is *control.Record) {
 // drops notes the commands that a daemon drops when it follows a recovery. One
 // without a disk, or whose disk fails, may end before it reports them.
 func (a *controlAuditor) drops(d *sim.Daemon, was, is *control.Record) {
-	stores := !slices.Contains(a.world.Config().Diskless, d.Name) && d.ControlLog().Status().Failing == ""
-	if was == nil || was.Version.Recovery == is.Version.Recovery || !stores {
+	if was == nil || was.Version.Recovery == is.Version.Recovery || slices.Contains(a.world.Config().Diskless, d.Name) ||
+		d.ControlLog().Status().Failing != "" {
 		return
 	}
 	for _, c := range was.History {
