@@ -210,7 +210,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 
 // peer returns the peer with an address, nil for none.
 func (n *Node) peer(a crdt.Incarnation) *peer {
-	i, ok := slices.BinarySearch(n.addresses, a)
+	i, ok := crdt.Search(n.addresses, a)
 	if !ok {
 		return nil
 	}
@@ -331,7 +331,7 @@ func (n *Node) Ready(at time.Duration) Ready {
 	r.Messages, n.out = n.out, nil
 	var own *statement
 	if len(r.Messages) > 0 {
-		own = n.statement()
+		own = statementOf(n)
 	}
 	for i := range r.Messages {
 		m, p := &r.Messages[i], n.peer(r.Messages[i].To)
@@ -348,8 +348,8 @@ func (n *Node) Ready(at time.Duration) Ready {
 	return r
 }
 
-// statement returns the statement of this daemon, with its identity and clock.
-func (n *Node) statement() *statement {
+// statementOf returns the statement of a daemon, with its identity and clock.
+func statementOf(n *Node) *statement {
 	own := &statement{Statement: Statement{Sender: n.sender()}}
 	if n.record != nil {
 		own.Cluster, own.Version, own.Hash = n.record.Cluster.ID, n.record.Version, n.record.shortHash()

@@ -198,7 +198,7 @@ func (e *Engine) Live(id crdt.Incarnation) bool { return linkOf(e, id) != nil }
 // linkOf returns the link of an incarnation, nil for none. Its search stays
 // within a few cache lines, also with a thousand peers.
 func linkOf(e *Engine, id crdt.Incarnation) *link {
-	if i, ok := slices.BinarySearch(e.ids, id); ok {
+	if i, ok := crdt.Search(e.ids, id); ok {
 		return e.links[i]
 	}
 	return nil
