@@ -16,16 +16,18 @@ import (
 func exampleControl() *control.Message {
 	return &control.Message{
 		From: 0x1111111111111111, To: 0x2222222222222222,
-		Statement: control.Statement{Sender: control.Sender{
-			ID: control.ID(bytes.Repeat([]byte{0x33}, 16)), Run: control.Run(bytes.Repeat([]byte{0x44}, 16)), Store: 1_000_000, Durable: true,
-			Leader: control.ID(bytes.Repeat([]byte{0x55}, 16)), Began: 900_000, Applied: 1_000_000, Format: 1, Clock: 1_767_744_000_000,
-			Heard: 7, HeardOf: 0x7777777777777777, Files: 0x8888888888888888, Acceptor: &control.AcceptorReport{
-				Number: 100, Log: route.Log{Random: 0x6666666666666666}, Copied: true, Store: 1_767_744_000_000,
+		Statement: control.Statement{
+			Sender: control.Sender{
+				ID: control.ID(bytes.Repeat([]byte{0x33}, 16)), Run: control.Run(bytes.Repeat([]byte{0x44}, 16)), Store: 1_000_000, Durable: true,
+				Leader: control.ID(bytes.Repeat([]byte{0x55}, 16)), Began: 900_000, Applied: 1_000_000, Format: 1, Clock: 1_767_744_000_000,
+				Heard: 7, HeardOf: 0x7777777777777777, Files: 0x8888888888888888, Acceptor: &control.AcceptorReport{
+					Number: 100, Log: route.Log{Random: 0x6666666666666666}, Copied: true, Store: 1_767_744_000_000,
+				},
 			},
-		},
 			Cluster: 0x6666666666666666,
 			Version: control.Version{Recovery: control.Recovery{Random: 0x6666666666666666}, Index: 1_000_000},
-			Hash:    0x99999999},
+			Hash:    0x99999999,
+		},
 		State: 1, Known: 1,
 	}
 }
@@ -198,17 +200,19 @@ func genControlAcceptor(t *rapid.T) *control.AcceptorReport {
 func genControl(t *rapid.T) *control.Message {
 	m := &control.Message{
 		From: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "from")), To: crdt.Incarnation(rapid.Uint64Min(1).Draw(t, "to")),
-		Statement: control.Statement{Sender: control.Sender{
-			ID: genControlID(t, "id"), Run: genControlRun(t), Store: rapid.Uint64().Draw(t, "store"),
-			Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
-			Began:    rapid.Uint64().Draw(t, "began"),
-			Applied:  rapid.Uint64().Draw(t, "applied"),
-			Starting: rapid.Bool().Draw(t, "starting"), Majority: rapid.Bool().Draw(t, "majority"), Leader: genControlID(t, "leader"),
-			Heard: genControlNumber(t, "heard"), HeardOf: genControlNumber(t, "heard of"),
-			Witness: rapid.Bool().Draw(t, "witness"), Format: rapid.Int().Draw(t, "format"), Clock: rapid.Int64().Draw(t, "clock"),
-			Files: genControlNumber(t, "files"), Voter: genControlNumber(t, "voter"), Acceptor: genControlAcceptor(t),
+		Statement: control.Statement{
+			Sender: control.Sender{
+				ID: genControlID(t, "id"), Run: genControlRun(t), Store: rapid.Uint64().Draw(t, "store"),
+				Durable: rapid.Bool().Draw(t, "durable"), Leaving: rapid.Bool().Draw(t, "leaving"),
+				Began:    rapid.Uint64().Draw(t, "began"),
+				Applied:  rapid.Uint64().Draw(t, "applied"),
+				Starting: rapid.Bool().Draw(t, "starting"), Majority: rapid.Bool().Draw(t, "majority"), Leader: genControlID(t, "leader"),
+				Heard: genControlNumber(t, "heard"), HeardOf: genControlNumber(t, "heard of"),
+				Witness: rapid.Bool().Draw(t, "witness"), Format: rapid.Int().Draw(t, "format"), Clock: rapid.Int64().Draw(t, "clock"),
+				Files: genControlNumber(t, "files"), Voter: genControlNumber(t, "voter"), Acceptor: genControlAcceptor(t),
+			},
+			Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.Uint32().Draw(t, "hash"),
 		},
-			Cluster: genControlNumber(t, "cluster"), Version: genControlVersion(t, "version"), Hash: rapid.Uint32().Draw(t, "hash")},
 		Want: rapid.Bool().Draw(t, "want"), Ask: genControlNumber(t, "ask"),
 	}
 	if rapid.Bool().Draw(t, "limits") {
