@@ -70,7 +70,7 @@ func dispatch(e *Engine, now time.Duration) {
 			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
 				due = max(due, l.smallDue(base))
 			case !l.local && c.prompt:
-				due = min(due, l.promptDue(base, e.state.unsents.at(i).since))
+				due = min(due, l.promptDue(e, e.state.unsents.at(i).since))
 			}
 			l.note(due, i, c.version)
 		})
@@ -84,13 +84,22 @@ func dispatch(e *Engine, now time.Duration) {
 // jitter are on top of it: a sum should arrive in a delay and 100 ms.
 const NearEvery = 50 * time.Millisecond
 
-// promptDue returns when a prompt change is due, of a time, and noted at
-// another one. Shards send such changes together.
-func (l *link) promptDue(noted, since time.Duration) time.Duration {
-	if l.sharded {
-		return l.atMultiple(noted, max(NearEvery/2, l.cfg.MinGap))
+// promptly returns from when on a prompt change may be sent that is made now.
+// Shards send those of NearEvery together, and so the change waits for as long
+// on average.
+func promptly(e *Engine, now time.Duration) time.Duration {
+	if e.shards > 1 {
+		return now + NearEvery/2
 	}
-	return since + max(NearEvery, l.cfg.MinGap)
+	return now + max(NearEvery, e.cfg.MinGap)
+}
+
+// promptDue returns when a prompt change is due that was made at a time.
+func (l *link) promptDue(e *Engine, since time.Duration) time.Duration {
+	if l.sharded {
+		return l.atMultiple(promptly(e, since), max(NearEvery, e.cfg.MinGap))
+	}
+	return promptly(e, since)
 }
 
 // smallEvery is the time between two messages of a writer that only have

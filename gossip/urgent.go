@@ -201,7 +201,7 @@ func canWait(e *Engine, k *keyEntry, unsent, left uint64) bool {
 // all that changes until then. It returns true.
 func prompt(e *Engine, i int32) bool {
 	e.state.cells.at(i).prompt = true
-	e.dispatched.prompt = min(e.dispatched.prompt, e.dispatched.latest+max(NearEvery, e.cfg.MinGap))
+	e.dispatched.prompt = min(e.dispatched.prompt, promptly(e, e.dispatched.latest))
 	return true
 }
 
