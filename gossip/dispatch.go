@@ -16,7 +16,7 @@ import (
 type dispatched struct {
 	version uint64        // of the state
 	at      time.Duration // when later changes are due, never for none
-	prompt  time.Duration // when the first prompt one is, likewise
+	prompt  time.Duration // by when the caller sends those that are prompt, likewise
 	latest  time.Duration // the latest time that the engine was called at
 }
 
@@ -50,12 +50,15 @@ func called(e *Engine, now time.Duration) {
 // dispatch notes all new changes at the links of their receivers.
 func dispatch(e *Engine, now time.Duration) {
 	d := &e.dispatched
+	if d.prompt <= now {
+		d.prompt = never
+	}
 	if d.version == e.state.version {
 		return
 	}
 	base := min(now, d.at)
 	i := e.state.after(d.version, none)
-	d.version, d.at, d.prompt = e.state.version, never, never
+	d.version, d.at = e.state.version, never
 	for i != none {
 		c := e.state.cells.at(i)
 		c.held = c.Kind == Daemon && !e.leaving && e.state.withheld(c)
@@ -69,12 +72,11 @@ func dispatch(e *Engine, now time.Duration) {
 				return
 			case c.small && !e.leaving && l.local && c.Kind == Daemon && c.Incarnation == e.self.ID:
 				due = max(due, l.smallDue(base))
-			case !l.local && c.prompt:
-				due = min(due, l.promptDue(e, e.state.unsents.at(i).since))
+			case !l.local:
+				due = min(due, l.promptDue(e, i))
 			}
 			l.note(due, i, c.version)
 		})
-		c.prompt = false
 		i = c.change.next
 	}
 }
@@ -84,9 +86,9 @@ func dispatch(e *Engine, now time.Duration) {
 // jitter are on top of it: a sum should arrive in a delay and 100 ms.
 const NearEvery = 50 * time.Millisecond
 
-// promptly returns from when on a prompt change may be sent that is made now.
-// Shards send those of NearEvery together, and so the change waits for as long
-// on average.
+// promptly returns from when on a prompt sum is due that is made now. Shards
+// send those of NearEvery together, and so the sum waits for as long on
+// average.
 func promptly(e *Engine, now time.Duration) time.Duration {
 	if e.shards > 1 {
 		return now + NearEvery/2
@@ -94,12 +96,21 @@ func promptly(e *Engine, now time.Duration) time.Duration {
 	return now + max(NearEvery, e.cfg.MinGap)
 }
 
-// promptDue returns when a prompt change is due that was made at a time.
-func (l *link) promptDue(e *Engine, since time.Duration) time.Duration {
-	if l.sharded {
-		return l.atMultiple(promptly(e, since), max(NearEvery, e.cfg.MinGap))
+// promptDue returns when a change is due in another region that is near a limit
+// or in a prompt sum, never for others.
+func (l *link) promptDue(e *Engine, i int32) time.Duration {
+	c := e.state.cells.at(i)
+	at, k := never, e.state.keys.at(c.key)
+	if k.near == c.Window {
+		at = promptly(e, e.state.unsents.at(i).since)
 	}
-	return promptly(e, since)
+	if k.promptAt != 0 && k.sumOf == c.Window {
+		at = min(at, k.promptAt)
+	}
+	if at != never && l.sharded {
+		return l.atMultiple(at, max(NearEvery, e.cfg.MinGap))
+	}
+	return at
 }
 
 // smallEvery is the time between two messages of a writer that only have

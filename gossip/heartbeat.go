@@ -128,7 +128,10 @@ func longestBeat(every time.Duration) time.Duration { return every + min(every/2
 
 // upcoming returns when a link has work after now.
 func (l *link) upcoming(now time.Duration) time.Duration {
-	at := min(l.nextBeat(), l.owedAt, l.trailAt)
+	at := min(l.nextBeat(), l.owedAt)
+	if l.trailAt > now {
+		at = min(at, l.trailAt)
+	}
 	if l.acked < l.sent {
 		at = min(at, l.resendAt)
 	}

@@ -183,7 +183,7 @@ func (s *scope) trail(c *cell) {
 	case c.Kind != Daemon:
 	case !s.to.local:
 		v, _ := s.state.sum(c)
-		grown = s.state.keys.at(c.key).grown(c.Window, sat.Add(v.P, v.N), s.state.version)
+		grown = s.grown(c.Window, s.state.keys.at(c.key), sat.Add(v.P, v.N))
 		least = s.to.leastGain(v.P)
 	case s.roles.two && s.state.keys.at(c.key).near != c.Window:
 	case c.Incarnation == s.self && !c.small:
@@ -194,11 +194,14 @@ func (s *scope) trail(c *cell) {
 	}
 }
 
-// grown returns by how much the sum of the region grew since other regions
-// received it, also while it is sent to one after the other.
-func (k *keyEntry) grown(window int64, sum, version uint64) uint64 {
-	if k.sumAt != version {
-		k.sumAt, k.sumGrew = version, sum-min(sum, k.sent(window))
+// grown returns by how much the sum of the region grew in an interval, as other
+// regions receive it, also while it is sent to one after the other.
+func (s *scope) grown(window int64, k *keyEntry, sum uint64) uint64 {
+	if k.sumAt != s.state.version {
+		if k.sumAt = s.state.version; s.now-k.sumFrom >= s.to.interval() {
+			k.before, k.sumFrom = k.sent(window), s.now
+		}
+		k.sumGrew = sum - min(sum, k.before)
 	}
 	return k.sumGrew
 }

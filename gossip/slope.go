@@ -142,7 +142,7 @@ func (l *link) settleRates(s *state, now time.Duration) {
 			continue
 		}
 		rate := uint32(0) // it did not grow for an interval, with jitter
-		if now-c.received < l.interval()/2 {
+		if now-c.received < l.interval()*5/8 {
 			rate = c.observe(c.Rate, c.Value.P, c.ref, l.sentAt, l.interval(), l.leastGain(c.Value.P))
 		}
 		s.setRate(c, rate)

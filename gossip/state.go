@@ -24,7 +24,6 @@ type cell struct {
 	used        bool
 	delayed     bool
 	held        bool // the sum that it is part of was withheld when it changed last
-	prompt      bool // other regions receive what it grew by soon: see NearEvery
 	small       bool // what it grew by since it was sent may wait: see small
 
 	version  uint64           // of its last change, in the order of the list of changes
@@ -79,8 +78,13 @@ type keyEntry struct {
 	left, leftSum uint64
 	// unsentFrom is when it grew first since, 0 for not yet.
 	unsentFrom time.Duration
-	// sumGrew is by how much it had grown then, at the version sumAt.
-	sumAt, sumGrew uint64
+	// promptAt is from when on it is due in other regions, earlier than at the
+	// interval, 0 for not.
+	promptAt time.Duration
+	// sumGrew is by how much it had grown, at the version sumAt, since it was
+	// before, at most an interval ago at sumFrom.
+	sumAt, sumGrew, before uint64
+	sumFrom                time.Duration
 	// informed is how many hits were left in the window informedOf when the
 	// region was informed last.
 	informedOf int64

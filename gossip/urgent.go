@@ -30,7 +30,7 @@ func (k *keyEntry) hot(window, length int64, room Room) bool {
 // Only sums of that window are withheld.
 func (k *keyEntry) sums(window int64) bool {
 	if window > k.sumOf {
-		k.sumOf, k.summed, k.slack, k.left, k.leftSum, k.unsentFrom = window, 0, 0, 0, 0, 0
+		k.sumOf, k.summed, k.slack, k.left, k.leftSum, k.unsentFrom, k.promptAt, k.sumFrom = window, 0, 0, 0, 0, 0, 0, 0
 	}
 	return window == k.sumOf
 }
@@ -173,35 +173,45 @@ func (e *Engine) across(i int32, room Room) bool {
 	if soon && withholdable && !fast(e, k, grown) {
 		return false
 	}
-	if c.Kind != Daemon && (!soon || e.state.meta(c).Carry == 0) {
+	changed := c.Kind == Daemon
+	if !changed && (!soon || e.state.meta(c).Carry == 0) {
 		e.state.touch(i, e.dispatched.latest) // it was passed over while it was withheld
+		changed = true
 	}
+	near := room.near() || k.near == c.Window
 	switch {
 	case soon && !withholdable:
-		return k.near == c.Window && prompt(e, i)
+		return near && changed && prompt(e, k)
 	case soon:
 		k.slack = 0
 		return false
-	case !room.near() && !fast(e, k, grown):
+	case !near && !fast(e, k, grown):
 		return false // it waits for the interval
 	case canWait(e, k, grown, room.Left):
-		return prompt(e, i)
+		return prompt(e, k)
 	}
 	return expediteSum(e, i)
 }
 
 // canWait reports whether all regions use up at most an eighth of what is left
-// in NearEvery if each goes on like the unsent hits of this one.
+// in NearEvery if each goes on like the unsent hits of this one. These count as
+// of the latest interval, as most may be.
 func canWait(e *Engine, k *keyEntry, unsent, left uint64) bool {
-	since := e.dispatched.latest - k.unsentFrom
-	return sat.MulDiv(unsent, 8*uint64(len(e.roles.regions))*uint64(NearEvery), uint64(max(1, since))) <= left
+	since := min(e.dispatched.latest-k.unsentFrom, e.cfg.WANInterval)
+	most := 8 * uint64(len(e.roles.regions)) * uint64(max(NearEvery, e.cfg.MinGap))
+	return left > 0 && sat.MulDiv(unsent, most, uint64(max(1, since))) <= left
 }
 
-// prompt makes a sum of the region due in other regions after NearEvery, with
+// prompt makes the sum of the region due in other regions after NearEvery, with
 // all that changes until then. It returns true.
-func prompt(e *Engine, i int32) bool {
-	e.state.cells.at(i).prompt = true
-	e.dispatched.prompt = min(e.dispatched.prompt, promptly(e, e.dispatched.latest))
+func prompt(e *Engine, k *keyEntry) bool {
+	d, at := &e.dispatched, promptly(e, e.dispatched.latest)
+	if k.promptAt == 0 {
+		k.promptAt = at
+	}
+	if d.prompt == never || d.prompt <= d.latest { // else the caller wakes before
+		d.prompt, e.expedited = at, true
+	}
 	return true
 }
 
@@ -302,7 +312,7 @@ func letGo(s *state, c *cell) {
 // lacked a former change.
 func (s *state) summed(c *cell, sum crdt.Sum) {
 	if k := s.keys.at(c.key); k.sums(c.Window) {
-		k.summed, k.unsentFrom = min(sat.Add(sum.P, sum.N), k.leftSum), 0
+		k.summed, k.unsentFrom, k.promptAt = min(sat.Add(sum.P, sum.N), k.leftSum), 0, 0
 	}
 }
 
