@@ -204,7 +204,7 @@ func receivers(e *Engine, c *cell, visit func(l *link)) {
 	for r := range e.roles.regions[1:] {
 		m := &e.roles.regions[1+r]
 		if c.Kind == Daemon || m.incarnation == c.Incarnation {
-			find(m.aggregator(c.Key))
+			find(e.roles.winner(1+r, e.state.keys.at(c.key)))
 		}
 	}
 }

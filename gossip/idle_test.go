@@ -35,7 +35,7 @@ func TestResyncWithoutCells(t *testing.T) {
 		a1.resync(r.mono(a1), l)
 	}
 	r.run(3 * time.Second)
-	b := r.holder(a1.roles.winner(a1.links.find(r.of("b1").self.ID), testKey(k)))
+	b := r.holder(a1.roles.regions[a1.links.find(r.of("b1").self.ID).region].aggregator(testKey(k)))
 	if len(sent) != 2 || sent["a2"] == 0 || sent[b.name] == 0 {
 		t.Errorf("changes were sent to %v, want a2 and %s", sent, b.name)
 	}
@@ -191,7 +191,7 @@ func TestFirstCells(t *testing.T) {
 	for to == nil || !to.unused {
 		for k++; !a1.Aggregates(testKey(k)); k++ {
 		}
-		to = linkOf(a1.Engine, a1.roles.winner(a1.links[manyLinks], testKey(k)))
+		to = linkOf(a1.Engine, a1.roles.regions[a1.links[manyLinks].region].aggregator(testKey(k)))
 	}
 	for _, other := range RemoteRegions(a1.Engine, nil, testKey(k), epoch) {
 		if other.Silent || other.Aggregator != to.peer.ID {

@@ -8,7 +8,7 @@ import (
 // busyWith reports whether a daemon takes another to share the region's work.
 func busyWith(m, of *member) bool {
 	for k := range 1_000 {
-		if m.roles.winner(m.links.find(of.self.ID), testKey(k)) == of.self.ID {
+		if m.roles.regions[m.links.find(of.self.ID).region].aggregator(testKey(k)) == of.self.ID {
 			return true
 		}
 	}

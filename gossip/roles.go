@@ -39,8 +39,12 @@ type members struct {
 	ids         []crdt.Incarnation // ascending
 	names       []naming           // parallel to ids
 	ranks       []uint64           // hashes that rank them, likewise: see rank
+	sorted      []uint64           // the ranks, ascending
 	numbered    bool               // ordinals rank them
-	silent      []crdt.Incarnation // those of ids that are silent
+	// twin is the daemon with the same rank as this one in a region whose
+	// daemons have the same ranks, 0 for none.
+	twin   crdt.Incarnation
+	silent []crdt.Incarnation // those of ids that are silent
 }
 
 // add adds a daemon.
@@ -81,13 +85,13 @@ func (m *members) rank() {
 	for i := 0; i < len(m.names) && !m.numbered; i++ {
 		m.ranks[i] = m.names[i].name
 	}
+	m.sorted = slices.Sorted(slices.Values(m.ranks))
 }
 
 // sameRanks reports whether the daemons of two regions have the same numbers:
 // then each one sends sums to the one with its own number alone.
 func (m *members) sameRanks(o *members) bool {
-	return m.numbered && o.numbered && len(m.ranks) == len(o.ranks) &&
-		!slices.ContainsFunc(m.ranks, func(r uint64) bool { return !slices.Contains(o.ranks, r) })
+	return m.numbered && o.numbered && slices.Equal(m.sorted, o.sorted)
 }
 
 // pair is the daemons of a region that keep the counts of a key: the aggregator
@@ -169,7 +173,11 @@ func (r *roles) assign(ls links, ready, last bool) {
 		r.regions[0].add(r.self.ID, namingOf(r.self.Name))
 	}
 	for i := range r.regions {
-		r.regions[i].rank()
+		m, own := &r.regions[i], &r.regions[0]
+		m.rank()
+		if at := slices.Index(own.ids, r.self.ID); i > 0 && at >= 0 && own.sameRanks(m) {
+			m.twin = m.ids[slices.Index(m.ranks, own.ranks[at])]
+		}
 	}
 	r.two = len(r.regions[0].ids) >= leastOfTwoHops
 	r.before = 0
@@ -218,9 +226,16 @@ func (r *roles) pair(k *keyEntry) pair {
 // cached is own for a key with cells.
 func (r *roles) cached(k *keyEntry) crdt.Incarnation { return r.pair(k).aggregator }
 
-// winner returns the aggregator of a key in the region of a peer, 0 for none.
-func (r *roles) winner(l *link, k crdt.Key) crdt.Incarnation {
-	return r.regions[l.region].aggregator(k)
+// winner returns the aggregator in a region, by its place, of a key with cells,
+// 0 for none. Where ranks are the same, the twin aggregates the same keys.
+func (r *roles) winner(region int, k *keyEntry) crdt.Incarnation {
+	m := &r.regions[region]
+	if m.twin != 0 {
+		if p := r.pair(k); p.aggregator == r.self.ID && !p.changed {
+			return m.twin
+		}
+	}
+	return m.aggregator(k.key)
 }
 
 // changedRegions reports for each region of is whether it had other members in

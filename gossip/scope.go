@@ -31,7 +31,7 @@ func (s *scope) includes(c *cell) bool {
 	switch {
 	case !s.to.local:
 		again := c.version <= s.to.resyncTo && (c.Kind == RegionSum || c.Kind == Daemon && s.sums(c))
-		return (again || !s.held(c) && s.mayLeave(c)) && s.leaves(c, s.roles.winner(s.to, c.Key))
+		return (again || !s.held(c) && s.mayLeave(c)) && s.leaves(c, s.roles.winner(s.to.region, s.state.keys.at(c.key)))
 	case c.Kind == Given:
 		return c.Incarnation == s.to.peer.ID
 	case c.Kind == Transferred:

@@ -34,7 +34,7 @@ func (r *remoteChanges) pick(s *scope, first int32, room int, picked []pick) []p
 func (r *remoteChanges) winner(s *scope, n int, c *cell) crdt.Incarnation {
 	w := &r.winners[n*len(s.roles.regions)+s.to.region]
 	if *w == 0 {
-		*w = s.roles.winner(s.to, c.Key)
+		*w = s.roles.winner(s.to.region, s.state.keys.at(c.key))
 	}
 	return *w
 }

@@ -221,7 +221,7 @@ func foresee(e *Engine, i int32, room Room) {
 	}
 	since, lag, ahead, remote := now-k.began, time.Duration(0), uint64(0), uint64(0)
 	for r := range e.roles.regions[1:] {
-		l := linkOf(e, e.roles.regions[1+r].aggregator(k.key))
+		l := linkOf(e, e.roles.winner(1+r, k))
 		if l == nil || l.silent {
 			continue
 		}

@@ -218,9 +218,9 @@ func prompt(e *Engine, k *keyEntry) bool {
 // expediteSum expedites a sum of the region to the aggregators of its key in
 // other regions. It returns true.
 func expediteSum(e *Engine, i int32) bool {
-	k := e.state.cells.at(i).Key
+	k := e.state.keys.at(e.state.cells.at(i).key)
 	for r := range e.roles.regions[1:] {
-		if l := linkOf(e, e.roles.regions[1+r].aggregator(k)); l != nil {
+		if l := linkOf(e, e.roles.winner(1+r, k)); l != nil {
 			e.expedited = l.expedite(i) || e.expedited
 		}
 	}
@@ -250,7 +250,7 @@ func fast(e *Engine, k *keyEntry, grown uint64) bool {
 		return false
 	}
 	for r := range e.roles.regions[1:] {
-		if l := linkOf(e, e.roles.regions[1+r].aggregator(k.key)); l != nil {
+		if l := linkOf(e, e.roles.winner(1+r, k)); l != nil {
 			slope := slopeOf(grown, max(l.interval(), e.dispatched.latest-k.unsentFrom), l.leastGain(k.sent(k.sumOf)+grown))
 			if l.rtt < 0 || sat.Add(grown, extrapolated(slope, l.interval()+l.rtt/2)) >= k.slack {
 				return true
