@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/test/bufconn"
@@ -39,8 +40,37 @@ func (n *network) listen(addr string) net.Listener {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.listeners[addr] = bufconn.Listen(64 << 10)
-	return n.listeners[addr]
+	return memoryListener{n.listeners[addr]}
 }
+
+// memoryListener accepts connections with the deadlines of a deadlineConn.
+type memoryListener struct{ *bufconn.Listener }
+
+func (l memoryListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return deadlineConn{conn}, nil
+}
+
+// deadlineConn is a connection of bufconn whose deadlines are at least a
+// nanosecond ahead. Bufconn starts a timer for each deadline; in a
+// testing/synctest bubble, timers that are due at once run in the goroutines
+// that start them, and two at a time crash the race detector
+// (golang/go#78156).
+type deadlineConn struct{ net.Conn }
+
+func ahead(t time.Time) time.Time {
+	if soonest := time.Now().Add(1); !t.IsZero() && t.Before(soonest) {
+		return soonest
+	}
+	return t
+}
+
+func (c deadlineConn) SetDeadline(t time.Time) error      { return c.Conn.SetDeadline(ahead(t)) }
+func (c deadlineConn) SetReadDeadline(t time.Time) error  { return c.Conn.SetReadDeadline(ahead(t)) }
+func (c deadlineConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(ahead(t)) }
 
 func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	n.mu.Lock()
@@ -54,7 +84,7 @@ func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &memoryConn{Conn: conn, gone: make(chan struct{})}
+	c := &memoryConn{Conn: deadlineConn{conn}, gone: make(chan struct{})}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.conns[addr] = append(n.conns[addr], c)
