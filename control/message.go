@@ -272,8 +272,11 @@ func (m *Statement) complete(from *Statement, but Parts) {
 }
 
 // Without returns the message as its frame contains it: without the parts that
-// did not change.
+// did not change. If that is all of it, it is the message itself.
 func (m *Message) Without() *Message {
+	if m.Since == 0 && (m.Log == Recovery{} || m.Log != m.Version.Recovery) {
+		return m
+	}
 	less := *m
 	if less.Log == m.Version.Recovery {
 		less.Log = Recovery{}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -184,7 +185,10 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 	n.clock(at)
 	n.address = self
 	kept := make([]*peer, 0, len(peers))
-	n.out = slices.Grow(n.out, max(0, len(peers)-len(n.peers)))
+	if more := len(peers) - len(n.peers); more > manyPeers {
+		n.out = slices.Grow(n.out, more)
+		n.rights.known, n.runs.latest = grown(n.rights.known, more), grown(n.runs.latest, more)
+	}
 	for _, p := range peers {
 		if p.Address == self {
 			continue
@@ -206,6 +210,16 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 	for _, p := range kept {
 		n.addresses = append(n.addresses, p.Address)
 	}
+}
+
+// manyPeers is the number of peers that come at once for which Peers makes room.
+const manyPeers = 64
+
+// grown returns a map with room for more.
+func grown[K comparable, V any](m map[K]V, more int) map[K]V {
+	out := make(map[K]V, min(len(m)+more, maxWritten))
+	maps.Copy(out, m)
+	return out
 }
 
 // peer returns the peer with an address, nil for none.

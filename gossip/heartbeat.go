@@ -69,6 +69,9 @@ func (l *link) heartbeat(daemons int) time.Duration {
 func setBeats(e *Engine, now time.Duration) {
 	e.local = e.local[:0]
 	regions := make([]members, len(e.roles.regions))
+	for i := range regions {
+		regions[i].grow(len(e.roles.regions[i].ids) + 1)
+	}
 	self := namingOf(e.self.Name)
 	regions[0].add(e.self.ID, self)
 	for _, l := range e.links {

@@ -1,7 +1,6 @@
 package gossip
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -47,6 +46,11 @@ type members struct {
 	silent []crdt.Incarnation // those of ids that are silent
 }
 
+// grow makes room for a number of daemons.
+func (m *members) grow(n int) {
+	m.ids, m.names = slices.Grow(m.ids, n), slices.Grow(m.names, n)
+}
+
 // add adds a daemon.
 func (m *members) add(id crdt.Incarnation, name naming) {
 	i, _ := slices.BinarySearch(m.ids, id)
@@ -72,20 +76,27 @@ func namingOf(name string) naming {
 // daemons of other regions. If one has no number or two have the same, their
 // names rank all of them.
 func (m *members) rank() {
-	m.ranks = make([]uint64, len(m.names))
-	for i, n := range m.names {
-		m.ranks[i] = n.ordinal
+	m.rankBy(func(n naming) uint64 { return n.ordinal })
+	m.numbered = len(m.sorted) == 0 || m.sorted[0] != 0
+	for i := 1; i < len(m.sorted) && m.numbered; i++ {
+		if rank := m.sorted[i]; rank == m.sorted[i-1] { // of two daemons, or of two incarnations of one
+			first := m.names[slices.Index(m.ranks, rank)].name
+			m.numbered = !slices.ContainsFunc(m.names, func(n naming) bool { return n.ordinal == rank && n.name != first })
+		}
 	}
-	sorted := slices.Clone(m.names)
-	slices.SortFunc(sorted, func(a, b naming) int { return cmp.Compare(a.ordinal, b.ordinal) })
-	m.numbered = len(sorted) == 0 || sorted[0].ordinal != 0
-	for i := 1; i < len(sorted); i++ {
-		m.numbered = m.numbered && (sorted[i].ordinal != sorted[i-1].ordinal || sorted[i].name == sorted[i-1].name)
+	if !m.numbered {
+		m.rankBy(func(n naming) uint64 { return n.name })
 	}
-	for i := 0; i < len(m.names) && !m.numbered; i++ {
-		m.ranks[i] = m.names[i].name
+}
+
+// rankBy ranks the daemons by a part of their names.
+func (m *members) rankBy(part func(naming) uint64) {
+	m.ranks = slices.Grow(m.ranks[:0], len(m.names))
+	for _, n := range m.names {
+		m.ranks = append(m.ranks, part(n))
 	}
-	m.sorted = slices.Sorted(slices.Values(m.ranks))
+	m.sorted = append(m.sorted[:0], m.ranks...)
+	slices.Sort(m.sorted)
 }
 
 // sameRanks reports whether the daemons of two regions have the same numbers:
@@ -151,7 +162,9 @@ type roles struct {
 // ones do not: a daemon that leaves cannot wait until they return.
 func (r *roles) assign(ls links, ready, last bool) {
 	r.version++
+	usual := 1 + len(ls)/max(1, len(r.regions))
 	r.regions = []members{{region: r.self.Region, incarnation: RegionIncarnation(r.self.Region)}}
+	r.regions[0].grow(usual)
 	if ready {
 		r.regions[0].add(r.self.ID, namingOf(r.self.Name))
 	}
@@ -162,6 +175,9 @@ func (r *roles) assign(ls links, ready, last bool) {
 		}
 		if l.ready && !(last && l.local && l.silent) {
 			m := &r.regions[l.region]
+			if m.ids == nil {
+				m.grow(usual)
+			}
 			m.add(l.peer.ID, l.naming)
 			if l.silent && l.local {
 				m.silent = append(m.silent, l.peer.ID)

@@ -103,10 +103,11 @@ func (d *Daemon) controlPeers(w *World, list []gossip.Peer) {
 	if d.control == nil {
 		return
 	}
-	all := make([]control.Peer, len(list))
-	for i, p := range list {
-		all[i] = control.Peer{Address: p.ID, Name: p.Name, Region: p.Region}
+	all := w.membership.control[:0]
+	for _, p := range list {
+		all = append(all, control.Peer{Address: p.ID, Name: p.Name, Region: p.Region})
 	}
+	w.membership.control = all
 	at := d.Instant(w.now)
 	d.control.Peers(at.Mono, d.incarnations[0], all)
 	for i := 0; i < len(all) && len(d.early) > 0; i++ {

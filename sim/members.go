@@ -26,6 +26,7 @@ type membership struct {
 	byAddress map[crdt.Incarnation]int32
 	changes   pool[change]
 	batches   map[batch]int32 // of changes, in large clusters
+	control   []control.Peer  // of one call
 }
 
 // change is news of one incarnation on its way to one process.
@@ -45,8 +46,8 @@ type batch struct {
 }
 
 // In clusters of at least manyDaemons, a process learns of changes once per
-// batchEvery, or that for each batchDaemons: when all daemons start, each of
-// them learns of each other one.
+// batchEvery, or that times the square of batchDaemons in them: when all daemons
+// start, each of them learns of each other one.
 const (
 	manyDaemons  = 100
 	batchEvery   = 100 * time.Millisecond
@@ -101,7 +102,7 @@ func (p *membership) notify(w *World, o *Daemon, about int32, after time.Duratio
 		w.events.push(at, evMember, p.changes.put(change{observer: o.Index, process: o.member, about: about}))
 		return
 	}
-	every := batchEvery * time.Duration(max(1, len(w.daemons)/batchDaemons))
+	every := batchEvery * time.Duration(max(1, len(w.daemons)*len(w.daemons)/(batchDaemons*batchDaemons)))
 	b := batch{o.member, (at/every + 1) * every}
 	if i, ok := p.batches[b]; ok {
 		p.changes.items[i].others = append(p.changes.items[i].others, about)
