@@ -26,9 +26,21 @@ func (s *scope) estimate(i int32, c *cell) pick {
 // pick returns the pick of a cell.
 func (s *scope) pick(i int32, c *cell) pick {
 	if c.Kind == Daemon && !s.to.local {
-		return pick{RegionSum, s.ownRegion, c.Key, i}
+		return pick{RegionSum, s.self, c.Key, i}
 	}
-	return pick{c.Kind, c.Incarnation, c.Key, i}
+	return pick{c.Kind, s.written(c.Kind, c.Incarnation), c.Key, i}
+}
+
+// written returns the incarnation that a message has for that of a cell: a sum
+// of the sender's or the receiver's region is under that daemon.
+func (s *scope) written(k Kind, id crdt.Incarnation) crdt.Incarnation {
+	switch {
+	case k == RegionSum && id == s.ownRegion:
+		return s.self
+	case k == RegionSum && id == s.to.incarnation:
+		return s.to.peer.ID
+	}
+	return id
 }
 
 // compare orders picks by the names that the peer receives.

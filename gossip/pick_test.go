@@ -3,6 +3,7 @@ package gossip
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -44,4 +45,35 @@ func TestPickOrder(t *testing.T) {
 			t.Fatalf("sorted %v to %v, want %v", picked, got, want)
 		}
 	})
+}
+
+// TestSumsAreInTheOrderOfTheirNames: a message to a daemon that lost the sums
+// of its region has them, and those of the sender's region, in the order of the
+// incarnations that stand for the regions in it.
+func TestSumsAreInTheOrderOfTheirNames(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	found := 0
+	r.sending = func(_ *member, m *Message) {
+		writers := make(map[crdt.Incarnation]bool)
+		for _, c := range m.Cells {
+			writers[c.Incarnation] = true
+		}
+		found += len(writers) / 2
+		if !slices.IsSortedFunc(m.Cells, func(a, b Cell) int { return a.CellID.Compare(b.CellID) }) {
+			t.Errorf("%v sends %v out of order", m.From, m.Cells)
+		}
+	}
+	for _, name := range []string{"a1", "b1"} {
+		for k := range 4 {
+			r.add(name, k, 1)
+		}
+	}
+	r.run(3 * time.Second)
+	for _, name := range []string{"a1", "b1"} { // the order of one of them is not that of the regions
+		r.restart(r.of(name))
+		r.run(3 * time.Second)
+	}
+	if found < 2 {
+		t.Errorf("%d messages have sums of both regions, want one from each", found)
+	}
 }

@@ -242,14 +242,9 @@ func (s *scope) refers(c *cell) bool {
 	return !s.roles.two || !s.to.local || s.to.peer.ID == aggregator || s.self == aggregator
 }
 
-// refer names a cell as in messages: with the number of its description, and a
-// sum of the sender's or the receiver's region by that daemon.
+// refer names a cell as in messages: with the number of its description.
 func (s *scope) refer(c *Cell) {
-	if c.Kind == RegionSum && c.Incarnation == s.ownRegion {
-		c.Incarnation = s.self
-	} else if c.Kind == RegionSum && c.Incarnation == s.to.incarnation {
-		c.Incarnation = s.to.peer.ID
-	}
+	c.Incarnation = s.written(c.Kind, c.Incarnation)
 	c.Number = s.state.numbers.of(&c.CellMeta, c.Window)
 	c.Known = c.Number != 0 && s.to.sentMetas.known(c.Number, s.to.acked)
 }
