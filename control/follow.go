@@ -2,7 +2,6 @@ package control
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -249,7 +248,15 @@ func (n *Node) compare() {
 // of several.
 func longestUnsent(n *Node) *peer {
 	at := n.rng.IntN(len(n.peers))
-	return slices.MinFunc(slices.Concat(n.peers[at:], n.peers[:at]), func(a, b *peer) int { return cmp.Compare(a.sentAt, b.sentAt) })
+	least := n.peers[at]
+	for _, part := range [][]*peer{n.peers[at:], n.peers[:at]} {
+		for _, p := range part {
+			if p.sentAt < least.sentAt {
+				least = p
+			}
+		}
+	}
+	return least
 }
 
 // restAfter is the time without a change until a daemon is at rest, in

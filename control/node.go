@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -31,6 +32,7 @@ type Node struct {
 	peers     []*peer            // ascending by address
 	addresses []crdt.Incarnation // of peers
 	leaving   bool
+	led       ledBy
 
 	record       *Record // nil before the founding
 	log          []Item  // committed entries before and at the record, contiguous
@@ -206,7 +208,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 		}
 	}
 	slices.SortFunc(kept, func(a, b *peer) int { return cmp.Compare(a.Address, b.Address) })
-	n.peers, n.addresses = kept, n.addresses[:0]
+	n.peers, n.addresses, n.led = kept, n.addresses[:0], ledBy{}
 	for _, p := range kept {
 		n.addresses = append(n.addresses, p.Address)
 	}
@@ -303,7 +305,7 @@ func (n *Node) Receive(at time.Duration, wall int64, m *Message) error {
 	if !n.runs.note(p, &m.Sender) {
 		return ErrUncounted
 	}
-	p.sender, p.version, p.heardAt = m.Sender, m.Version, at
+	p.sender, p.version, p.heardAt, n.led = m.Sender, m.Version, at, ledBy{}
 	n.rights.remember(p)
 	if m.Founding != nil {
 		n.receiveFounding(p, m.Founding)
@@ -424,17 +426,27 @@ func (n *Node) leader() ID {
 	if own := n.follows(); own != (ID{}) {
 		return own
 	}
-	var best *peer
-	for _, p := range n.peers {
-		knows := p.sender.Leader == p.sender.ID || n.record.VoterOf(p.sender.ID) != nil && p.sender.Leader != n.self.id()
-		if knows && p.version.Recovery == n.record.Version.Recovery && isLive(n, p) && (best == nil || p.heardAt > best.heardAt) {
-			best = p
+	if l := &n.led; l.of != n.record || l.self != n.self.id() || n.at >= l.until {
+		*l = ledBy{of: n.record, self: n.self.id(), until: math.MaxInt64}
+		heardAt := time.Duration(-1)
+		for _, p := range n.peers {
+			knows := p.sender.Leader == p.sender.ID || n.record.VoterOf(p.sender.ID) != nil && p.sender.Leader != l.self
+			if knows && p.version.Recovery == n.record.Version.Recovery && isLive(n, p) && p.heardAt > heardAt {
+				heardAt = p.heardAt
+				l.leader, l.until = p.sender.Leader, heardAt+n.cfg.patience(len(n.peers))
+			}
 		}
 	}
-	if best == nil {
-		return ID{}
-	}
-	return best.sender.Leader
+	return n.led.leader
+}
+
+// ledBy is the leader by the messages of peers, until the latest of them is too
+// old. The next message, and other peers, end it.
+type ledBy struct {
+	of     *Record // nil for none
+	self   ID
+	leader ID
+	until  time.Duration
 }
 
 // send sends a message to a peer.

@@ -223,7 +223,7 @@ func (r *runs) end(d ID, why string) {
 	for _, p := range n.peers {
 		if p.sender.ID == d {
 			name = p.Name
-			p.sender, p.version, p.heardAt = Sender{}, Version{}, -1
+			p.sender, p.version, p.heardAt, n.led = Sender{}, Version{}, -1, ledBy{}
 		}
 	}
 	n.events.Add(IDEnded, name, fmt.Sprintf("%v: %s", d, why))

@@ -238,11 +238,22 @@ func (w *world) serve(m *machine) {
 			}
 		}
 		w.check(m)
+		w.checkLeader(m)
 		if r.Store == nil {
 			return
 		}
 		m.writing, m.written = r.Store, w.now+time.Duration(w.rng.Int64N(int64(10*time.Millisecond)))
 	}
+}
+
+// checkLeader compares the leader that a daemon remembers with the one that
+// follows from its peers.
+func (w *world) checkLeader(m *machine) {
+	known, led := m.node.leader(), m.node.led
+	if m.node.led = (ledBy{}); m.node.leader() != known {
+		w.t.Fatalf("at %v %s has the leader %v, and remembers %v as of %+v", w.now, m.name, m.node.leader(), known, led)
+	}
+	m.node.led = led
 }
 
 // check compares the history of a daemon with that of all others: records of
