@@ -17,6 +17,7 @@ type link struct {
 	cutSince time.Duration
 	busy     time.Duration // until then frames sent before take up the line
 	last     time.Duration // when the last frame of the stream arrives
+	arrived  time.Duration // when the latest frame of the control log that arrived was sent
 }
 
 // notCut stands for no time at which a link was cut.

@@ -117,13 +117,12 @@ const (
 // situations counts the situations that took effect in a run with a control
 // log.
 type situations struct {
-	counts  [situationKinds]uint64
-	pods    []pod           // by Daemon.Index
-	scales  []uint8         // by region: how far it has been scaled
-	open    []order         // commands without a result
-	askers  []int           // daemons that were asked to begin the cluster
-	unborn  []control.ID    // of ended processes without a record, until they start again
-	arrived []time.Duration // by link: when the latest frame that arrived was sent
+	counts [situationKinds]uint64
+	pods   []pod        // by Daemon.Index
+	scales []uint8      // by region: how far it has been scaled
+	open   []order      // commands without a result
+	askers []int        // daemons that were asked to begin the cluster
+	unborn []control.ID // of ended processes without a record, until they start again
 }
 
 // pod is the state of a machine, over all its processes.
@@ -153,13 +152,10 @@ type order struct {
 }
 
 func newSituations(cfg *Config, daemons []*Daemon) situations {
-	s := situations{pods: make([]pod, len(daemons)), scales: make([]uint8, len(cfg.Regions)), arrived: make([]time.Duration, len(daemons)*len(daemons))}
+	s := situations{pods: make([]pod, len(daemons)), scales: make([]uint8, len(cfg.Regions))}
 	for i, d := range daemons {
 		s.pods[i] = pod{born: never, ended: never, left: never, names: []string{d.Name}}
 		s.pods[i].diskless = cfg.Control != nil && !cfg.controlOf(d).Durable
-	}
-	for i := range s.arrived {
-		s.arrived[i] = -never
 	}
 	return s
 }
@@ -202,11 +198,11 @@ func (s *situations) received(w *World, f *flight) {
 	if w.now-f.sent > w.cfg.election() {
 		s.took(w, frameDelayed)
 	}
-	last := &s.arrived[int(f.from)*len(w.daemons)+int(f.to)]
-	if f.sent < *last {
+	l := w.network.link(int(f.from), int(f.to))
+	if f.sent < l.arrived {
 		s.took(w, framesReordered)
 	}
-	*last = max(*last, f.sent)
+	l.arrived = max(l.arrived, f.sent)
 	if from.newer != to.newer && !f.mangled {
 		s.took(w, mixedVersions)
 	}

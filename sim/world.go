@@ -138,7 +138,7 @@ func newWorld(cfg *Config) *World {
 	}
 	w.met = newSituations(cfg, w.daemons)
 	w.network.daemons = len(w.daemons)
-	w.network.links = slices.Repeat([]link{{Link: &cfg.Network.Across, cutSince: notCut, busy: w.now, last: w.now}}, len(w.daemons)*len(w.daemons))
+	w.network.links = slices.Repeat([]link{{Link: &cfg.Network.Across, cutSince: notCut, busy: w.now, last: w.now, arrived: -never}}, len(w.daemons)*len(w.daemons))
 	w.network.relink(w)
 	w.tallies.regions = len(cfg.Regions)
 	w.addRules(cfg.Rules)
