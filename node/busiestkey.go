@@ -113,15 +113,16 @@ func (b *busiestKeys) charged(set *rules.Set, e *keytable.Entry, l *rules.Limit,
 	}
 }
 
-// changed notes a count of other daemons on a key without an entry here.
-func (b *busiestKeys) changed(s *ruleset, eng *gossip.Engine, c *gossip.Change) {
+// changed notes a count of other daemons on a key without an entry here, and
+// the total of its window.
+func (b *busiestKeys) changed(s *ruleset, c *gossip.Change, total uint64) {
 	r := s.shares(c.Span.Rule)
 	if r == nil || !quota.Of(r.Limit).Windowed() {
 		return // the usage is not known
 	}
 	b.fit(s.set)
 	if s := &b.rules[r.Index]; s.length == c.Span.WindowLength {
-		s.see(c.Key, c.Window, eng.TotalAfter(c))
+		s.see(c.Key, c.Window, total)
 	}
 }
 

@@ -140,8 +140,11 @@ func (n *Node) merge(at Instant, changes []gossip.Change) {
 			r := n.learn(&Hit{Key: c.Key, Limit: l, Rule: n.rules.set.FindShared(c.Span.Rule)}, now)
 			n.replica.forward(c, l, quota.Of(l).Used(&r.entry.Cell, nil, now))
 		} else {
-			n.replica.forward(c, l, 0)
-			n.busiest.changed(&n.rules, n.replica.engine, c)
+			total := n.replica.engine.TotalAfter(c)
+			if n.replica.forwards(c) {
+				n.replica.inform(c, l, total)
+			}
+			n.busiest.changed(&n.rules, c, total)
 		}
 	}
 	if refunds {
@@ -175,11 +178,20 @@ func addLevels(n *Node, messages []gossip.Message) {
 // matters. used is how much of the limit is known to be used; a key that is not
 // decided on here, or was not in the change's window, has 0.
 func (r *replica) forward(c *gossip.Change, l *rules.Limit, used uint64) {
-	if (c.Gain > 0 || c.Less > 0) && gossip.Forwards(r.engine, c) {
-		used = max(used, r.engine.TotalAfter(c))
-		capacity := quota.Of(l).Capacity()
-		r.engine.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
+	if r.forwards(c) {
+		r.inform(c, l, max(used, r.engine.TotalAfter(c)))
 	}
+}
+
+// forwards reports whether others may have to know a received change.
+func (r *replica) forwards(c *gossip.Change) bool {
+	return (c.Gain > 0 || c.Less > 0) && gossip.Forwards(r.engine, c)
+}
+
+// inform does the work of forward for a change that it may concern.
+func (r *replica) inform(c *gossip.Change, l *rules.Limit, used uint64) {
+	capacity := quota.Of(l).Capacity()
+	r.engine.Forward(c, gossip.Room{Left: sat.Sub(capacity, used), Limit: capacity})
 }
 
 // withdrawAll subtracts the refunds of windows. A count of a window falls no
