@@ -240,7 +240,7 @@ const (
 	// quietLinks is the number of peers above which links to other regions
 	// without cells begin with a heartbeat.
 	quietLinks      = 30
-	reassignPerLink = 100 * time.Microsecond
+	reassignPerLink = 200 * time.Microsecond
 )
 
 // reassignAt returns when the engine may assign work anew because peers
