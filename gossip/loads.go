@@ -48,9 +48,10 @@ type load struct {
 // loads are the loads of an engine: the keys to aggregate, the oldest first,
 // and the lag of the views of peers.
 type loads struct {
-	queue []queuedLoad
-	lag   time.Duration
-	lagAt time.Duration // when lag was measured, 0 for never
+	queue   []queuedLoad
+	lag     time.Duration
+	meanLag time.Duration // over meanLagOver
+	lagAt   time.Duration // when lag was measured, 0 for never
 }
 
 // queuedLoad is a key to aggregate at a time.
@@ -275,6 +276,7 @@ func leftToOthers(e *Engine, now time.Duration, key int32, l *load, window, leng
 		Now: now, Window: window, Length: length, Limit: limit, Lag: loadLag(e, now),
 		Draw: rendezvous.Mix(uint64(e.self.ID) ^ rendezvous.Mix(uint64(k.key)^uint64(window))),
 	}
+	q.MeanLag = e.loads.meanLag // with that lag
 	if l.own.Settled(&q) {
 		return 0
 	}
@@ -304,7 +306,12 @@ const (
 	mostLate     = 4
 )
 
-// loadLag returns the greatest lag of the views of peers that are not silent.
+// meanLagOver is the time over which the mean of the lag is taken. One late
+// message of a peer prolongs the lag for about a second.
+const meanLagOver = 10 * time.Second
+
+// loadLag returns the greatest lag of the views of peers that are not silent,
+// and updates its mean.
 func loadLag(e *Engine, now time.Duration) time.Duration {
 	every := lagEvery
 	if len(e.links) >= manyLinks {
@@ -312,6 +319,10 @@ func loadLag(e *Engine, now time.Duration) time.Duration {
 	}
 	if e.loads.lagAt != 0 && now-e.loads.lagAt < every {
 		return e.loads.lag
+	}
+	since := meanLagOver // the first lag is the mean
+	if e.loads.lagAt != 0 {
+		since = min(since, now-e.loads.lagAt)
 	}
 	e.loads.lag, e.loads.lagAt = 0, max(now, 1)
 	regional := time.Duration(0)
@@ -330,6 +341,9 @@ func loadLag(e *Engine, now time.Duration) time.Duration {
 	}
 	if e.roles.two { // counts come through the aggregator
 		e.loads.lag += regional
+	}
+	if e.loads.lag > 0 { // else all peers are silent
+		e.loads.meanLag += (e.loads.lag - e.loads.meanLag) / (meanLagOver / since)
 	}
 	return e.loads.lag
 }

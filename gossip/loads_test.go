@@ -87,6 +87,34 @@ func TestLagOfIdlePeers(t *testing.T) {
 	}
 }
 
+// TestPriorOutlastsLateMessages: a message that is late does not end the prior
+// of a load that is just steady enough for the usual lag. A lag that stays long
+// does.
+func TestPriorOutlastsLateMessages(t *testing.T) {
+	r := newRig(Config{}, "a", "b", "c")
+	r.run(3 * time.Second)
+	r.attack(1, 60, map[string]uint64{"a1": 990, "b1": 990, "c1": 990})
+	a := r.of("a1")
+	late := func() time.Duration { // by two intervals
+		a.links[0].lag = 3 * DefaultWANInterval
+		r.run(lagEvery)
+		return loadLag(a.Engine, r.mono(a))
+	}
+	usual := loadLag(a.Engine, r.mono(a))
+	if lag := late(); lag < 2*usual {
+		t.Fatalf("a late message prolongs the lag of %v to %v, want twice as much", usual, lag)
+	}
+	if got := r.left(a, 1, 300); got != 200 {
+		t.Errorf("after a late message %d hits are left to others, want 200", got)
+	}
+	for range 2 * meanLagOver / lagEvery {
+		late()
+	}
+	if a.loads.meanLag < 2*usual {
+		t.Errorf("mean lag of %v, want twice the former one of %v", a.loads.meanLag, usual)
+	}
+}
+
 // TestLoadsOfHitsWithoutCells: hits for which a daemon has no room for a cell
 // are a part of its load.
 func TestLoadsOfHitsWithoutCells(t *testing.T) {

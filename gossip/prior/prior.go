@@ -148,6 +148,8 @@ type Question struct {
 	Length int64  // of a window in milliseconds
 	Limit  uint64 // hits that fit a window
 	Lag    time.Duration
+	// MeanLag is the mean of Lag over the last seconds.
+	MeanLag time.Duration
 	// Draw is uniform over all numbers, the same for a daemon, key and window.
 	// It rounds a share that is no whole number.
 	Draw uint64
@@ -183,9 +185,11 @@ func (o *Own) Share(others Report, q *Question) (share uint64, ok bool) {
 	}
 	all := others.Offered + own
 	// A region that does not come strands its share for as long as the prior
-	// is used, at most the whole window.
+	// is used, at most the whole window. That is expected of the mean lag: by
+	// the present one, each late message would end the priors of loads that are
+	// hardly steady enough, also within a window.
 	length := min(q.Length, maxLength)
-	part := min(Lags*max(0, min(q.Lag.Milliseconds(), maxLength)), 2*length)
+	part := min(Lags*max(0, min(q.MeanLag.Milliseconds(), maxLength)), 2*length)
 	if productLess(2*uint64(length), all, maxRegret*uint64(part), others.Doubted) {
 		return 0, false
 	}

@@ -31,7 +31,7 @@ func TestSteadyLoad(t *testing.T) {
 	if !ok || r.Offered != 100 || r.Doubted > 2 || r.Window != 1+28*second {
 		t.Errorf("steady load of 100 after 30 windows: report %+v, %v", r, ok)
 	}
-	q := Question{Window: 1 + 30*second, Length: second, Limit: 100, Lag: 100 * time.Millisecond, Draw: 1 << 63}
+	q := Question{Window: 1 + 30*second, Length: second, Limit: 100, Lag: 100 * time.Millisecond, MeanLag: 100 * time.Millisecond, Draw: 1 << 63}
 	others := Report{Window: r.Window, Load: Load{Offered: 300, Doubted: 3}}
 	if share, ok := o.Share(others, &q); !ok || share != 25 {
 		t.Errorf("share of one of four: %d, %v", share, ok)
@@ -50,6 +50,13 @@ func TestSteadyLoad(t *testing.T) {
 	doubtful.Doubted = 30
 	if _, ok := o.Share(doubtful, &q); ok {
 		t.Error("a share though a tenth of others is doubted")
+	}
+	for _, mean := range []time.Duration{100 * time.Millisecond, time.Second} {
+		late := q
+		late.Lag, late.MeanLag = time.Second, mean
+		if _, ok := o.Share(others, &late); ok != (mean < late.Lag) {
+			t.Errorf("a share at a lag of 1 s, of %v on average: %v", mean, ok)
+		}
 	}
 	o.Roll(0, q.Window, second)
 	q.Now = 150 * time.Millisecond
@@ -120,7 +127,7 @@ func TestSharesAreBounded(t *testing.T) {
 		q := Question{
 			Now: time.Duration(rapid.Int64Range(0, 1<<40).Draw(t, "now")), Window: o.Window + o.length*rapid.Int64Range(0, 1).Draw(t, "next"),
 			Length: o.length, Limit: rapid.OneOf(rapid.Uint64Range(1, 100), rapid.Uint64()).Draw(t, "limit"),
-			Lag: time.Duration(rapid.Int64().Draw(t, "lag")), Draw: rapid.Uint64().Draw(t, "draw"),
+			Lag: time.Duration(rapid.Int64().Draw(t, "lag")), MeanLag: time.Duration(rapid.Int64().Draw(t, "mean lag")), Draw: rapid.Uint64().Draw(t, "draw"),
 		}
 		others := Report{Window: q.Window - rapid.Int64Range(-1, 5).Draw(t, "age")*second}
 		others.Load = Load{rapid.Uint64().Draw(t, "offered"), rapid.Uint64Range(0, 100).Draw(t, "doubted")}.Bounded()
@@ -150,7 +157,7 @@ func TestSharesSumToTheLimit(t *testing.T) {
 		}
 		for _, n := range loads {
 			o, r, _ := steady(30, n)
-			q := Question{Window: 1 + 30*second, Length: second, Limit: limit, Lag: time.Millisecond, Draw: rapid.Uint64().Draw(t, "draw")}
+			q := Question{Window: 1 + 30*second, Length: second, Limit: limit, Lag: time.Millisecond, MeanLag: time.Millisecond, Draw: rapid.Uint64().Draw(t, "draw")}
 			share, ok := o.Share(Report{Window: r.Window, Load: Load{Offered: all.Offered - n}}, &q)
 			if !ok {
 				t.Fatal("no share of a steady load")
