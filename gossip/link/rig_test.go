@@ -68,8 +68,9 @@ func ahead(t time.Time) time.Time {
 	return t
 }
 
-func (c deadlineConn) SetDeadline(t time.Time) error      { return c.Conn.SetDeadline(ahead(t)) }
-func (c deadlineConn) SetReadDeadline(t time.Time) error  { return c.Conn.SetReadDeadline(ahead(t)) }
+func (c deadlineConn) SetDeadline(t time.Time) error     { return c.Conn.SetDeadline(ahead(t)) }
+func (c deadlineConn) SetReadDeadline(t time.Time) error { return c.Conn.SetReadDeadline(ahead(t)) }
+
 func (c deadlineConn) SetWriteDeadline(t time.Time) error { return c.Conn.SetWriteDeadline(ahead(t)) }
 
 func (n *network) dial(ctx context.Context, addr string) (net.Conn, error) {
