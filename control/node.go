@@ -214,7 +214,7 @@ func (n *Node) Peers(at time.Duration, self crdt.Incarnation, peers []Peer) {
 	}
 }
 
-// manyPeers is the number of peers that come at once for which Peers makes room.
+// manyPeers is the number of new peers from which Peers makes room for them.
 const manyPeers = 64
 
 // grown returns a map with room for more.

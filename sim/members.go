@@ -46,8 +46,8 @@ type batch struct {
 }
 
 // In clusters of at least manyDaemons, a process learns of changes once per
-// batchEvery, or that times the square of batchDaemons in them: when all daemons
-// start, each of them learns of each other one.
+// batchEvery, with more than batchDaemons less often, as the square of their
+// number: when all daemons start, each of them learns of each other one.
 const (
 	manyDaemons  = 100
 	batchEvery   = 100 * time.Millisecond
