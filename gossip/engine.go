@@ -71,8 +71,9 @@ func New(cfg Config, self Peer, shard, shards int) *Engine {
 func (e *Engine) Synced() bool { return e.synced }
 
 // Leave makes the engine take no share of the region's work any more and
-// announces that. It goes on sending its own counts, from now on without delay.
-// It goes on with the work too if no other daemon takes it over.
+// announces that. It goes on sending its own counts, from now on without delay,
+// and sends those of peers that may have ended: see scope.hasWriter. It goes on
+// with the work too if no other daemon takes it over.
 func (e *Engine) Leave(now time.Duration) {
 	e.leaving, e.cfg.Quiet = true, 0
 	e.state.release(now, 0)
@@ -83,8 +84,9 @@ func (e *Engine) Leave(now time.Duration) {
 		e.reassign(now)
 	} else {
 		e.assign()
+		former := slices.ContainsFunc(e.local, func(l *link) bool { return l.silent || !l.ready })
 		for _, l := range e.links {
-			if !l.local { // it may lack sums that were withheld
+			if !l.local || former { // it may lack withheld sums, or counts of former peers
 				e.resync(now, l)
 			}
 		}

@@ -83,11 +83,21 @@ func (s *scope) leaves(c *cell, winner crdt.Incarnation) bool {
 	return c.Incarnation == s.to.incarnation && winner == s.to.peer.ID
 }
 
+// hasWriter reports whether a peer counts under the incarnation of a cell and
+// sends the cell itself. A daemon that leaves does not count on peers that are
+// silent, or leave too: they may have ended, which membership may be late to
+// know, and nobody sends their counts after this daemon.
+func (s *scope) hasWriter(c *cell) bool {
+	l := linkOf(s.engine, c.Incarnation)
+	return l != nil && !(s.engine.leaving && (l.silent || !l.ready))
+}
+
 // includesRegional reports whether a regional peer receives a cell: in a resync
 // every cell, later those of this daemon, their only writer. Cells without a
 // live writer in the region, sums of other regions and cells of former daemons,
 // go through the key's aggregator: the daemon that receives one first sends it
-// to the aggregator, which sends it to all.
+// to the aggregator, which sends it to all. A daemon that leaves sends cells of
+// former daemons to all: the others may not know yet that these are gone.
 func (s *scope) includesRegional(c *cell) bool {
 	switch {
 	case c.Kind == RegionSum && c.Incarnation == s.ownRegion:
@@ -96,8 +106,10 @@ func (s *scope) includesRegional(c *cell) bool {
 		return true
 	case c.Kind == Daemon && (c.Incarnation == s.self || c.Incarnation == s.lostOfRegion):
 		return true
-	case c.Kind == Daemon && linkOf(s.engine, c.Incarnation) != nil, c.source == s.to.peer.ID:
+	case c.Kind == Daemon && s.hasWriter(c), c.source == s.to.peer.ID:
 		return false
+	case c.Kind == Daemon && s.engine.leaving:
+		return true
 	}
 	winner := s.roles.cached(s.state.keys.at(c.key))
 	return winner == s.self || winner == s.to.peer.ID
@@ -108,7 +120,8 @@ func (s *scope) includesRegional(c *cell) bool {
 // that the aggregator alone would have: its own, and those without a live
 // writer. It also receives cells of keys near their limits, and all while the
 // aggregator is silent. A cell that has no live writer in the region, or was
-// received by mistake, goes through the aggregator.
+// received by mistake, goes through the aggregator; a daemon that leaves sends
+// it to both.
 func (s *scope) includesKept(c *cell) bool {
 	key := s.state.keys.at(c.key)
 	k, peer := s.roles.pair(key), s.to.peer.ID
@@ -124,10 +137,10 @@ func (s *scope) includesKept(c *cell) bool {
 		return peer == k.aggregator || s.self == k.aggregator || k.changed || key.near == c.Window || !s.roles.shares
 	case c.source == peer:
 		return false
-	case c.Incarnation != s.lostOfRegion && linkOf(s.engine, c.Incarnation) != nil:
+	case c.Incarnation != s.lostOfRegion && s.hasWriter(c):
 		return peer == k.aggregator && !k.has(s.self)
 	}
-	return peer == k.aggregator || s.self == k.aggregator
+	return peer == k.aggregator || s.self == k.aggregator || s.engine.leaving
 }
 
 // sums reports whether this daemon sends the sum that a cell is part of to
