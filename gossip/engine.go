@@ -84,7 +84,7 @@ func (e *Engine) Leave(now time.Duration) {
 		e.reassign(now)
 	} else {
 		e.assign()
-		former := slices.ContainsFunc(e.local, func(l *link) bool { return l.silent || !l.ready })
+		former := slices.ContainsFunc(e.local, func(l *link) bool { return l.mayBeGone() || !l.ready })
 		for _, l := range e.links {
 			if !l.local || former { // it may lack withheld sums, or counts of former peers
 				e.resync(now, l)

@@ -175,6 +175,10 @@ func (l *link) silentAt() time.Duration {
 // heard reports whether the peer is not silent at now.
 func (l *link) heard(now time.Duration) bool { return l.receivedAt >= 0 && now <= l.silentAt() }
 
+// mayBeGone reports whether the peer may have ended without the notice of
+// membership: it is silent, or never answered.
+func (l *link) mayBeGone() bool { return l.silent || l.echoed == 0 }
+
 // arrived updates how long views last from the time of a complete message, sent
 // at the peer's time.
 func (l *link) arrived(now, sentAt time.Duration) {

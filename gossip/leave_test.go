@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -44,6 +45,43 @@ func TestLeavingDaemonHandsOverCountsOfFormerOnes(t *testing.T) {
 		r.run(time.Second)
 		if got := r.total("a4", k); got != 10 {
 			t.Errorf("%s: the last daemon has %d of 10 hits", c.name, got)
+		}
+	}
+}
+
+// TestLeavingDaemonHandsOverWithoutPeersThatNeverAnswered: those that keep a
+// key started again according to membership, and never answered. A daemon that
+// leaves hands its counts of the key to another one, and to them if they answer
+// later.
+func TestLeavingDaemonHandsOverWithoutPeersThatNeverAnswered(t *testing.T) {
+	for _, answer := range []bool{false, true} {
+		r := newRig(Config{}, "a", "a", "a", "a")
+		r.run(5 * time.Second)
+		k, fresh := r.kept("a2", "a3"), []*member{r.of("a2"), r.of("a3")}
+		r.lost = func(from, to *member) bool { return slices.Contains(fresh, from) || slices.Contains(fresh, to) }
+		for _, m := range fresh {
+			r.restart(m)
+		}
+		peers := r.peers()
+		for i := range peers {
+			peers[i].Ready = true
+		}
+		a4 := r.of("a4")
+		a4.Peers(r.mono(a4), peers)
+		r.add("a4", k, 10)
+		a4.Leave(r.mono(a4))
+		r.run(time.Second)
+		if got := r.total("a1", k); got != 10 {
+			t.Errorf("the daemon that stays has %d of 10 hits", got)
+		}
+		if r.lost = nil; !answer {
+			continue
+		}
+		r.run(4 * time.Second)
+		for _, m := range fresh {
+			if got := r.total(m.name, k); got != 10 {
+				t.Errorf("%s answers now and has %d of 10 hits", m.name, got)
+			}
 		}
 	}
 }

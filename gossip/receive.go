@@ -205,13 +205,15 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	if l.echoed == 0 && m.Echo != 0 && !known {
 		l.owe(now + l.shortest())
 	}
+	if l.echoed == 0 && m.Echo != 0 || l.silent {
+		e.unassigned = e.unassigned || e.leaving && l.local // it is not gone
+	}
 	l.complete(now, m)
 	e.queue.silentAt = min(e.queue.silentAt, l.silentAt())
 	if l.silent {
 		l.silent = false
 		l.greeting, l.greeted = true, 0 // it may have missed what it was informed of
 		e.roles.heard(l)
-		e.unassigned = e.unassigned || e.leaving && l.local
 		e.event(now, PeerResponding, l.peer.ID, 0, 0)
 		askRegion(e, now, l.region, true)
 		if l.local && e.roles.two && len(e.roles.regions[0].silent) > 0 { // it may take the part of another one

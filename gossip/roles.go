@@ -158,8 +158,8 @@ type roles struct {
 }
 
 // assign assigns the work anew. ready reports whether this daemon takes part.
-// With last it takes part if no other daemon of the region does, and silent
-// ones do not: a daemon that leaves cannot wait until they return.
+// With last it takes part if no other daemon of the region does, and those that
+// may be gone do not: a daemon that leaves cannot wait until they return.
 func (r *roles) assign(ls links, ready, last bool) {
 	r.version++
 	usual := 1 + len(ls)/max(1, len(r.regions))
@@ -173,7 +173,7 @@ func (r *roles) assign(ls links, ready, last bool) {
 		if l.region >= len(r.regions) || r.regions[l.region].region != l.peer.Region {
 			l.region = r.place(l.peer.Region)
 		}
-		if l.ready && !(last && l.local && l.silent) {
+		if l.ready && !(last && l.local && l.mayBeGone()) {
 			m := &r.regions[l.region]
 			if m.ids == nil {
 				m.grow(usual)

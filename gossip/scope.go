@@ -84,12 +84,12 @@ func (s *scope) leaves(c *cell, winner crdt.Incarnation) bool {
 }
 
 // hasWriter reports whether a peer counts under the incarnation of a cell and
-// sends the cell itself. A daemon that leaves does not count on peers that are
-// silent, or leave too: they may have ended, which membership may be late to
-// know, and nobody sends their counts after this daemon.
+// sends the cell itself. A daemon that leaves does not count on peers that
+// leave too or may be gone: membership may be late to know that they have
+// ended, and nobody sends their counts after this daemon.
 func (s *scope) hasWriter(c *cell) bool {
 	l := linkOf(s.engine, c.Incarnation)
-	return l != nil && !(s.engine.leaving && (l.silent || !l.ready))
+	return l != nil && !(s.engine.leaving && (l.mayBeGone() || !l.ready))
 }
 
 // includesRegional reports whether a regional peer receives a cell: in a resync
