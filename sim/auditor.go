@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/georld/rld/control"
@@ -244,4 +245,63 @@ func (w *watchers) report(r *Result) []Audit {
 		}
 	}
 	return out
+}
+
+// fullKeys returns the keys that are full at one shard of some of the daemons.
+// These refuse more cells of them until others end. When a list of refusals is
+// full, too, its daemon acknowledges no more and has no view of the peer.
+func fullKeys(shard int, of ...*Daemon) map[crdt.Key]bool {
+	full := map[crdt.Key]bool{}
+	for _, d := range of {
+		for k := range node.FullKeys(d.Nodes[shard]) {
+			full[k] = true
+		}
+	}
+	return full
+}
+
+// cellHolders knows which daemons of a region must have a cell at a shard,
+// since others count on that. Where one of its keys is full, a daemon has no
+// view of peers of which it refuses many cells, and takes them for silent. It
+// takes over their keys, of which the others, which hear these peers, send it
+// nothing.
+type cellHolders struct {
+	local []*Daemon
+	shard int
+	deaf  []bool // by local: it takes one of them for silent, and has a full key
+}
+
+func cellHoldersOf(w *World, local []*Daemon, shard int) cellHolders {
+	h := cellHolders{local, shard, make([]bool, len(local))}
+	for i, d := range local {
+		if len(fullKeys(shard, d)) == 0 {
+			continue
+		}
+		for l := range d.Nodes[shard].Links(d.Instant(w.now)) {
+			h.deaf[i] = h.deaf[i] || l.Silent && slices.ContainsFunc(local, func(o *Daemon) bool { return o.incarnations[shard] == l.Peer.ID })
+		}
+	}
+	return h
+}
+
+// keeps reports whether a daemon, by its place, must have a cell. The view of a
+// deaf one does not suffice: its writer must take the daemon for one that keeps
+// it, or some daemon that is not deaf if the cell has no live writer.
+func (h *cellHolders) keeps(i int, c gossip.CellID) bool {
+	d := h.local[i]
+	if !node.Keeps(d.Nodes[h.shard], c) || !h.deaf[i] {
+		return node.Keeps(d.Nodes[h.shard], c)
+	}
+	takes := func(o *Daemon) bool { return o == d || node.KeptBy(o.Nodes[h.shard], c, d.incarnations[h.shard]) }
+	for _, o := range h.local {
+		if o.incarnations[h.shard] == c.Incarnation {
+			return takes(o)
+		}
+	}
+	for j, o := range h.local {
+		if !h.deaf[j] && takes(o) {
+			return true
+		}
+	}
+	return false
 }

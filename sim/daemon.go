@@ -122,19 +122,6 @@ const never = time.Duration(math.MaxInt64)
 // kernel's buffers are full.
 const maxInbox = 1_024
 
-// fullKeys returns the keys that are full at one shard of some of the daemons.
-// These refuse more cells of them until others end. When a list of refusals is
-// full, too, its daemon acknowledges no more and has no view of the peer.
-func fullKeys(shard int, of ...*Daemon) map[crdt.Key]bool {
-	full := map[crdt.Key]bool{}
-	for _, d := range of {
-		for k := range node.FullKeys(d.Nodes[shard]) {
-			full[k] = true
-		}
-	}
-	return full
-}
-
 // Instant returns the readings of the daemon's two clocks at a virtual time.
 // The monotonic one starts with the process.
 func (d *Daemon) Instant(now time.Duration) node.Instant {

@@ -9,7 +9,6 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
-	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
 
@@ -276,8 +275,9 @@ func (w *World) pendingCells(core [][]*Daemon, shard int) string {
 		}
 		states[r] = union(local, all, shard)
 		sums[r], mixed[r] = sentSums(local, shard, states[r], moved)
+		holders := cellHoldersOf(w, local, shard)
 		for i, d := range local {
-			lacks := func(c gossip.Cell) bool { return !node.Keeps(d.Nodes[shard], c.CellID) }
+			lacks := func(c gossip.Cell) bool { return !holders.keeps(i, c.CellID) }
 			want := slices.DeleteFunc(slices.Clone(states[r]), lacks)
 			if c, differ := firstDifference(want, slices.DeleteFunc(all[i], lacks)); differ {
 				return fmt.Sprintf("shard %d: %s and its region differ in %v", shard, d.Name, c)
