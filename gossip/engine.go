@@ -72,8 +72,8 @@ func (e *Engine) Synced() bool { return e.synced }
 
 // Leave makes the engine take no share of the region's work any more and
 // announces that. It goes on sending its own counts, from now on without delay,
-// and sends those of peers that may have ended: see scope.hasWriter. It goes on
-// with the work too if no other daemon takes it over.
+// and sends those of its peers, which may have ended: see scope.hasWriter. It
+// goes on with the work too if no other daemon takes it over.
 func (e *Engine) Leave(now time.Duration) {
 	e.leaving, e.cfg.Quiet = true, 0
 	e.state.release(now, 0)
@@ -84,11 +84,8 @@ func (e *Engine) Leave(now time.Duration) {
 		e.reassign(now)
 	} else {
 		e.assign()
-		former := slices.ContainsFunc(e.local, func(l *link) bool { return l.mayBeGone() || !l.ready })
-		for _, l := range e.links {
-			if !l.local || former { // it may lack withheld sums, or counts of former peers
-				e.resync(now, l)
-			}
+		for _, l := range e.links { // it may lack withheld sums, or counts of a peer that has ended
+			e.resync(now, l)
 		}
 	}
 }

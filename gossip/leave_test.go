@@ -85,3 +85,25 @@ func TestLeavingDaemonHandsOverWithoutPeersThatNeverAnswered(t *testing.T) {
 		}
 	}
 }
+
+// TestLeavingDaemonsHandOverCountsOfOneThatCrashed: a daemon counted hits and
+// crashed, and before anybody notices that those that keep its counts leave.
+func TestLeavingDaemonsHandOverCountsOfOneThatCrashed(t *testing.T) {
+	for _, then := range [][]string{{"a2", "a3"}, {"a3", "a2"}} {
+		r := newRig(Config{}, "a", "a", "a", "a")
+		r.run(5 * time.Second)
+		k := r.kept("a2", "a3")
+		r.add("a1", k, 10)
+		r.run(3 * time.Second)
+		r.of("a1").down = true
+		for _, name := range then {
+			m := r.of(name)
+			m.Leave(r.mono(m))
+			r.run(time.Second)
+			m.down = true
+		}
+		if got := r.total("a4", k); got != 10 {
+			t.Errorf("after %v left: the last daemon has %d of 10 hits", then, got)
+		}
+	}
+}

@@ -84,20 +84,18 @@ func (s *scope) leaves(c *cell, winner crdt.Incarnation) bool {
 }
 
 // hasWriter reports whether a peer counts under the incarnation of a cell and
-// sends the cell itself. A daemon that leaves does not count on peers that
-// leave too or may be gone: membership may be late to know that they have
-// ended, and nobody sends their counts after this daemon.
+// sends the cell itself. A daemon that leaves counts on no peer for that: one
+// may have ended and nobody has noticed, and this daemon cannot wait.
 func (s *scope) hasWriter(c *cell) bool {
-	l := linkOf(s.engine, c.Incarnation)
-	return l != nil && !(s.engine.leaving && (l.mayBeGone() || !l.ready))
+	return !s.engine.leaving && linkOf(s.engine, c.Incarnation) != nil
 }
 
 // includesRegional reports whether a regional peer receives a cell: in a resync
 // every cell, later those of this daemon, their only writer. Cells without a
 // live writer in the region, sums of other regions and cells of former daemons,
 // go through the key's aggregator: the daemon that receives one first sends it
-// to the aggregator, which sends it to all. A daemon that leaves sends cells of
-// former daemons to all: the others may not know yet that these are gone.
+// to the aggregator, which sends it to all. A daemon that leaves sends all to
+// all.
 func (s *scope) includesRegional(c *cell) bool {
 	switch {
 	case c.Kind == RegionSum && c.Incarnation == s.ownRegion:
