@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/georld/rld/gateway"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/web"
@@ -21,6 +22,8 @@ type Config struct {
 	Admin Admin
 	Probe Probe
 	Auth  Auth
+	// Gateways are the mappings of /v1/forward-auth/ by their names.
+	Gateways map[string]gateway.Settings
 
 	Limits Limits
 

@@ -45,7 +45,9 @@ func mapDatumOf(text string) datum {
 	if text == "" {
 		return mapDatum()
 	}
-	return jsonDatum(json.NewDecoder(strings.NewReader(text)))
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return jsonDatum(d)
 }
 
 // jsonDatum reads the next value. The text is the result of json.Marshal.
@@ -56,8 +58,9 @@ func jsonDatum(d *json.Decoder) datum {
 	case json.Delim('['):
 		out.form = yamlpos.List
 	default:
-		_, bare := t.(bool)
-		return datum{text: fmt.Sprint(t), bare: bare}
+		_, boolean := t.(bool)
+		_, number := t.(json.Number)
+		return datum{text: fmt.Sprint(t), bare: boolean || number}
 	}
 	for d.More() {
 		var p pair

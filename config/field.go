@@ -116,6 +116,8 @@ func listenerFields(c *Config) []field {
 		},
 		connectionFields("http", "HTTP", &h.Connections),
 		[]field{
+			set("gateways", gatewayMap(&c.Gateways),
+				"how the requests of gateways at /v1/forward-auth/ become descriptors, by name"),
 			set("admin.addr", text(&c.Admin.Addr, "host:port"),
 				"listening address of metrics, health, status and commands; port 0 takes a free one"),
 			set("admin.insecure", boolean(&c.Admin.Insecure),

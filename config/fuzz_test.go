@@ -17,6 +17,7 @@ func FuzzSettingsFile(f *testing.F) {
 		"", "max_keys: 5", "grpc: {addr: 127.0.0.1:1}\nlog:\n  level: warn\n", "a: &x [*x]",
 		"<<: {a: b}", "[[[[[[[[", ": :",
 		"http:\n  rate_limit_api:\n    domain: d\n    descriptors: [[{param: p}]]\n", "? [a]\n: b", "{]",
+		"gateways:\n  e:\n    domain: d\n    deny_status: 403\n    descriptors: [[{key: k, client: {hops: 2}, when_missing: {constant: x}}]]\n",
 		"---\n---\n", "drain: |\n  1s\n", "max_keys: !!binary x", "{a, b}", "limits: !x {path: y}", "\xff: \x00",
 		"region: r\nregions:\n  r: {peers: [b:1]}\n  s: {peers: [a:1]}\npeer: {insecure: true}\n",
 		"region: r\nswim: {seeds: [a:1]}\npeer: {tls: {cert: c}, addr: 127.0.0.1:8080}\n",

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/georld/rld/gateway"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/web"
 )
@@ -69,6 +70,13 @@ func drawConfig(t *rapid.T) Config {
 				FallbackKey: d.text("fallback_key"),
 			}},
 			{{Param: "r"}},
+		}}
+	}
+	if d.other("gateways") {
+		e := gateway.Entry{Key: "k" + d.text("key"), Source: gateway.Source{Constant: "x" + d.text("constant")}}
+		e.WhenMissing.Constant = d.text("missing")
+		c.Gateways = map[string]gateway.Settings{"edge": {
+			Domain: "d" + d.text("domain"), Descriptors: [][]gateway.Entry{{e}}, Answers: gateway.Answers{DenyStatus: 403},
 		}}
 	}
 	c.GRPC.Insecure, c.HTTP.Insecure, c.Admin.Insecure = d.other("grpc"), d.other("http"), d.other("admin")

@@ -26,6 +26,7 @@ func (c *Config) Validate() error {
 	v.settings(c)
 	v.listeners(c)
 	v.http(&c.HTTP)
+	v.gateways(c)
 	v.rls(&c.RLS)
 	v.cluster(c)
 	if c.Shards < 0 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {
