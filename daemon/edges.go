@@ -242,7 +242,7 @@ func (d *daemon) makeServers(e *edges) {
 	e.web = web.NewServer(web.New(web.Options{
 		Engine: engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,
 		Ready:   d.decides,
-		Mapping: d.Config.HTTP.RateLimitAPI,
+		Mapping: d.Config.HTTP.RateLimitAPI, Gateways: d.Config.Gateways, Faulty: d.metrics.FaultyRequest,
 	}))
 	o := admin.Options{
 		Metrics: telemetry.Handler(d.registry),

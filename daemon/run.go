@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -152,7 +153,7 @@ func (d *daemon) build() error {
 	d.rotation = d.newRotation()
 	d.audit = admin.NewAudit(d.Log)
 	d.registry = prometheus.NewRegistry()
-	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Callers: d.callerStats, Version: d.Version}
+	o := telemetry.Options{Engine: d.engine, Connections: d.connectionStats, Callers: d.callerStats, Gateways: slices.Sorted(maps.Keys(d.Config.Gateways)), Version: d.Version}
 	rc := report.Config{
 		Engine: d.engine, Region: d.Config.Region, Name: d.Config.Name, Version: d.Version,
 		MaxKeys: d.Config.MaxKeys, HotThreshold: d.Config.HotKey.Threshold, Settings: d.settings(),

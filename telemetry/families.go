@@ -28,6 +28,7 @@ var daemonFamilies = []Family{
 	{"rld_panics_total", Counter, nil, "Calls that ended in a recovered panic. Each is a bug of rld; the log has the stack."},
 	{"rld_decision_duration_seconds", Histogram, []string{"edge"}, "Time from the decoded request to the decision; once a frame on streams."},
 	{"rld_malformed_total", Counter, []string{"edge"}, "Malformed requests that were rejected, by edge."},
+	{"rld_gateway_faulty_requests_total", Counter, []string{"gateway", "reason"}, "Requests of gateways that were denied without a decision, by mapping and reason."},
 	{"rld_refused_streams_total", Counter, nil, "Streams of callers that were refused, since their connection or the daemon had too many."},
 }
 

@@ -23,7 +23,7 @@ func TestFamiliesAreExported(t *testing.T) {
 	}
 	_, reg := clusterMetrics(t, fullStats())
 	gathered, err := prometheus.Gatherers{
-		callerMetrics(t), reg, connectionMetrics(t), budgetMetrics(t, fullBudgets(), &engine{}), strictMetrics(t, fullStrict()),
+		callerMetrics(t), gatewayMetrics(t), reg, connectionMetrics(t), budgetMetrics(t, fullBudgets(), &engine{}), strictMetrics(t, fullStrict()),
 	}.Gather()
 	if err != nil {
 		t.Fatal(err)

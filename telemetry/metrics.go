@@ -37,6 +37,9 @@ type Options struct {
 	Connections func() []connlimit.Stats
 	// Callers is nil for a daemon without callers.
 	Callers func() CallerStats
+	// Gateways are the names of the mappings for gateways, whose number is
+	// bounded.
+	Gateways []string
 	// Version is a label of rld_build_info.
 	Version string
 }
@@ -49,9 +52,10 @@ type Metrics struct {
 	lastReload prometheus.Gauge
 	stale      prometheus.Gauge
 	panics     prometheus.Counter
-	streams    prometheus.Counter          // refused ones
-	edges      map[server.Edge]edgeMetrics // read-only after New
-	waits      prometheus.Histogram        // nil without Options.Strict
+	streams    prometheus.Counter              // refused ones
+	edges      map[server.Edge]edgeMetrics     // read-only after New
+	faulty     map[string][]prometheus.Counter // by mapping and reason; read-only after New
+	waits      prometheus.Histogram            // nil without Options.Strict
 }
 
 var _ server.Recorder = (*Metrics)(nil)
@@ -93,6 +97,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	for _, e := range []server.Edge{server.EdgeRLS, server.EdgeNative, server.EdgeStream, server.EdgeHTTP} {
 		m.edges[e] = edgeMetrics{durations.WithLabelValues(string(e)), malformed.WithLabelValues(string(e))}
 	}
+	m.faulty = newFaulty(&r, o.Gateways)
 	r.add(newEngineCollector(o.Engine))
 	if o.Callers != nil {
 		r.add(newCallerCollector(o.Callers))

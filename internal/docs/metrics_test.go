@@ -156,14 +156,14 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Version: "v0"})
+	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Gateways: []string{"x"}, Version: "v0"})
 	known := make(map[string]bool)
 	parts := make(map[string]func() string)
 	for _, group := range []struct {
 		name string
 		o    telemetry.Options
 	}{
-		{"metrics of every daemon", telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Version: "v0"}},
+		{"metrics of every daemon", telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Gateways: []string{"x"}, Version: "v0"}},
 		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s.ClusterStats}},
 		{"metrics of the control log", telemetry.Options{Engine: s, Control: s.ControlStats}},
 		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s.BudgetStats}},
@@ -241,7 +241,7 @@ func TestPagesNameMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats})
+	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Gateways: []string{"x"}})
 	for _, p := range pages(t) {
 		for name := range metricsNamed(p.text) {
 			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")

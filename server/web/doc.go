@@ -3,6 +3,7 @@
 //
 //	GET|HEAD|POST /v1/check           one call, all descriptors or none
 //	GET|HEAD      /api/v1/rate_limit  the same through a mapping of parameters
+//	any           /v1/forward-auth/N  the same through the mapping N of headers
 //	any           /json               Envoy's RLS in JSON, as upstream
 //	any           /healthcheck        "OK" while the daemon is ready
 //
@@ -19,6 +20,10 @@
 //
 // /api/v1/rate_limit takes the parameters of its Mapping, of which those
 // without a value count as missing, and hits, peek, deny_status and headers.
+//
+// /v1/forward-auth/ takes the headers of its mapping, see package gateway, and
+// neither query nor body. No client can cause a failure there: a faulty request
+// is a denial. Its answers have the flat body, and the statuses of the mapping.
 //
 // HEAD asks and charges as GET does and gets no body. peek=true charges
 // nothing and answers what the call would get. hits=0 charges nothing either
@@ -45,7 +50,8 @@
 //	Retry-After                   on every refusal: whole seconds, at least 1;
 //	                              for hits that never fit until the reset
 //	X-RateLimit-Status            "disabled" in shadow mode, else "degraded"
-//	                              when an answer is degraded
+//	                              when an answer is degraded; "would_deny" on
+//	                              what shadow mode admits of a mapping
 //	X-RateLimit-Delay-Ms          how long to hold a passed request back
 //	X-RateLimit-Limit, -Remaining, -Reset, -Window, -Policy
 //	                              on request, for the most binding descriptor

@@ -22,8 +22,11 @@ type exchange struct {
 // the settings have unless the caller asks for another one.
 func newExchange(call *node.Call, s *server.Settings) *exchange {
 	return &exchange{
-		call:   call,
-		params: params{denyStatus: http.StatusTooManyRequests, legacy: s.LegacyHeaders, hits: 1},
+		call: call,
+		params: params{
+			denyStatus: http.StatusTooManyRequests, failureStatus: http.StatusServiceUnavailable,
+			legacy: s.LegacyHeaders, hits: 1,
+		},
 	}
 }
 

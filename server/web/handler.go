@@ -20,19 +20,24 @@ const (
 
 // handler serves all paths. It is safe for concurrent use.
 type handler struct {
-	opts   Options
-	bodies bodyReader
+	opts     Options
+	bodies   bodyReader
+	gateways map[string]*mapped // by name
 }
 
 // New returns the HTTP edge. It is safe for concurrent use.
 func New(o Options) http.Handler {
 	o = o.withDefaults()
-	return &handler{opts: o, bodies: newBodyReader()}
+	return &handler{opts: o, bodies: newBodyReader(), gateways: newMapped(&o)}
 }
 
 // ServeHTTP routes by the exact path: no redirects and no cleaning, since the
 // callers are programs.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if name, ok := strings.CutPrefix(r.URL.Path, forwardAuthPath); ok {
+		h.forwardAuth(w, r, name)
+		return
+	}
 	// A gateway copies the headers of the browser that it asks for.
 	if err := origin.CrossSite(r); err != nil && !origin.Gateway(r) {
 		h.fail(w, r, newProblem(http.StatusForbidden, codeForbidden, "%v", err))

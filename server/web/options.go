@@ -7,6 +7,7 @@ import (
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
+	"github.com/georld/rld/gateway"
 	"github.com/georld/rld/server"
 )
 
@@ -34,6 +35,12 @@ type Options struct {
 	// Mapping is what /api/v1/rate_limit makes of its parameters. It must
 	// have passed Validate.
 	Mapping Mapping
+	// Gateways are the mappings of /v1/forward-auth/ by their names. They must
+	// have passed Validate.
+	Gateways map[string]gateway.Settings
+	// Faulty is called with each faulty request of a gateway, by the name of
+	// the mapping; nil records nothing. It neither waits nor allocates.
+	Faulty func(name string, reason gateway.Reason)
 	// Now reads the clock, for latencies and for answers that hold a time of
 	// day; nil means time.Now.
 	Now func() time.Time
@@ -41,6 +48,9 @@ type Options struct {
 
 func (o Options) withDefaults() Options {
 	o.Recorder = cmp.Or(o.Recorder, server.Recorder(server.NoRecorder{}))
+	if o.Faulty == nil {
+		o.Faulty = func(string, gateway.Reason) {}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}

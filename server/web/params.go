@@ -30,8 +30,10 @@ type params struct {
 	hits       uint64
 	peek       bool
 	denyStatus int
-	legacy     bool     // X-RateLimit-*
-	seen       []string // so far, but for d, which may be repeated
+	// failureStatus is the status of a call that an owner should have decided.
+	failureStatus int
+	legacy        bool     // X-RateLimit-*
+	seen          []string // so far, but for d, which may be repeated
 }
 
 // read reads hits, peek, deny_status or headers. known is false for any other

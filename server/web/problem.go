@@ -20,6 +20,7 @@ const (
 	codeNotReady    = "not_ready"
 	codeUnavailable = "unavailable"
 	codeExceeded    = "rate_limit_exceeded"
+	codeNoMatch     = "no_match"
 
 	codeUnauthenticated = "unauthenticated"
 	codeForbidden       = "forbidden"
@@ -97,6 +98,9 @@ func (h *handler) notFound(w http.ResponseWriter, r *http.Request) {
 	p.Paths = []string{checkPath, rateLimitPath, jsonPath, healthPath}
 	if h.opts.RLS == nil {
 		p.Paths = []string{checkPath, rateLimitPath, healthPath}
+	}
+	if len(h.gateways) > 0 {
+		p.Paths = append(p.Paths, forwardAuthPath+"NAME") // the caller may have no token
 	}
 	writeProblem(w, r, p)
 }

@@ -53,7 +53,7 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 	if !v.allowed {
 		v.status, v.delay = x.denyStatus, 0
 		if v.closed = failedClosed(c.Statuses); v.closed {
-			v.status = http.StatusServiceUnavailable
+			v.status = x.failureStatus
 		}
 		if i := server.Never(c.Statuses); i >= 0 {
 			v.binding, v.never = i, true
