@@ -39,7 +39,7 @@ func readPage(t *testing.T, name string) page {
 func pages(t *testing.T) []page {
 	t.Helper()
 	names := []string{"README.md", "CONTRIBUTING.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md", "deploy/*/*.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/adr/*.md", "deploy/*/*.md", "examples/*/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(pattern)))
 		if err != nil {
 			t.Fatal(err)

@@ -22,8 +22,8 @@
 // without a value count as missing, and hits, peek, deny_status and headers.
 //
 // /v1/forward-auth/ takes the headers of its mapping, see package gateway, and
-// neither query nor body. No client can cause a failure there: a faulty request
-// is a denial. Its answers have the flat body, and the statuses of the mapping.
+// neither query nor body. A faulty request is a denial there, no failure. Its
+// answers have the flat body, and the statuses of the mapping.
 //
 // HEAD asks and charges as GET does and gets no body. peek=true charges
 // nothing and answers what the call would get. hits=0 charges nothing either

@@ -42,8 +42,8 @@ func newMapped(o *Options) map[string]*mapped {
 
 // forwardAuth answers a gateway that asks about a request of a client. Most
 // gateways copy the headers of the client, and some fail open on any status
-// that is no denial. So whatever a client can cause is answered as a denial,
-// and FailureStatus is for the failures of rld alone.
+// that is no denial. So every faulty request is answered as a denial, and
+// FailureStatus is for the failures of rld alone.
 func (h *handler) forwardAuth(w http.ResponseWriter, r *http.Request, name string) {
 	m := h.gateways[name]
 	if m == nil {

@@ -1,0 +1,72 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/gateway"
+	"github.com/georld/rld/limits"
+	"github.com/georld/rld/rules"
+)
+
+// TestGatewayExamples holds that the files of examples/gateways load, that a
+// request meets the limits by its mapping, and that the gateway sets all
+// headers that describe a request.
+func TestGatewayExamples(t *testing.T) {
+	folders, err := filepath.Glob(filepath.Join(root, "examples", "gateways", "*"))
+	if err != nil || len(folders) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, folder := range folders {
+		loaded, err := config.Load(config.Sources{File: filepath.Join(folder, "rld.yaml")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := os.ReadFile(filepath.Join(folder, "limits.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, found := limits.Parse([]limits.File{{Name: "limits.yaml", Data: data}}, limits.Options{})
+		if len(found) > 0 {
+			t.Fatalf("%s: %v", folder, found)
+		}
+		for name, s := range loaded.Config.Gateways {
+			matchesAll(t, folder+": "+name, s, set)
+		}
+		conf, err := os.ReadFile(filepath.Join(folder, filepath.Base(folder)+".conf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, header := range []string{
+			"X-Original-URI", "X-Original-Method", "X-Original-URL", "X-Forwarded-Uri", "X-Forwarded-Method",
+			"X-Forwarded-Host", "X-Forwarded-For", "Authorization",
+		} {
+			if !strings.Contains(string(conf), " "+header+" ") {
+				t.Errorf("%s: clients can set %s", folder, header)
+			}
+		}
+	}
+}
+
+// matchesAll fails for a descriptor of a mapping that no rule matches.
+func matchesAll(t *testing.T, what string, s gateway.Settings, set *rules.Set) {
+	t.Helper()
+	m, err := gateway.Compile(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := m.Read(&gateway.Request{Header: map[string][]string{
+		"X-Api-Key": {"k1"}, "X-Original-Uri": {"/v1/a?b"}, "X-Forwarded-For": {"192.0.2.1"},
+	}})
+	if err != nil || len(c.Descriptors) != len(s.Descriptors) {
+		t.Fatalf("%s: %+v, %v", what, c, err)
+	}
+	for _, d := range c.Descriptors {
+		if set.Domain(c.Domain).Match(d.Entries) == nil {
+			t.Errorf("%s: no rule matches %v", what, d.Entries)
+		}
+	}
+}
