@@ -158,6 +158,7 @@ func TestSources(t *testing.T) {
 		{"claim of another type", claim, []string{"Authorization: Bearer " + jwt(`{"sub":["a"]}`)}, "fault: bad_token"},
 		{"claim with NUL", claim, []string{"Authorization: Bearer " + jwt(`{"sub":"\u0000"}`)}, "fault: bad_text"},
 		{"no JWT", claim, []string{"Authorization: Bearer abc"}, "fault: bad_token"},
+		{"encrypted", claim, []string{"Authorization: Bearer e30." + strings.Repeat("e30.", 3) + "e30"}, "fault: bad_token"},
 		{"no JSON", claim, []string{"Authorization: Bearer a.e3.c"}, "fault: bad_token"},
 		{"Basic", claim, []string{"Authorization: Basic abc"}, ""},
 

@@ -145,6 +145,8 @@ func TestForwardAuth(t *testing.T) {
 	}, nil)}
 	down := byAPIKey(gateway.Answers{DenyStatus: 403, FailureStatus: 500})
 	down.Domain = "down"
+	logs := byAPIKey(gateway.Answers{Action: gateway.ActionLog})
+	logs.Domain = "down"
 	unknown := byAPIKey(gateway.Answers{OnNoMatch: gateway.NoMatchDeny})
 	unknown.Descriptors[0][0].Key = "other"
 	anything := byAPIKey(gateway.Answers{})
@@ -175,6 +177,7 @@ func TestForwardAuth(t *testing.T) {
 		{"fault", server.Settings{}, byAPIKey(gateway.Answers{}), []string{"X-Api-Key: a", "X-Api-Key: b"}, 429, "Retry-After: ", `"message":"api_key is given twice","allowed":false`, "repeated"},
 		{"challenged fault", server.Settings{}, byAPIKey(gateway.Answers{Action: "challenge", ChallengeURL: "/c"}), []string{"X-Api-Key: a", "X-Api-Key: b"}, 302, "Location: /c", "", "repeated"},
 		{"failure", server.Settings{}, down, key, 500, "Retry-After: 1", `"status":500,"error":"unavailable"`, ""},
+		{"log of a failure", server.Settings{}, logs, key, 200, "Retry-After: ", `{"allowed":true}`, ""},
 		{"owner unreachable", server.Settings{}, byAPIKey(gateway.Answers{FailureStatus: 500}), []string{"X-Api-Key: closed"}, 500, "Retry-After: 60", `"error":"unavailable"`, ""},
 		{"nothing to limit by", server.Settings{}, byAPIKey(gateway.Answers{}), nil, 200, "Cache-Control: no-store", `{"allowed":true}`, ""},
 		{"no rule", server.Settings{}, anything, key, 200, "", `"allowed":true`, ""},
