@@ -186,25 +186,6 @@ func (v *raftNode) released() bool {
 	return 2*know > n.record.Voting()
 }
 
-// Elects reports whether a majority of the voters that this one counts is live.
-// They may be others than those of the record: raft counts a voter until its
-// removal is known to be committed.
-func Elects(n *Node) bool {
-	v := n.raft
-	if v == nil || v.conf == nil {
-		return true
-	}
-	live := 0
-	for _, id := range v.conf.GetVoters() {
-		d := v.daemons[Number(id)]
-		p := n.byID(d)
-		if d == n.self.id() || isLive(n, p) {
-			live++
-		}
-	}
-	return 2*live > len(v.conf.GetVoters())
-}
-
 // snapshot adds the items that restore the voter.
 func (v *raftNode) snapshot(add func(stored)) {
 	add(stored{Voter: &v.id, Log: v.log})

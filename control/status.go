@@ -19,7 +19,10 @@ type Status struct {
 	// log, and Leader is the leader as far as it knows.
 	Votes, Leads bool
 	Leader       ID
-	Starting     bool
+	// Unelectable reports that a majority of the voters is live, and cannot
+	// elect a leader, see Elects.
+	Unelectable bool
+	Starting    bool
 	// Cut reports that nobody confirms the record of the starting daemon.
 	Cut bool
 	// Diverged reports that the record differs from that of the leader, and
@@ -71,6 +74,7 @@ func (n *Node) Status() Status {
 	if newest, err := n.record.Newest(); err == nil {
 		s.Settled = !n.rights.settled.Before(newest.ID)
 	}
+	s.Unelectable = 2*n.liveVoters() > n.record.Voting() && !Elects(n)
 	s.RaisedAt = n.record.Next.Since + n.cfg.FormatAfter.Milliseconds()
 	s.Version, s.Hash, s.Used = n.record.Version, n.record.Hash(), n.limits.used
 	if s.Pending = n.record.Limits.Pending(); s.Pending == (Version{}) {
@@ -271,6 +275,30 @@ func (n *Node) liveVoters() int {
 		}
 	}
 	return live
+}
+
+// Elects reports whether the voters can elect a leader, as this daemon hears
+// them: a majority of those that raft counts is live. They may be others than
+// those of the record: raft counts a voter until its removal is known to be
+// committed, and a new one from then on. Only voters know whom they count. A
+// daemon without a voter believes them, once no leader is known for some time.
+func Elects(n *Node) bool {
+	v := n.raft
+	if v == nil || v.conf == nil {
+		return !n.notices.lost || slices.ContainsFunc(n.peers, func(p *peer) bool {
+			votes := p.sender.Voter != 0 && p.version.Recovery == n.record.Version.Recovery
+			return votes && p.sender.Majority && isLive(n, p)
+		})
+	}
+	live := 0
+	for _, id := range v.conf.GetVoters() {
+		d := v.daemons[Number(id)]
+		p := n.byID(d)
+		if d == n.self.id() || isLive(n, p) {
+			live++
+		}
+	}
+	return 2*live > len(v.conf.GetVoters())
 }
 
 // compare makes events of a later format, and of the generations of regions

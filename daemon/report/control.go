@@ -373,10 +373,10 @@ func (s *ControlState) peer(id control.ID) *control.PeerStatus {
 }
 
 // Electing reports that there is no leader, and that a majority of the voters
-// is live: an election goes on.
+// is live and can elect one: an election goes on.
 func (s *ControlState) Electing() bool {
 	live, missing := s.LiveVoters()
-	return s.Status.Leader == control.ID{} && live > len(missing)
+	return s.Status.Leader == control.ID{} && live > len(missing) && !s.Status.Unelectable
 }
 
 // leaderless describes a log without a leader, and names the voters that are
@@ -393,8 +393,12 @@ func (r *Report) leaderless(s *ControlState) string {
 				"by the network and the regions in the settings of all daemons", live, all, p.Name, strings.Join(missing, ", "))
 		}
 	}
-	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, want a majority; start the others (%s), "+
-		"or if they are lost for good run rld cluster recover at one daemon", live, all, strings.Join(missing, ", "))
+	want := "want a majority"
+	if s.Status.Unelectable {
+		want = "and miss one that is gone, as they do not know that they need it no more"
+	}
+	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, %s; start the others (%s), "+
+		"or if they are lost for good run rld cluster recover at one daemon", live, all, want, strings.Join(missing, ", "))
 }
 
 // Checks returns the lines of /readyz?verbose.

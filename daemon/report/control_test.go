@@ -166,6 +166,24 @@ func TestUnheardVoters(t *testing.T) {
 	}
 }
 
+// TestUnelectableVoters: where live voters cannot elect a leader, a daemon
+// advises a recovery, and no election goes on.
+func TestUnelectableVoters(t *testing.T) {
+	voters := []control.Voter{{Raft: 1, Daemon: control.ID{1}, Region: "us"}, {Raft: 2, Daemon: control.ID{2}, Region: "eu"}, {Raft: 3, Daemon: control.ID{3}, Region: "eu"}}
+	s := ControlState{Record: &control.Record{Voters: voters}}
+	s.Status.ID = control.ID{1}
+	s.Status.Peers = []control.PeerStatus{{Peer: control.Peer{Region: "eu", Name: "eu-0"}, Live: true, Sender: control.Sender{ID: control.ID{2}}}}
+	for unelectable, want := range map[bool]string{
+		false: "with 2 of 3 voters live: an election takes some seconds",
+		true:  "2 of 3 voters are live, and miss one that is gone",
+	} {
+		s.Status.Unelectable = unelectable
+		if got := New(Config{Region: "us", Name: "us-0"}).leaderless(&s); !strings.Contains(got, want) || s.Electing() == unelectable {
+			t.Errorf("electing %v, %q: want %q", s.Electing(), got, want)
+		}
+	}
+}
+
 // TestInitByAWrongClock: a daemon with a wrong clock does not state from when
 // on the rights of a cluster count.
 func TestInitByAWrongClock(t *testing.T) {
