@@ -268,6 +268,15 @@ func Expected(
 	return n, left
 }
 
+// Observe calls a function that may call Expected, and leaves the measured lag
+// as it was: an observer changes no later answer.
+func Observe(e *Engine, f func()) {
+	l := &e.loads
+	lag, mean, at := l.lag, l.meanLag, l.lagAt
+	f()
+	l.lag, l.meanLag, l.lagAt = lag, mean, at
+}
+
 // leftToOthers returns how many hits of a window the prior of a key leaves to
 // others, beyond those that they are known to have counted.
 func leftToOthers(e *Engine, now time.Duration, key int32, l *load, window, length int64, limit uint64) uint64 {

@@ -87,6 +87,26 @@ func TestLagOfIdlePeers(t *testing.T) {
 	}
 }
 
+// TestObserverMovesNoLag: a daemon measures the lag when it answers, and not
+// when somebody looks.
+func TestObserverMovesNoLag(t *testing.T) {
+	r := newRig(Config{}, "a", "b")
+	r.run(3 * time.Second)
+	r.attack(1, 10, map[string]uint64{"a1": 90, "b1": 90})
+	m := r.of("a1")
+	was := r.left(m, 1, 100)
+	lag, mean, at := m.loads.lag, m.loads.meanLag, m.loads.lagAt
+	r.run(lagEvery)
+	Observe(m.Engine, func() {
+		if got := r.left(m, 1, 100); got != was {
+			t.Errorf("%d hits are left to others for an observer, want %d", got, was)
+		}
+	})
+	if l := &m.loads; l.lag != lag || l.meanLag != mean || l.lagAt != at {
+		t.Errorf("an observer moved the lag from %v, mean %v, at %v to %v, %v, %v", lag, mean, at, l.lag, l.meanLag, l.lagAt)
+	}
+}
+
 // TestPriorOutlastsLateMessages: a message that is late does not end the prior
 // of a load that is just steady enough for the usual lag. A lag that stays long
 // does.

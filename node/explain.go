@@ -49,8 +49,10 @@ func (n *Node) Explain(at Instant, h *Hit) Explained {
 	}
 	x.Cells = n.replica.engine.CellsOf(h.Key)
 	if where.exists() {
-		hits, left := n.elsewhere(h, cell, where)
-		x.Elsewhere = hits + left
+		gossip.Observe(n.replica.engine, func() {
+			hits, left := n.elsewhere(h, cell, where)
+			x.Elsewhere = hits + left
+		})
 	}
 	if n.bounded(h) {
 		x.Rights = explainRights(n, h, where, x.Used, now)

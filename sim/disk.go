@@ -295,20 +295,22 @@ func (a *faults) copyControl(w *World, f *Fault, _ int) {
 	}
 }
 
-// putControl starts processes with the control logs that were copied for them.
+// putControl starts processes with the control logs that were copied for them,
+// but not where nobody could notice it: the only voter would not know what its
+// log lost, and no daemon receives messages of two that refuse each other.
 func (a *faults) putControl(w *World, f *Fault, _ int) {
 	for _, d := range w.daemons {
 		b := d.backup
 		if b.of == "" || len(f.To) == 0 && !d.in(f.From) || !d.in(f.To) {
 			continue
 		}
-		if b.alone && b.daemon == d.Index || d.alone {
+		of := w.daemons[b.daemon]
+		if b.alone && of == d || d.alone || d.refuses(of) {
 			d.backup = backup{}
-			continue // nobody else would know what the log lost
+			continue
 		}
 		w.crash(d)
 		d.disk.Copy(b.disk, replica.ControlFile)
-		of := w.daemons[b.daemon]
 		w.met.copied(d, of, of.Up && of.starts == b.starts)
 		d.stale, d.journalOf, d.damaged, d.backup = true, b.of, d.damaged || b.damaged, backup{}
 		w.events.push(w.now+a.between(0, w.cfg.Members.Spread), evStart, int32(d.Index))
@@ -335,11 +337,12 @@ type identity struct {
 }
 
 // clone starts processes as daemons of their region, with copies of their
-// disks. unclone starts them with what was theirs.
+// disks, but for those that refuse the daemon: see putControl. unclone starts
+// them with what was theirs.
 func (a *faults) clone(w *World, f *Fault, _ int) {
 	for _, d := range w.daemons {
 		i := slices.IndexFunc(w.local[d.RegionIndex], func(o *Daemon) bool { return o != d && o.in(f.From) })
-		if i < 0 || !d.in(f.To) || d.own != nil {
+		if i < 0 || !d.in(f.To) || d.own != nil || d.refuses(w.local[d.RegionIndex][i]) {
 			continue
 		}
 		of := w.local[d.RegionIndex][i]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/enum"
 	"github.com/georld/rld/rules"
@@ -276,9 +277,10 @@ type faults struct {
 
 	commands pool[*command] // that the operator has still to give
 	removals map[int][]*removal
-	latest   control.Request // command of the control log
-	recovers time.Duration   // when the operator may recover it again
-	undoing  bool            // the operator accepts revoked daemons again
+	latest   control.Request                    // command of the control log
+	recovers time.Duration                      // when the operator may recover it again
+	undoing  bool                               // the operator accepts revoked daemons again
+	undos    map[revocation.Name]control.Number // the latest command for each
 }
 
 // begin lets fault i happen, unless the liveness phase has begun.

@@ -184,6 +184,26 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
+// TestUnrevokeOnce: the operator repeats the command to accept a name until its
+// outcome is known. So none is refused, also where an entry takes many seconds.
+func TestUnrevokeOnce(t *testing.T) {
+	cfg := quick(t, Fault{Kind: Revoke, At: 40 * time.Second, For: 40 * time.Second, From: []string{"us-1"}})
+	cfg.Network.Across.Delay = 2 * time.Second
+	cfg.Control, cfg.Duration, cfg.Workloads = &control.Config{Heartbeat: 2 * time.Second}, 2*time.Minute, nil
+	refused := 0
+	count := &Auditor{Controlled: func(d *Daemon, r *control.Ready) {
+		for _, e := range r.Events {
+			if e.Kind == control.CommandRefused {
+				refused++
+			}
+		}
+	}}
+	r, err := Run(cfg, Options{Auditors: func(*World) []*Auditor { return []*Auditor{count} }})
+	if err != nil || refused != 0 || met(r, "command: daemon unrevoke") == 0 {
+		t.Errorf("%v, %d commands refused, %d done", err, refused, met(r, "command: daemon unrevoke"))
+	}
+}
+
 // TestPause: a paused process answers no call and later receives the waiting
 // frames.
 func TestPause(t *testing.T) {

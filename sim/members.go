@@ -437,15 +437,28 @@ func acceptAgain(w *World) {
 			_ = uncontrolled(w)
 		}
 		if d := operated(w, has); d != nil {
-			change := control.Change{Revoke: &revocation.Change{Name: *unwanted(w, d), Undo: true}}
-			if id, err := d.control.Submit(control.Request{Author: "operator", Change: change}); err == nil {
-				w.met.ordered(w, d, id, change)
-			}
-			d.turnControl(w)
+			a.submitUndo(w, d, *unwanted(w, d))
 		}
 		acceptAgain(w)
 		return true
 	}}))
+}
+
+// submitUndo submits the command to accept a name at a daemon whose record has
+// it as revoked. It is the same command until such a record has its outcome:
+// the control log does it once. Other commands would wait for each other, each
+// for as long as an entry takes, and so would all later changes.
+func (a *faults) submitUndo(w *World, d *Daemon, name revocation.Name) {
+	id := a.undos[name]
+	if d.control.Record().Outcome(id) != nil { // it was revoked again
+		id = 0
+	}
+	change := control.Change{Revoke: &revocation.Change{Name: name, Undo: true}}
+	if id, err := d.control.Submit(control.Request{ID: id, Author: "operator", Change: change}); err == nil {
+		a.undos[name] = id
+		w.met.ordered(w, d, id, change)
+	}
+	d.turnControl(w)
 }
 
 // unwanted returns a name that the record of a daemon has as revoked without a

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/georld/rld/control"
+	"github.com/georld/rld/control/revocation"
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/node"
@@ -115,8 +117,11 @@ func newWorld(cfg *Config) *World {
 		cfg: cfg, now: -warmUp,
 		membership: membership{byAddress: make(map[crdt.Incarnation]int32)},
 		network:    network{rng: rand.New(rand.NewPCG(cfg.Seed, streamNetwork))},
-		faults:     faults{all: slices.Clone(cfg.Faults), rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)), risen: make(map[int]bool), removals: make(map[int][]*removal)},
-		trace:      newTrace(), base: cmp.Or(cfg.Epoch, epoch),
+		faults: faults{
+			all: slices.Clone(cfg.Faults), rng: rand.New(rand.NewPCG(cfg.Seed, streamFaults)),
+			risen: make(map[int]bool), removals: make(map[int][]*removal), undos: make(map[revocation.Name]control.Number),
+		},
+		trace: newTrace(), base: cmp.Or(cfg.Epoch, epoch),
 		rights: cfg.Policy.HasRights() && cfg.HasRights(), owners: cfg.HasOwners(),
 	}
 	w.storage.Name = "storage"
