@@ -46,7 +46,8 @@
 //
 // Each message carries the sender's monotonic clock and the latest one that it
 // received from the receiver. This bounds the age of a view without comparing
-// clocks. A message without cells shows that nothing changed.
+// clocks. A message without cells shows that nothing changed. Only a complete
+// message proves an age: by the latest echo in it, or in a message before it.
 //
 // # Parts
 //

@@ -80,7 +80,8 @@ type link struct {
 	contiguous uint64        // all its versions up to here were received
 	whole      bool          // all its cells were received once
 	lacks      bool          // its latest message announced more, as in a resync
-	echoed     uint64        // the latest of our nonces in a complete message
+	answered   uint64        // the latest of our nonces that its messages echoed
+	echoed     uint64        // the same, of those up to its latest complete message
 	receivedAt time.Duration // when its latest complete message was received, -1 for never
 	sentAt     time.Duration // that message's nonce
 	joined     time.Duration
@@ -368,7 +369,10 @@ func (l *link) complete(now time.Duration, m *Message) {
 	for i := range l.staleness {
 		l.staleness[i].Age = min(min(l.staleness[i].Age, longestClaim)+older, longestClaim)
 	}
-	l.echoed = max(l.echoed, min(m.Echo, uint64(now/NonceUnit)))
+	// The peer had received that nonce before it sent this message, whichever
+	// message echoed it: while each answer is in the first of several messages,
+	// the complete one has no echo.
+	l.echoed = l.answered
 	l.expected = never
 }
 

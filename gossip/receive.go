@@ -118,6 +118,7 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 // header handles the parts of a message that do not depend on the cells.
 func (e *Engine) header(now time.Duration, l *link, m *Message, rules uint64) {
 	l.nonce, l.nonceAt = m.Nonce, now
+	l.answered = max(l.answered, min(m.Echo, uint64(now/NonceUnit)))
 	l.measureRTT(now, m)
 	l.settleRefused(m.Echo)
 	l.repair = settle(l.repair, m.Echo)
@@ -201,11 +202,11 @@ func (e *Engine) acknowledged(now time.Duration, l *link, m *Message) {
 
 // complete handles a complete message: cells that are not in it did not change.
 func (e *Engine) complete(now time.Duration, l *link, m *Message) {
-	known := len(e.links) > quietLinks && l.echoNonce != 0 && m.Echo >= l.echoNonce // by the peer, the round trip
-	if l.echoed == 0 && m.Echo != 0 && !known {
+	known := len(e.links) > quietLinks && l.echoNonce != 0 && l.answered >= l.echoNonce // by the peer, the round trip
+	if l.echoed == 0 && l.answered != 0 && !known {
 		l.owe(now + l.shortest())
 	}
-	if l.echoed == 0 && m.Echo != 0 || l.silent {
+	if l.echoed == 0 && l.answered != 0 || l.silent {
 		e.unassigned = e.unassigned || e.leaving && l.local // it is not gone
 	}
 	l.complete(now, m)

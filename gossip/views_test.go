@@ -81,6 +81,66 @@ func TestStampsAndViews(t *testing.T) {
 	}
 }
 
+// TestViewOfAPeerWithManyChanges: what a peer has to send never fits into one
+// message. Each of its answers is in the first message of several, and only the
+// last one is complete. Both together prove that the view is fresh.
+func TestViewOfAPeerWithManyChanges(t *testing.T) {
+	const perFrame, intervals = 10, 100
+	r := newRig(Config{FrameCells: perFrame}, "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	var answers, ofComplete int
+	r.sending = func(_ *member, msg *Message) { // as in frames: only answers echo
+		one := []Message{*msg}
+		Unite(one)
+		*msg = one[0]
+	}
+	r.taking = func(m *member, msg *Message) {
+		if m == a2 && msg.Echo != 0 {
+			answers++
+			if msg.Complete {
+				ofComplete++
+			}
+		}
+	}
+	for range intervals {
+		for k := range 3 * perFrame {
+			r.add("a1", k, 1)
+		}
+		r.add("a2", 1, 1) // is to be acknowledged
+		r.run(DefaultInterval)
+		if age := r.link(a2).Age; age < 0 || age > 3*time.Second {
+			t.Fatalf("the view of a1 is %v old", age)
+		}
+	}
+	if answers < 5 || ofComplete > 0 {
+		t.Errorf("%d answers, %d in complete messages: the schedule shows nothing", answers, ofComplete)
+	}
+	r.lost = func(from, _ *member) bool { return from == a1 }
+	silent := r.link(a2).Age
+	r.run(time.Minute)
+	if age := r.link(a2).Age; age != silent+time.Minute {
+		t.Errorf("the view of a peer without messages is %v old after a minute, and was %v", age, silent)
+	}
+}
+
+// TestViewOfAnIncompletePeer: answers alone prove nothing, as long as the peer
+// has more to send.
+func TestViewOfAnIncompletePeer(t *testing.T) {
+	r := newRig(Config{}, "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	r.taking = func(m *member, msg *Message) { msg.Complete = msg.Complete && m != a2 }
+	age := r.link(a2).Age
+	for range 10 {
+		r.add("a2", 1, 1)
+		r.run(time.Second)
+	}
+	if got := r.link(a2).Age; got != age+10*time.Second || a2.links[0].answered <= a2.links[0].echoed {
+		t.Errorf("the view of %s is %v old after ten seconds, and was %v", a1.name, got, age)
+	}
+}
+
 // TestExpectedAge: the view of an idle peer is as old as its counts would be,
 // and that of a peer that became silent as old as it is proven to be.
 func TestExpectedAge(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 //
 //   - The stated age is no less than the true one, also while nothing arrives.
 //   - It is no more than the time since the message that all shards of the peer
-//     had received when it sent its latest complete message.
+//     had received when it answered last, up to its latest complete message.
 type viewAuditor struct {
 	finding
 	views   perDirection[view]
@@ -29,7 +29,8 @@ type view struct {
 
 	nonce    uint64        // of the latest message
 	arrivals []arrival     // of such messages, ascending
-	echoed   time.Duration // when that was sent which the latest complete message answers
+	answered time.Duration // when that was sent which the latest answer is for
+	echoed   time.Duration // the same, of answers up to the latest complete message
 }
 
 // arrival is when the sender of a stream received a message of ours.
@@ -53,7 +54,7 @@ func (a *viewAuditor) of(k direction) *view {
 		return v
 	}
 	v := a.views.of(k)
-	*v = view{sent: unknown, until: unknown, echoed: unknown}
+	*v = view{sent: unknown, until: unknown, answered: unknown, echoed: unknown}
 	return v
 }
 
@@ -72,7 +73,7 @@ func (a *viewAuditor) happened(d *sim.Daemon, e gossip.Event) {
 	}
 	for shard := range d.Nodes {
 		v := a.of(direction{to.index, from.index, shard})
-		v.contiguous, v.nonce, v.arrivals, v.echoed = 0, 0, nil, unknown
+		v.contiguous, v.nonce, v.arrivals, v.answered, v.echoed = 0, 0, nil, unknown, unknown
 	}
 }
 
@@ -87,10 +88,13 @@ func (a *viewAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 	if m.Lo <= v.contiguous && m.Hi > v.contiguous {
 		v.contiguous = m.Hi
 	}
+	if m.Nonce > v.nonce && m.Echo != 0 {
+		v.answered = max(v.answered, a.answered(from, to, sent))
+	}
 	if m.Complete && m.Hi <= v.contiguous {
 		v.sent, v.until = max(v.sent, sent), max(v.until, sent-m.Unsent)
-		if m.Nonce > v.nonce && m.Echo != 0 {
-			v.echoed = max(v.echoed, a.answered(from, to, sent))
+		if m.Nonce > v.nonce {
+			v.echoed = v.answered
 		}
 	}
 	if m.Nonce > v.nonce {
