@@ -67,10 +67,10 @@ func TestHeaders(t *testing.T) {
 			[][2]string{{"L", "9"}, {"R", "0"}, {"T", "9"}, {"retry-after", "2"}},
 		},
 		{
-			"a shadowed one over counts as 0 remaining",
+			"a shadowed one over has no headers",
 			[]node.Status{under(5, 1), full(9, time.Second, shadow)},
 			false,
-			[][2]string{{"L", "9"}, {"R", "0"}, {"T", "9"}},
+			[][2]string{{"L", "5"}, {"R", "1"}, {"T", "5"}},
 		},
 		{
 			"a limit over beats a shadowed one",
@@ -189,7 +189,7 @@ func headers(t *testing.T, e *engine, settings server.Settings) (list [][2]strin
 func TestHeadersOff(t *testing.T) {
 	st := node.Status{Limit: limit(5), Over: true, Retry: time.Second, Degraded: node.CellsFull}
 	off := server.DefaultSettings()
-	degraded := [][2]string{{"x-rld-degraded", "cells_full"}}
+	degraded := [][2]string{{"retry-after", "1"}, {"x-rld-degraded", "cells_full"}}
 	if diff := cmp.Diff(degraded, headers(t, answers(st), off)); diff != "" {
 		t.Errorf("off (-want +got):\n%s", diff)
 	}
