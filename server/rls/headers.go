@@ -47,15 +47,15 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 
 // reported returns the status for the rate limit headers: the last one over a
 // limit that is no quota, else the one with the least remaining, the first on a
-// tie; nil when no status has an enforced limit: the client of one in shadow
-// mode gets no headers.
+// tie; nil when no status has a limit. As upstream has it, a limit in shadow
+// mode is one of them.
 func reported(c *node.Call) *node.Status {
 	var least *node.Status
 	over := false
 	for i := range c.Statuses {
 		st := &c.Statuses[i]
 		switch {
-		case st.Limit == nil || st.Limit.Shadow:
+		case st.Limit == nil:
 		case st.Refuses() && !st.Limit.Quota:
 			least, over = st, true
 		case over:

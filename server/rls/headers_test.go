@@ -67,10 +67,10 @@ func TestHeaders(t *testing.T) {
 			[][2]string{{"L", "9"}, {"R", "0"}, {"T", "9"}, {"retry-after", "2"}},
 		},
 		{
-			"a shadowed one over has no headers",
+			"a shadowed one over counts as 0 remaining",
 			[]node.Status{under(5, 1), full(9, time.Second, shadow)},
 			false,
-			[][2]string{{"L", "5"}, {"R", "1"}, {"T", "5"}},
+			[][2]string{{"L", "9"}, {"R", "0"}, {"T", "9"}},
 		},
 		{
 			"a limit over beats a shadowed one",
