@@ -116,8 +116,8 @@ type Client struct {
 	V4 int `json:"v4,omitempty"`
 	V6 int `json:"v6,omitempty"`
 	// Networks are named lists of prefixes such as 10.0.0.0/8, of all lists at
-	// most 10,000. With them the value is the name of the most specific one that
-	// the address is in; it is missing for an address in none.
+	// most 10,000. With them the value is the name of the most specific one
+	// that the address is in; it is missing for an address in none.
 	Networks map[string][]string `json:"networks,omitempty"`
 }
 

@@ -64,7 +64,7 @@ func (s *Settings) Validate() error {
 	if s.Exempt != nil {
 		v.client("exempt", s.Exempt)
 		if len(s.Exempt.Networks) == 0 {
-			v.fault("exempt", "has no networks: name those whose clients are admitted, as in {hops: 1, networks: {office: [192.0.2.0/24]}}")
+			v.fault("exempt", "has no networks: name those whose clients are admitted, as in {hops: 1, networks: {staff: [192.0.2.0/24]}}")
 		}
 	}
 	if s.Cost != nil {
@@ -266,7 +266,7 @@ func (v *validator) networks(place string, c *Client) {
 	prefixes := 0
 	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
 		at := place + ".networks." + name
-		v.text(at, name, "office")
+		v.text(at, name, "staff")
 		if len(c.Networks[name]) == 0 {
 			v.fault(at, "is empty: list networks such as 192.0.2.0/24")
 		}

@@ -21,7 +21,7 @@ import (
 
 func newLimits(p process) *cobra.Command {
 	cmd := group("limits", "Check files of limits, and change the limits of the cluster", newLimitsCheck(p))
-	cmd.AddCommand(newLimitsTest(p), newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p), newLimitsAdopt(p),
+	cmd.AddCommand(newLimitsTest(p), newSchema(p, "a file of limits", limits.Schema), newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p), newLimitsAdopt(p),
 		newLimitsSet(p), newLimitsUnset(p), newLimitsList(p))
 	return cmd
 }
