@@ -146,8 +146,8 @@ type HeaderStyle string
 
 // The header styles.
 const (
-	// HeadersStandard adds RateLimit and RateLimit-Policy.
-	HeadersStandard HeaderStyle = "standard"
+	// HeadersDraft adds RateLimit and RateLimit-Policy.
+	HeadersDraft HeaderStyle = "draft"
 	// HeadersLegacy adds X-RateLimit-* to them.
 	HeadersLegacy HeaderStyle = "legacy"
 )
@@ -255,7 +255,7 @@ func Default() Config {
 			MaxCancelledCalls:     100,
 		},
 		HTTP: HTTP{
-			Addr: "127.0.0.1:8080", UDSMode: defaultSocketMode, Headers: HeadersStandard, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
+			Addr: "127.0.0.1:8080", UDSMode: defaultSocketMode, Headers: HeadersDraft, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
 		},
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
 		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent},

@@ -107,8 +107,8 @@ func listenerFields(c *Config) []field {
 		},
 		callerFields("http", "HTTP", &h.Insecure, &h.UDS, &h.UDSMode, &h.TLS),
 		[]field{
-			set("http.headers", choice(&h.Headers, HeadersStandard, HeadersLegacy),
-				"rate limit headers of HTTP responses: standard, or legacy for X-RateLimit-* too"),
+			set("http.headers", choice(&h.Headers, HeadersDraft, HeadersLegacy),
+				"rate limit headers of HTTP responses: draft, or legacy for X-RateLimit-* too"),
 			set("http.documentation_url", text(&h.DocumentationURL, "url"),
 				"URL of a page about the limits, for the body of a denial"),
 			set("http.rate_limit_api", mapping(&h.RateLimitAPI),

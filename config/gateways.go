@@ -99,6 +99,7 @@ func (g gatewayReader) mapping(n *yamlpos.Node, name string, s *gateway.Settings
 	return g.Fields(n, name,
 		yamlpos.Field{Name: "domain", Read: g.Text(&s.Domain)},
 		yamlpos.Field{Name: "descriptors", Read: g.ListOf(maxSettingsBytes, "[{key: ip, client: {hops: 1}}]", descriptor)},
+		yamlpos.Field{Name: "exempt", Read: g.client(&s.Exempt)},
 		yamlpos.Field{Name: "cost", Read: g.cost(&s.Cost)},
 		yamlpos.Field{Name: "on_no_match", Read: g.Text((*string)(&s.OnNoMatch))},
 		yamlpos.Field{Name: "action", Read: g.Text((*string)(&s.Action))},
@@ -149,7 +150,22 @@ func (g gatewayReader) client(out **gateway.Client) yamlpos.Reader {
 			yamlpos.Field{Name: "trusted", Read: texts(g.Collector, &c.Trusted, "[10.0.0.0/8, fd00::/8]")},
 			yamlpos.Field{Name: "header", Read: g.Text(&c.Header)},
 			yamlpos.Field{Name: "v4", Read: wholeOf(g, &c.V4, 1, 32)},
-			yamlpos.Field{Name: "v6", Read: wholeOf(g, &c.V6, 1, 128)})
+			yamlpos.Field{Name: "v6", Read: wholeOf(g, &c.V6, 1, 128)},
+			yamlpos.Field{Name: "networks", Read: g.networks(&c.Networks)})
+	}
+}
+
+// networks reads named lists of prefixes.
+func (g gatewayReader) networks(out *map[string][]string) yamlpos.Reader {
+	return func(n *yamlpos.Node, name string) bool {
+		found := make(map[string][]string)
+		*out = found
+		return g.Each(n, name, func(key string, p yamlpos.Pair) bool {
+			var list []string
+			ok := texts(g.Collector, &list, "[192.0.2.0/24]")(p.Value, key)
+			found[key] = list
+			return ok
+		})
 	}
 }
 

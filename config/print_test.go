@@ -62,7 +62,7 @@ func drawConfig(t *rapid.T) Config {
 	c.GRPC.UDS = d.text("uds")
 	c.GRPC.MaxConnectionAge = d.duration("age", 0, time.Second, 1000*time.Hour)
 	c.GRPC.MaxConnectionAgeGrace = d.duration("grace", c.GRPC.MaxConnectionAgeGrace, time.Second, 1000*time.Hour)
-	c.HTTP.Headers = rapid.SampledFrom([]HeaderStyle{HeadersStandard, HeadersLegacy}).Draw(t, "headers")
+	c.HTTP.Headers = rapid.SampledFrom([]HeaderStyle{HeadersDraft, HeadersLegacy}).Draw(t, "headers")
 	if d.other("mapping") {
 		c.HTTP.RateLimitAPI = web.Mapping{Domain: d.text("domain") + "x", Descriptors: [][]web.MappedEntry{
 			{{Param: "p" + d.text("param"), Key: d.text("key")}, {

@@ -28,6 +28,8 @@ type value struct {
 	// without describes the effect of leaving the setting out. The empty text
 	// is then no value. It is "" for other settings.
 	without string
+	// words are all values that the setting may have; nil for other settings.
+	words []string
 	// read makes the reader of a value that may be more than a single one in a
 	// file, and datum returns it for printing; nil for other settings.
 	read  func(c *yamlpos.Collector) yamlpos.Reader
@@ -207,6 +209,9 @@ func choice[T ~string](p *T, allowed ...T) value {
 		return allowed[i], nil
 	}
 	v := parsed(p, "word", fault, parse, func(word T) string { return string(word) })
+	for _, word := range allowed {
+		v.words = append(v.words, string(word))
+	}
 	v.check = func() string {
 		if slices.Contains(allowed, *p) {
 			return ""

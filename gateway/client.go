@@ -20,10 +20,12 @@ type client struct {
 	trusted []netip.Prefix
 	header  string
 	v4, v6  int
+	// networks replace the address by the name of the one that it is in.
+	networks []network
 }
 
 func newClient(c *Client) *client {
-	out := &client{hops: c.Hops, header: forwardedFor, v4: c.V4, v6: c.V6}
+	out := &client{hops: c.Hops, header: forwardedFor, v4: c.V4, v6: c.V6, networks: newNetworks(c.Networks)}
 	for _, text := range c.Trusted {
 		p, _ := parsePrefix(text)
 		out.trusted = append(out.trusted, p)
@@ -56,7 +58,8 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// read returns the address, or its network where fewer bits count.
+// read returns the address, its network where fewer bits count, or the name of
+// its network, which is missing for one that is in none.
 func (c *client) read(r *Request) (string, Reason) {
 	lines, p := r.Header[c.header], pick{client: c}
 	switch {
@@ -83,6 +86,9 @@ func (c *client) read(r *Request) (string, Reason) {
 	}
 	if p.fault != noFault || !p.found.IsValid() {
 		return "", p.fault
+	}
+	if len(c.networks) > 0 {
+		return networkOf(c.networks, p.found), noFault
 	}
 	bits := c.v6
 	if p.found.Is4() {

@@ -24,6 +24,7 @@ func FuzzRead(f *testing.F) {
 		{Client: &Client{Trusted: []string{"10.0.0.0/8", "::/8"}}},
 		{Client: &Client{Header: "Forwarded", V4: 1, V6: 1}},
 		{Client: &Client{Header: "X", Hops: 2}},
+		{Client: &Client{Networks: map[string][]string{"a": {"1.0.0.0/8", "::/8"}}}},
 		{Method: true},
 		{Template: []string{"/v1/*", "/users/{id}", "/*"}},
 		{Host: true},

@@ -27,6 +27,8 @@ type Call struct {
 	Domain string
 	// Descriptors may be empty. All have the same hits, 1 or more.
 	Descriptors []rules.Descriptor
+	// Exempt is set for a request that is admitted and not counted.
+	Exempt bool
 }
 
 // Mapping is a compiled mapping. It is immutable.
@@ -37,6 +39,7 @@ type Mapping struct {
 	descriptors [][]entry
 	entries     int // of all descriptors
 	cost        Cost
+	exempt      reader // nil for none
 }
 
 // entry is a compiled entry.
@@ -60,6 +63,9 @@ func Compile(s Settings) (*Mapping, error) {
 		if m.cost.Max == 0 {
 			m.cost.Max = defaultCost
 		}
+	}
+	if s.Exempt != nil {
+		m.exempt = newClient(s.Exempt).read
 	}
 	for _, list := range s.Descriptors {
 		var entries []entry
@@ -108,6 +114,14 @@ func (m *Mapping) Domain() string { return m.domain }
 // Read returns the call of a request. The error is a *Fault, and the request
 // must then be denied.
 func (m *Mapping) Read(r *Request) (Call, error) {
+	if m.exempt != nil {
+		switch network, fault := m.exempt(r); {
+		case fault != noFault:
+			return Call{}, &Fault{fault, "exempt"}
+		case network != "":
+			return Call{Domain: m.domain, Exempt: true}, nil
+		}
+	}
 	hits, fault := m.hits(r)
 	if fault != noFault {
 		return Call{}, &Fault{fault, "cost"}

@@ -58,6 +58,7 @@ func TestSources(t *testing.T) {
 	hashed := Entry{Source: Source{Header: "X-Api-Key", Hash: true}}
 	client := func(c Client) Entry { return Entry{Source: Source{Client: &c}} }
 	template := Entry{Source: Source{Template: []string{"/users/{id}", "/v1/*", "/"}}}
+	networks := Client{Networks: map[string][]string{"staff": {"192.0.2.0/24", "2001:db8::/32"}, "lab": {"192.0.2.8/30"}}}
 	method, host := Entry{Source: Source{Method: true}}, Entry{Source: Source{Host: true}}
 	cookie, query := Entry{Source: Source{Cookie: "sid"}}, Entry{Source: Source{Query: "user"}}
 	claim := Entry{Source: Source{Claim: &Claim{Name: "sub"}}}
@@ -96,6 +97,10 @@ func TestSources(t *testing.T) {
 		{"IPv4 in IPv6", client(Client{}), []string{"X-Forwarded-For: ::ffff:1.2.3.4"}, "k=1.2.3.4"},
 		{"zone", client(Client{V6: 128}), []string{"X-Forwarded-For: fe80::1%eth0"}, "k=fe80::1"},
 		{"IPv4 by /24", client(Client{V4: 24}), []string{"X-Forwarded-For: 1.2.3.4"}, "k=1.2.3.0/24"},
+		{"network", client(networks), []string{"X-Forwarded-For: 192.0.2.77"}, "k=staff"},
+		{"the most specific network", client(networks), []string{"X-Forwarded-For: 192.0.2.9"}, "k=lab"},
+		{"network of IPv6", client(networks), []string{"X-Forwarded-For: 2001:db8::1"}, "k=staff"},
+		{"in no network", client(networks), []string{"X-Forwarded-For: 192.0.2.9, 198.51.100.1"}, ""},
 		{"no address", client(Client{}), []string{"X-Forwarded-For: 1.2.3.4, me"}, "fault: bad_address"},
 		{"forged before it", client(Client{}), []string{"X-Forwarded-For: \xff,,, 1.2.3.4"}, "k=1.2.3.4"},
 		{"trusted", client(Client{Trusted: []string{"10.0.0.0/8"}}), []string{"X-Forwarded-For: 10.6.6.6, 1.2.3.4, 10.0.0.2, 10.0.0.1"}, "k=1.2.3.4"},

@@ -9,6 +9,9 @@ type Settings struct {
 	Domain string `json:"domain"`
 	// Descriptors of every call, each its entries in order.
 	Descriptors [][]Entry `json:"descriptors"`
+	// Exempt are the clients whose requests are admitted and not counted: those
+	// in one of its Networks. Nil is none.
+	Exempt *Client `json:"exempt,omitempty"`
 	// Cost is where the hits of a call come from. Nil is 1 hit a call.
 	Cost *Cost `json:"cost,omitempty"`
 	Answers
@@ -112,6 +115,10 @@ type Client struct {
 	// 0 is 32 and 64.
 	V4 int `json:"v4,omitempty"`
 	V6 int `json:"v6,omitempty"`
+	// Networks are named lists of prefixes such as 10.0.0.0/8, of all lists at
+	// most 10,000. With them the value is the name of the most specific one
+	// that the address is in; it is missing for an address in none.
+	Networks map[string][]string `json:"networks,omitempty"`
 }
 
 // Claim is a claim of a JWT. Nothing verifies the token here.

@@ -3,6 +3,8 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -57,6 +59,12 @@ func (s *Settings) Validate() error {
 		}
 		for j := range list {
 			v.entry(fmt.Sprintf("%s[%d]", place, j), &list[j])
+		}
+	}
+	if s.Exempt != nil {
+		v.client("exempt", s.Exempt)
+		if len(s.Exempt.Networks) == 0 {
+			v.fault("exempt", "has no networks: name those whose clients are admitted, as in {hops: 1, networks: {staff: [192.0.2.0/24]}}")
 		}
 	}
 	if s.Cost != nil {
@@ -250,5 +258,29 @@ func (v *validator) client(place string, c *Client) {
 	}
 	if c.Header != "" {
 		v.header(place+".header", c.Header)
+	}
+	v.networks(place, c)
+}
+
+func (v *validator) networks(place string, c *Client) {
+	prefixes := 0
+	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
+		at := place + ".networks." + name
+		v.text(at, name, "staff")
+		if len(c.Networks[name]) == 0 {
+			v.fault(at, "is empty: list networks such as 192.0.2.0/24")
+		}
+		for i, text := range c.Networks[name] {
+			if _, ok := parsePrefix(text); !ok {
+				v.fault(fmt.Sprintf("%s[%d]", at, i), "%q is no network such as 10.0.0.0/8 or 2001:db8::/32", text)
+			}
+		}
+		prefixes += len(c.Networks[name])
+	}
+	if prefixes > maxPrefixes {
+		v.fault(place+".networks", "%d networks, at most %d", prefixes, maxPrefixes)
+	}
+	if len(c.Networks) > 0 && (c.V4 != 0 || c.V6 != 0) {
+		v.fault(place, "has networks, and bits that count: the value is the name of the network; leave v4 and v6 out")
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,6 +16,8 @@ func TestValidate(t *testing.T) {
 	}
 	cost := one(Source{Constant: "x"})
 	cost.Cost = &Cost{Header: "", Max: 1_000_001}
+	exempt := one(Source{Constant: "x"})
+	exempt.Exempt = &Client{Hops: 1}
 	for _, tt := range []struct {
 		s    Settings
 		want []string
@@ -43,6 +46,12 @@ func TestValidate(t *testing.T) {
 			one(Source{Client: &Client{Hops: 17, V4: 33, V6: -1, Trusted: []string{"10/8", "::ffff:1.2.3.4/100"}, Header: ":"}}),
 			[]string{".client.hops: 17", ".client.v4: 33", ".client.v6: -1", ".client: has hops and trusted", ".trusted[0]: ", ".trusted[1]: ", ".client.header: "},
 		},
+		{
+			one(Source{Client: &Client{V4: 24, Networks: map[string][]string{"": {"10.0.0.0/8"}, "a": nil, "b": {"10.0.0.0/8", "10"}}}}),
+			[]string{".client.networks.: is missing", ".client.networks.a: is empty", ".client.networks.b[1]: ", ".client: has networks, and bits"},
+		},
+		{one(Source{Client: &Client{Networks: map[string][]string{"many": slices.Repeat([]string{"10.0.0.0/8"}, 10_001)}}}), []string{".networks: 10001 networks"}},
+		{exempt, []string{"exempt: has no networks"}},
 		{cost, []string{"cost.header: ", "cost.max: 1000001"}},
 		{answers(Answers{OnNoMatch: "x", Action: "y"}), []string{"on_no_match: ", "action: "}},
 		{answers(Answers{DenyStatus: 200, FailureStatus: 600}), []string{"deny_status: 200", "failure_status: 600"}},

@@ -90,6 +90,9 @@ type Status struct {
 	Sampled bool
 	// Gate is the set of gates that denied the hits, if Over.
 	Gate Gate
+	// Estimated is set if Over is, and the counted hits leave room: only the
+	// hits that other daemons have probably admitted since do not.
+	Estimated bool
 	// Degraded is the reason for an answer that is less than exact.
 	Degraded Degraded
 

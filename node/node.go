@@ -282,6 +282,7 @@ func (n *Node) report(h *Hit, now int64, st *Status) {
 	if st.probed.elsewhere > 0 { // an estimate is no count
 		f := quota.Of(h.Limit)
 		st.probed.room = sat.Sub(f.Capacity(), f.Used(cell, log, now))
+		st.Estimated = st.Gate&EstimateGate != 0 && asked <= st.probed.room
 	}
 	if st.probed.bounded {
 		n.reportRights(h, now, st)
@@ -302,7 +303,11 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	if least := sat.Sub(st.probed.rights, surplus(h.Limit)); st.Remaining < least && rightsCount(n, h.Rule, now) {
 		st.Remaining = least // claims of others lower it no further
 	}
-	st.Remaining = min(st.Remaining, st.probed.rights)
+	// Rights to a budgeted limit are transferred when they are needed, so what
+	// the estimate leaves is left, unless rights alone denied the hits.
+	if st.Gate == RightsGate || st.Gate != BothGates && h.Limit.Consistency == rules.Partition {
+		st.Remaining = min(st.Remaining, st.probed.rights)
+	}
 	if st.Gate&RightsGate == 0 || st.Never {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	rldv1 "github.com/georld/rld/proto/rld/v1"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/web"
 )
 
@@ -92,6 +93,13 @@ func notes(s *rldv1.Status) []string {
 	}
 	if m := s.GetMode(); m != rldv1.Mode_ENFORCED {
 		out = append(out, strings.ToLower(m.String())+" mode")
+	}
+	switch reason := s.GetReason(); {
+	case reason == "":
+	case s.GetCode() != rldv1.Code_DENIED:
+		out = append(out, "would be denied: "+printable(reason))
+	case reason != string(server.ReasonLimit):
+		out = append(out, "reason: "+printable(reason))
 	}
 	if d := s.GetDelay().AsDuration(); d > 0 {
 		out = append(out, "hold back "+d.String())
@@ -189,7 +197,8 @@ func newStatusBody(s *rldv1.Status) web.StatusBody {
 		Delay:      secondsText(s.GetDelay()),
 		Unlimited:  s.GetUnlimited(),
 	}
-	out.Degraded, out.Reason = s.GetDegraded(), s.GetDegradedReason()
+	out.Degraded, out.DegradedReason = s.GetDegraded(), s.GetDegradedReason()
+	out.Reason = server.Reason(s.GetReason())
 	if m := s.GetMode(); m != rldv1.Mode_ENFORCED {
 		out.Mode = m.String()
 	}

@@ -13,7 +13,20 @@ import (
 )
 
 func newConfig(p process) *cobra.Command {
-	return group("config", "Work on the settings of a daemon", newConfigCheck(p), newConfigPrint(p))
+	return group("config", "Work on the settings of a daemon", newConfigCheck(p), newConfigPrint(p),
+		newSchema(p, "a settings file", config.Schema))
+}
+
+// newSchema returns the command that prints the schema of a kind of file.
+func newSchema(p process, of string, schema func() []byte) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of " + of + ", for editors",
+		Long: "Print the JSON Schema (draft 2020-12) of " + of + ". Editors complete and check files by\n" +
+			"it. It knows less than check, which is what a daemon accepts.",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return p.write(string(schema()), "") },
+	}
 }
 
 func newConfigPrint(p process) *cobra.Command {

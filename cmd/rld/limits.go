@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/cmd/rld/limitstest"
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon"
 	"github.com/georld/rld/internal/yamlpos"
@@ -20,7 +21,7 @@ import (
 
 func newLimits(p process) *cobra.Command {
 	cmd := group("limits", "Check files of limits, and change the limits of the cluster", newLimitsCheck(p))
-	cmd.AddCommand(newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p), newLimitsAdopt(p),
+	cmd.AddCommand(newLimitsTest(p), newSchema(p, "a file of limits", limits.Schema), newLimitsApply(p), newLimitsDiff(p), newLimitsHistory(p), newLimitsRollback(p), newLimitsAdopt(p),
 		newLimitsSet(p), newLimitsUnset(p), newLimitsList(p))
 	return cmd
 }
@@ -57,10 +58,54 @@ func newLimitsCheck(p process) *cobra.Command {
 			return r.print(p, form)
 		},
 	}
-	cmd.Flags().BoolVar(&merge, "merge-domains", false,
-		"let several files hold rules of one domain (MERGE_DOMAIN_CONFIG, RLD_MERGE_DOMAINS)")
+	addMergeFlag(cmd, &merge)
 	cmd.Flags().DurationVar(&staleness, "staleness", 0, "age of the views of other regions to judge windows by")
 	cmd.Flags().IntVar(&regions, "regions", regions, "number of regions, for --staleness")
+	addFormFlag(cmd.Flags(), &form, formTable, "report")
+	return cmd
+}
+
+func newLimitsTest(p process) *cobra.Command {
+	var merge bool
+	var form formFlag
+	cmd := &cobra.Command{
+		Use:   "test LIMITS FILE...",
+		Short: "Test limits: make the calls of files, and compare the answers with the expected ones",
+		Long: "Read a file or a folder of limits as a daemon does, and play the tests of the other files\n" +
+			"on a daemon alone, in simulated time: no daemon is asked. Each test begins with unused\n" +
+			"limits. The exit code is 0 when all answers are the expected ones, 1 when one is not or\n" +
+			"the limits are refused, 2 for wrong usage.",
+		Example: "  rld limits test limits/ limits_test.yaml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return fmt.Errorf("%s: want limits and at least one file of tests, such as rld limits test limits/ limits_test.yaml", plural(len(args), "argument"))
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := limitsConfig(p.environ, args[0], merge)
+			if err != nil {
+				return exitWith(exitNoneOf, err)
+			}
+			limits := newLimitsReport(c)
+			if !limits.OK {
+				return limits.print(p, form)
+			}
+			r, err := limitstest.Run(limits.set, args[1:])
+			if err != nil {
+				return exitWith(exitNo, err)
+			}
+			var failed error
+			if !r.OK {
+				failed = &exitError{code: exitNo}
+			}
+			if form.json {
+				return cmp.Or(exitWith(exitNoneOf, indented(p.out, r)), failed)
+			}
+			return cmp.Or(p.write(r.Text()), failed)
+		},
+	}
+	addMergeFlag(cmd, &merge)
 	addFormFlag(cmd.Flags(), &form, formTable, "report")
 	return cmd
 }

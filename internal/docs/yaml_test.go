@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/georld/rld/cmd/rld/limitstest"
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/limits"
 	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/sim/scenario"
 )
@@ -26,6 +29,8 @@ func TestYAMLBlocks(t *testing.T) {
 				if _, err := scenario.Parse(p.name, []byte(text)); err != nil {
 					t.Errorf("%s: %v\n%s", p.name, err, text)
 				}
+			case strings.HasPrefix(text, "tests:"):
+				playTests(t, p.name, text)
 			case strings.Contains(text, "\ndescriptors:"):
 				if _, faults := (example{}).parse(text); faults != "" {
 					t.Errorf("%s: %s\n%s", p.name, faults, text)
@@ -57,4 +62,19 @@ func settingsOf(text, path string) config.Sources {
 		s.Flags["cluster-secret-file"] = "secret"
 	}
 	return s
+}
+
+// playTests plays a block of tests against the example limits.
+func playTests(t *testing.T, page, text string) {
+	path := filepath.Join(t.TempDir(), "tests.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	set, found := limits.Parse(daemon.ReadLimits(&config.Limits{Path: "../../examples/limits"}).Files, limits.Options{})
+	if set == nil {
+		t.Fatal(found)
+	}
+	if r, err := limitstest.Run(set, []string{path}); err != nil || !r.OK {
+		t.Errorf("%s: %v %+v\n%s", page, err, r, text)
+	}
 }

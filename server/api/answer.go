@@ -7,6 +7,7 @@ import (
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/message"
 )
 
@@ -17,6 +18,7 @@ const (
 	answerStatuses  = 3<<3 | message.Len
 	answerRefusedBy = 4<<3 | message.Len
 	answerError     = 5<<3 | message.Len
+	answerWouldDeny = 6<<3 | message.Varint
 
 	statusCode      = 1<<3 | message.Varint
 	statusRule      = 2<<3 | message.Len
@@ -30,6 +32,7 @@ const (
 	statusReason    = 10<<3 | message.Len
 	statusUnlimited = 11<<3 | message.Varint
 	statusRefund    = 12<<3 | message.Len
+	statusOver      = 13<<3 | message.Len
 
 	limitRequests   = 1<<3 | message.Varint
 	limitUnit       = 2<<3 | message.Varint
@@ -68,7 +71,7 @@ func (s *Service) appendAnswer(b []byte, q *question) []byte {
 	if !allowed {
 		b = message.AppendText(b, answerRefusedBy, refusedBy(c))
 	}
-	return b
+	return message.AppendBool(b, answerWouldDeny, server.WouldDeny(c, s.settings.Shadow))
 }
 
 // appendFault appends the CheckResponse to a question that was not answered.
@@ -108,6 +111,7 @@ func appendStatus(b []byte, st *node.Status) []byte {
 	b = message.AppendUint(b, statusMode, mode(st.Limit))
 	b = message.AppendBool(b, statusDegraded, st.Degraded != node.NotDegraded)
 	b = message.AppendText(b, statusReason, st.Degraded.String())
+	b = message.AppendText(b, statusOver, string(server.ReasonOf(st)))
 	return message.AppendBool(b, statusUnlimited, st.Unlimited)
 }
 

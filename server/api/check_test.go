@@ -145,17 +145,34 @@ func TestAnswers(t *testing.T) {
 			&rldv1.Status{
 				Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 3, ResetAfter: now,
 				RetryAfter: durationpb.New(time.Second), Degraded: true, DegradedReason: "keys_full",
+				Reason: "limit",
 			},
 		},
 		{
 			"never fits",
 			node.Status{Limit: mode(false, false), Over: true, Never: true, Remaining: 10},
-			&rldv1.Status{Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 10, ResetAfter: now},
+			&rldv1.Status{Code: rldv1.Code_DENIED, Limit: hourly, Remaining: 10, ResetAfter: now, Reason: "limit"},
+		},
+		{
+			"denied by the estimate",
+			node.Status{Limit: mode(false, false), Over: true, Gate: node.EstimateGate, Estimated: true, Retry: time.Second},
+			&rldv1.Status{
+				Code: rldv1.Code_DENIED, Limit: hourly, ResetAfter: now, RetryAfter: durationpb.New(time.Second),
+				Reason: "estimate",
+			},
+		},
+		{
+			"denied by rights",
+			node.Status{Limit: mode(false, false), Over: true, Gate: node.RightsGate, Retry: time.Second},
+			&rldv1.Status{
+				Code: rldv1.Code_DENIED, Limit: hourly, ResetAfter: now, RetryAfter: durationpb.New(time.Second),
+				Reason: "rights",
+			},
 		},
 		{
 			"over in shadow mode",
 			node.Status{Limit: mode(true, true), Over: true, Retry: time.Second},
-			&rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: hourly, ResetAfter: now, Mode: rldv1.Mode_SHADOW},
+			&rldv1.Status{Code: rldv1.Code_ALLOWED, Limit: hourly, ResetAfter: now, Mode: rldv1.Mode_SHADOW, Reason: "limit"},
 		},
 		{
 			"quota",

@@ -8,8 +8,8 @@ import (
 	"github.com/georld/rld/server/message"
 )
 
-// Names of the headers that the reference does not have. Degraded and delay
-// are sent whatever the settings: an answer must not hide either.
+// Names of the headers that the reference does not have. They are sent whatever
+// the settings: an answer must hide none of them.
 const (
 	headerRetry    = "retry-after"
 	headerDegraded = "x-rld-degraded"
@@ -26,13 +26,14 @@ const (
 func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 	if s.settings.Headers {
 		if st := reported(c); st != nil {
-			b = appendNumber(b, s.settings.LimitHeader, uint64(st.Limit.Requests))
+			hits, _ := server.Quota(st.Limit)
+			b = appendNumber(b, s.settings.LimitHeader, hits)
 			b = appendNumber(b, s.settings.RemainingHeader, uint64(remaining(st)))
 			b = appendNumber(b, s.settings.ResetHeader, server.Seconds(st.Reset))
 		}
-		if denied && server.Never(c.Statuses) < 0 {
-			b = appendNumber(b, headerRetry, max(server.Seconds(server.Retry(c.Statuses)), 1))
-		}
+	}
+	if denied && server.Never(c.Statuses) < 0 {
+		b = appendNumber(b, headerRetry, max(server.Seconds(server.Retry(c.Statuses)), 1))
 	}
 	degraded, delay := server.Worst(c.Statuses)
 	if degraded != node.NotDegraded {
@@ -46,7 +47,8 @@ func (s *Service) appendHeaders(b []byte, c *node.Call, denied bool) []byte {
 
 // reported returns the status for the rate limit headers: the last one over a
 // limit that is no quota, else the one with the least remaining, the first on a
-// tie; nil when no status has a limit.
+// tie; nil when no status has a limit. As upstream has it, a limit in shadow
+// mode is one of them.
 func reported(c *node.Call) *node.Status {
 	var least *node.Status
 	over := false

@@ -189,7 +189,7 @@ func headers(t *testing.T, e *engine, settings server.Settings) (list [][2]strin
 func TestHeadersOff(t *testing.T) {
 	st := node.Status{Limit: limit(5), Over: true, Retry: time.Second, Degraded: node.CellsFull}
 	off := server.DefaultSettings()
-	degraded := [][2]string{{"x-rld-degraded", "cells_full"}}
+	degraded := [][2]string{{"retry-after", "1"}, {"x-rld-degraded", "cells_full"}}
 	if diff := cmp.Diff(degraded, headers(t, answers(st), off)); diff != "" {
 		t.Errorf("off (-want +got):\n%s", diff)
 	}

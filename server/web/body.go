@@ -45,7 +45,9 @@ type answerBody struct {
 	Allowed bool   `json:"allowed"`
 	Verdict string `json:"code,omitempty"`
 	*bindingBody
-	RetryAfter uint64 `json:"retry_after,omitempty"`
+	Reason     server.Reason `json:"reason,omitempty"`
+	WouldDeny  bool          `json:"would_deny,omitempty"`
+	RetryAfter uint64        `json:"retry_after,omitempty"`
 	degradedBody
 	Violated         []string     `json:"violated-policies,omitzero"`
 	DocumentationURL string       `json:"documentation_url,omitempty"`
@@ -66,8 +68,8 @@ type bindingBody struct {
 
 // degradedBody is the reason why an answer is less than exact, if it is.
 type degradedBody struct {
-	Degraded bool   `json:"degraded,omitempty"`
-	Reason   string `json:"degraded_reason,omitempty"`
+	Degraded       bool   `json:"degraded,omitempty"`
+	DegradedReason string `json:"degraded_reason,omitempty"`
 }
 
 // StatusBody is the JSON form of rld.v1.Status. Members with the default value
@@ -83,7 +85,8 @@ type StatusBody struct {
 	RetryAfter string     `json:"retry_after,omitempty"`
 	Delay      string     `json:"delay,omitempty"`
 	degradedBody
-	Unlimited bool `json:"unlimited,omitempty"`
+	Unlimited bool          `json:"unlimited,omitempty"`
+	Reason    server.Reason `json:"reason,omitempty"`
 }
 
 // LimitBody is the JSON form of rld.v1.Limit.
@@ -110,6 +113,7 @@ func encode(body any) []byte {
 // body returns the body of a decision.
 func (v *verdict) body(f form) answerBody {
 	a := answerBody{ID: v.x.id, Allowed: v.allowed}
+	a.WouldDeny = v.wouldDeny
 	if f == checkForm {
 		a.Statuses = []StatusBody{}
 		for i := range v.x.call.Statuses {
@@ -125,6 +129,9 @@ func (v *verdict) body(f form) answerBody {
 		return a
 	}
 	a.RetryAfter = v.retryAfter
+	if s := v.limited(); s != nil {
+		a.Reason = server.ReasonOf(s)
+	}
 	if v.closed { // no policy was violated, as far as anybody knows
 		a.problem = newProblem(v.status, codeUnavailable, "%s", v.message())
 		return a
@@ -171,7 +178,7 @@ func burst(l *rules.Limit) *uint32 {
 }
 
 func newDegradedBody(d node.Degraded) degradedBody {
-	return degradedBody{Degraded: d != node.NotDegraded, Reason: d.String()}
+	return degradedBody{Degraded: d != node.NotDegraded, DegradedReason: d.String()}
 }
 
 func newStatusBody(s *node.Status) StatusBody {
@@ -197,6 +204,7 @@ func newStatusBody(s *node.Status) StatusBody {
 	case l.Quota:
 		b.Mode = "QUOTA"
 	}
+	b.Reason = server.ReasonOf(s)
 	if s.Refuses() {
 		b.Code = "DENIED"
 		if !s.Never {

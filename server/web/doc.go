@@ -26,11 +26,9 @@
 // answers have the flat body, and the statuses of the mapping.
 //
 // HEAD asks and charges as GET does and gets no body. peek=true charges
-// nothing and answers what the call would get. hits=0 charges nothing either
-// and asks for no hit: a limit that is used up to the last one still passes
-// it, with 0 remaining. In a body only a descriptor's own hits of 0 mean that:
-// the hits of a CheckRequest are 1 when they are 0 or absent, since a message
-// does not distinguish the two.
+// nothing and answers what the call would get. hits of 0 are refused, in a
+// query and in a body, since a caller may mean 1 or none. A descriptor of a
+// body may have hits of 0 of its own: it asks for no hit.
 //
 // # The answer
 //
@@ -45,27 +43,31 @@
 //
 // Every answer carries Cache-Control: no-store. Decisions carry
 //
-//	RateLimit-Policy, RateLimit   an item for each name of a limit; of several
-//	                              descriptors with one name the most binding
-//	Retry-After                   on every refusal: whole seconds, at least 1;
-//	                              for hits that never fit until the reset
+//	RateLimit-Policy, RateLimit   an item for each name of an enforced limit; of
+//	                              several descriptors with one name the most
+//	                              binding; of a bucket q is its burst, and w the
+//	                              time in which it fills
+//	Retry-After                   on every refusal that waiting helps: whole
+//	                              seconds, at least 1
 //	X-RateLimit-Status            "disabled" in shadow mode, else "degraded"
 //	                              when an answer is degraded; "would_deny" on
 //	                              what shadow mode admits of a mapping
 //	X-RateLimit-Delay-Ms          how long to hold a passed request back
 //	X-RateLimit-Limit, -Remaining, -Reset, -Window, -Policy
-//	                              on request, for the most binding descriptor
+//	                              on request, for the most binding descriptor if it is enforced
 //
 // A 200 of /v1/check holds the JSON form of rld.v1.CheckResponse under the
 // names of the proto file, with 64-bit amounts as numbers and the id as text,
 // and beside it "allowed". A 200 of /api/v1/rate_limit is flat: allowed, and of
 // the most binding limit, if any, rule, limit, window, burst (buckets),
-// remaining, reset (Unix seconds), reset_after (seconds) and delay_ms.
+// remaining, reset (Unix seconds), reset_after (seconds) and delay_ms. Either
+// has would_deny where only shadow mode admits the call.
 //
 // A refusal is an application/problem+json document with error, message,
 // allowed, the same members of the limit that refused, retry_after (seconds),
 // violated-policies and documentation_url; on /v1/check with the statuses too.
-// retry_after is that of the header. For hits that are more than the limit ever
-// holds the message states it, and their status has no retry_after.
+// retry_after is that of the header, and reason is why the limit refused: see
+// rld.v1.Status. For hits that are more than the limit ever holds the message
+// states it.
 // Every other error is a problem with error and message alone.
 package web

@@ -153,7 +153,10 @@ func TestForwardAuth(t *testing.T) {
 	anything.Descriptors[0][0].Key = "other"
 	cost := byAPIKey(gateway.Answers{})
 	cost.Cost = &gateway.Cost{Header: "X-Cost", Max: 5}
+	staff := byAPIKey(gateway.Answers{OnNoMatch: gateway.NoMatchDeny})
+	staff.Exempt = &gateway.Client{Networks: map[string][]string{"staff": {"192.0.2.0/24"}}}
 	key := []string{"X-Api-Key: k1"}
+	from := func(list string) []string { return append([]string{"X-Forwarded-For: " + list}, key...) }
 	for _, tt := range []struct {
 		name     string
 		settings server.Settings
@@ -171,6 +174,9 @@ func TestForwardAuth(t *testing.T) {
 		{"status", server.Settings{}, byAPIKey(gateway.Answers{DenyStatus: 403}), key, 403, "", `"status":403`, ""},
 		{"challenge", server.Settings{}, byAPIKey(gateway.Answers{Action: "challenge"}), key, 401, `Www-Authenticate: RateLimit realm="edge"`, "", ""},
 		{"redirect", server.Settings{}, byAPIKey(gateway.Answers{Action: "challenge", ChallengeURL: "/c"}), key, 302, "Location: /c", "", ""},
+		{"exempt", server.Settings{}, staff, from("192.0.2.7"), 200, "", `"allowed":true`, ""},
+		{"not exempt by what a client sends", server.Settings{}, staff, from("192.0.2.7, 198.51.100.1"), 429, "", `"allowed":false`, ""},
+		{"exempt without an address", server.Settings{}, staff, from("me"), 429, "", `"invalid_request"`, "bad_address"},
 		{"log", server.Settings{}, byAPIKey(gateway.Answers{Action: "log"}), key, 200, "X-Ratelimit-Status: would_deny", `"allowed":true`, ""},
 		{"shadow", server.Settings{Shadow: true}, byAPIKey(gateway.Answers{}), key, 200, "X-Ratelimit-Status: would_deny", `"allowed":true`, ""},
 		{"log of a fault", server.Settings{}, byAPIKey(gateway.Answers{Action: "log"}), []string{"X-Api-Key: a", "X-Api-Key: b"}, 200, "X-Ratelimit-Status: would_deny", `"allowed":true`, "repeated"},

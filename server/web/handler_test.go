@@ -50,7 +50,7 @@ func TestConcurrentCallersGetTheirOwnAnswers(t *testing.T) {
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {
-			for i := range 200 {
+			for i := 1; i <= 200; i++ {
 				text := strings.Repeat("x", (g*31+i*7)%50)
 				target := fmt.Sprintf("/v1/check?domain=d&d=user:%d,n:%s&d=i:%d&hits=%d", g, text, i, i)
 				w := httptest.NewRecorder()
@@ -87,7 +87,7 @@ func TestBodyIsCheckResponse(t *testing.T) {
 	x.call.Decision = node.Decision{Allowed: true, Refused: -1}
 	v := judge(x, &server.Settings{}, startOfScripts())
 	body := encode(v.body(checkForm))
-	want := &rldv1.CheckResponse{Id: 7, Code: rldv1.Code_ALLOWED, Statuses: []*rldv1.Status{
+	want := &rldv1.CheckResponse{Id: 7, Code: rldv1.Code_ALLOWED, WouldDeny: true, Statuses: []*rldv1.Status{
 		{
 			Code: rldv1.Code_ALLOWED, Rule: "a > b=*", Remaining: 3, Mode: rldv1.Mode_QUOTA,
 			Limit: &rldv1.Limit{
@@ -102,7 +102,7 @@ func TestBodyIsCheckResponse(t *testing.T) {
 				RequestsPerUnit: 1, Unit: rldv1.Unit_SECOND, UnitMultiplier: 1, Algorithm: "fixed_window",
 			},
 			ResetAfter: durationpb.New(0),
-			Degraded:   true, DegradedReason: "cells_full",
+			Degraded:   true, DegradedReason: "cells_full", Reason: "limit",
 		},
 		{Code: rldv1.Code_ALLOWED, Rule: "d", Unlimited: true},
 		{Code: rldv1.Code_ALLOWED},

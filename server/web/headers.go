@@ -15,24 +15,18 @@ type Field struct{ Name, Value string }
 
 // fields returns the header fields of a decision.
 func (v *verdict) fields() []Field {
-	out := []Field{{"Cache-Control", "no-store"}}
+	contentType := jsonType
+	if !v.allowed {
+		contentType = problemType
+	}
+	out := []Field{{"Cache-Control", "no-store"}, {"Content-Type", contentType}}
 	add := func(name string, value any) { out = append(out, Field{name, fmt.Sprint(value)}) }
-	if v.allowed {
-		add("Content-Type", jsonType)
-	} else {
-		add("Content-Type", problemType)
+	if v.retryAfter > 0 {
 		add("Retry-After", v.retryAfter)
 	}
-	if policies, limits := v.rateLimit(); len(policies) > 0 {
-		add("Ratelimit-Policy", strings.Join(policies, ", "))
-		add("Ratelimit", strings.Join(limits, ", "))
-	}
-	if s := v.limited(); s != nil && v.x.legacy {
-		add("X-Ratelimit-Limit", s.Limit.Requests)
-		add("X-Ratelimit-Remaining", s.Remaining)
-		add("X-Ratelimit-Reset", v.resetAt(s))
-		add("X-Ratelimit-Window", windowSeconds(s))
-		add("X-Ratelimit-Policy", fmt.Sprintf("%d;w=%d", s.Limit.Requests, windowSeconds(s)))
+	out = append(out, v.draftFields()...)
+	if v.x.legacy {
+		out = append(out, v.legacyFields()...)
 	}
 	switch {
 	case v.settings.Shadow:
@@ -46,14 +40,47 @@ func (v *verdict) fields() []Field {
 	return out
 }
 
+// draftFields returns the fields of draft-ietf-httpapi-ratelimit-headers, none
+// without an enforced limit.
+func (v *verdict) draftFields() []Field {
+	policies, limits := v.rateLimit()
+	if len(policies) == 0 {
+		return nil
+	}
+	return []Field{{"Ratelimit-Policy", strings.Join(policies, ", ")}, {"Ratelimit", strings.Join(limits, ", ")}}
+}
+
+// legacyFields returns the X-RateLimit-* fields of the binding limit, none if
+// it is not enforced.
+func (v *verdict) legacyFields() []Field {
+	s := v.limited()
+	if s == nil || !v.enforced(s) {
+		return nil
+	}
+	hits, seconds := server.Quota(s.Limit)
+	return []Field{
+		{"X-Ratelimit-Limit", fmt.Sprint(hits)},
+		{"X-Ratelimit-Remaining", fmt.Sprint(s.Remaining)},
+		{"X-Ratelimit-Reset", fmt.Sprint(v.resetAt(s))},
+		{"X-Ratelimit-Window", fmt.Sprint(seconds)},
+		{"X-Ratelimit-Policy", fmt.Sprintf("%d;w=%d", hits, seconds)},
+	}
+}
+
+// enforced reports whether the limit of a status denies calls. The client of
+// one in shadow mode gets no headers: they would change what it sends.
+func (v *verdict) enforced(s *node.Status) bool {
+	return s.Limit != nil && !s.Limit.Shadow && !v.settings.Shadow
+}
+
 // rateLimit returns the items of RateLimit-Policy and RateLimit, one for each
-// name of a limit. Of more than maxItems the first are listed, and the binding
-// one in any case.
+// name of an enforced limit. Of more than maxItems the first are listed, and
+// the binding one in any case.
 func (v *verdict) rateLimit() (policies, limits []string) {
 	statuses := v.x.call.Statuses
 	var items []int
 	for i := range statuses {
-		if statuses[i].Limit == nil {
+		if !v.enforced(&statuses[i]) {
 			continue
 		}
 		// To the caller of a list, a name is one limit.
@@ -72,7 +99,8 @@ func (v *verdict) rateLimit() (policies, limits []string) {
 	}
 	for _, i := range items {
 		s := &statuses[i]
-		policies = append(policies, policyItem(displayName(s), uint64(s.Limit.Requests), windowSeconds(s)))
+		hits, seconds := server.Quota(s.Limit)
+		policies = append(policies, policyItem(displayName(s), hits, seconds))
 		limits = append(limits, limitItem(displayName(s), s.Remaining, effective(s)))
 	}
 	return policies, limits

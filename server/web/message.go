@@ -6,6 +6,7 @@ import (
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
+	"github.com/georld/rld/server"
 )
 
 // message returns the sentence of a refusal: "rate limit exceeded: 100 of 100
@@ -15,6 +16,8 @@ func (v *verdict) message() string {
 	switch {
 	case v.closed:
 		return fmt.Sprintf("%s; retry in %ds", failedText(s), v.retryAfter)
+	case s != nil && s.Blocked:
+		return "this key is blocked: everything is refused"
 	case s != nil && v.never:
 		return neverMessage(v.hits(), quota.Of(s.Limit).Capacity())
 	case s != nil && s.Gate == node.RightsGate && (s.Degraded == node.NoRights || s.Degraded == node.NoCluster):
@@ -25,6 +28,8 @@ func (v *verdict) message() string {
 		if hits := v.hits(); hits > 1 {
 			use += fmt.Sprintf(", %d asked for", hits)
 		}
+	case s != nil && server.ReasonOf(s) == server.ReasonEstimate:
+		use = ": by estimate, " + useOf(s)
 	case s != nil:
 		use = ": " + useOf(s)
 		if hits := v.hits(); hits > 1 {

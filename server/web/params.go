@@ -49,15 +49,17 @@ func (p *params) read(name, raw string) (known bool, err error) {
 	switch name {
 	case paramHits:
 		if p.hits, err = strconv.ParseUint(value, 10, 64); err != nil {
-			err = badRequest("parameter hits: %s is not a whole number from 0 to 18446744073709551615", quote(value))
+			err = badRequest("parameter hits: %s is not a whole number from 1 to 18446744073709551615", quote(value))
+		} else if p.hits == 0 {
+			err = noHits("parameter hits")
 		}
 	case paramPeek:
 		if p.peek = value == "true"; !p.peek && value != "false" {
 			err = badRequest("parameter peek: %s is neither true nor false", quote(value))
 		}
 	case paramHeaders:
-		if p.legacy = true; value != "legacy" {
-			err = badRequest("parameter headers: %s is not known; legacy adds X-RateLimit-*", quote(value))
+		if p.legacy = value == "legacy"; !p.legacy && value != "draft" {
+			err = badRequest("parameter headers: %s is not known; draft is RateLimit-* alone, legacy adds X-RateLimit-*", quote(value))
 		}
 	case paramDenyStatus:
 		p.denyStatus, err = strconv.Atoi(value)
@@ -79,4 +81,9 @@ func (p *params) value(name, raw string) (string, error) {
 		return "", badRequest("parameter %s: %v", name, err)
 	}
 	return value, nil
+}
+
+// noHits refuses a call of 0 hits: a caller may mean either of 1 and none.
+func noHits(where string) error {
+	return badRequest("%s is 0: leave it out for 1 hit; with peek the call charges nothing", where)
 }

@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
 	"mime"
 	"net/http"
 	"strings"
@@ -43,7 +45,20 @@ func (x *exchange) readCheck(w http.ResponseWriter, r *http.Request, bodies body
 	if err := decodeBody(body, &req); err != nil {
 		return err
 	}
+	if req.GetHits() == 0 && statesHits(body) {
+		return noHits("hits")
+	}
 	return x.readRequest(&req)
+}
+
+// statesHits reports whether a valid CheckRequest in JSON has hits. The message
+// does not distinguish hits of 0 from none.
+func statesHits(body []byte) bool {
+	if !bytes.Contains(body, []byte(`"hits"`)) {
+		return false
+	}
+	var stated struct{ Hits *json.RawMessage }
+	return json.Unmarshal(body, &stated) == nil && stated.Hits != nil
 }
 
 // decodeBody decodes the JSON form of a message and refuses unknown fields.

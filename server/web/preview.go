@@ -13,3 +13,10 @@ func Preview(c *node.Call, s *server.Settings, now time.Time) (status int, heade
 	v := judge(newExchange(c, s), s, now)
 	return v.status, v.fields()
 }
+
+// Flat returns the status and the body that /api/v1/rate_limit answers a
+// decided call with at an instant.
+func Flat(c *node.Call, s *server.Settings, now time.Time) (status int, body []byte) {
+	v := judge(newExchange(c, s), s, now)
+	return v.status, encode(v.body(rateLimitForm))
+}

@@ -28,8 +28,11 @@ type verdict struct {
 	// closed is true when a call was denied because owners of its limits did
 	// not answer, and nothing else denies it: to the caller rld has failed.
 	closed bool
-	// retryAfter is set on a refusal: whole seconds, at least 1.
+	// retryAfter is set on a refusal that waiting helps: whole seconds, at
+	// least 1.
 	retryAfter uint64
+	// wouldDeny is true for a passed call that shadow mode does not deny.
+	wouldDeny bool
 	// delay is how long to hold a passed call back.
 	delay time.Duration
 	// degraded is the first reason why the answer is less than exact.
@@ -57,9 +60,12 @@ func judge(x *exchange, s *server.Settings, now time.Time) verdict {
 		}
 		if i := server.Never(c.Statuses); i >= 0 {
 			v.binding, v.never = i, true
+			return v
 		}
 		v.retryAfter = max(1, server.Seconds(server.Retry(c.Statuses)))
+		return v
 	}
+	v.wouldDeny = server.WouldDeny(c, s.Shadow)
 	return v
 }
 

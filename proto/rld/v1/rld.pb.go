@@ -580,7 +580,14 @@ type Status struct {
 	// with other keys or could not be sent to other daemons (keys_full and
 	// cells_full, also for earlier hits of the key). Absent for hits that a
 	// strict limit did not cover, which on_failure or shadow mode admitted.
-	RefundToken   []byte `protobuf:"bytes,12,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
+	RefundToken []byte `protobuf:"bytes,12,opt,name=refund_token,json=refundToken,proto3" json:"refund_token,omitempty"`
+	// Why the hits are over the limit, also in shadow mode, where the status would
+	// be DENIED without it: limit (the counted hits use it up, or it never holds
+	// these), estimate (hits that other daemons have probably admitted do), rights
+	// (this daemon has no rights to what is left), owner_unreachable (no owner of
+	// the key decided, and on_failure denies) or blocked (an operator blocked the
+	// key). Empty when they are not.
+	Reason        string `protobuf:"bytes,13,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -699,6 +706,13 @@ func (x *Status) GetRefundToken() []byte {
 	return nil
 }
 
+func (x *Status) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // CheckResponse is the decision of one call.
 type CheckResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -711,7 +725,9 @@ type CheckResponse struct {
 	RefusedBy string `protobuf:"bytes,4,opt,name=refused_by,json=refusedBy,proto3" json:"refused_by,omitempty"`
 	// CheckStream only: set when the request was not decided. All other fields but
 	// id are then empty.
-	Error         *Error `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error *Error `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// Only shadow mode admits the call.
+	WouldDeny     bool `protobuf:"varint,6,opt,name=would_deny,json=wouldDeny,proto3" json:"would_deny,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -779,6 +795,13 @@ func (x *CheckResponse) GetError() *Error {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *CheckResponse) GetWouldDeny() bool {
+	if x != nil {
+		return x.WouldDeny
+	}
+	return false
 }
 
 // RefundRequest gives hits back.
@@ -1080,7 +1103,7 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\x0funit_multiplier\x18\x03 \x01(\rR\x0eunitMultiplier\x12\x1c\n" +
 	"\talgorithm\x18\x04 \x01(\tR\talgorithm\x12\x14\n" +
 	"\x05burst\x18\x05 \x01(\rR\x05burst\x12\x12\n" +
-	"\x04name\x18\x06 \x01(\tR\x04name\"\xd2\x03\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"\xea\x03\n" +
 	"\x06Status\x12 \n" +
 	"\x04code\x18\x01 \x01(\x0e2\f.rld.v1.CodeR\x04code\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12#\n" +
@@ -1096,14 +1119,17 @@ const file_rld_v1_rld_proto_rawDesc = "" +
 	"\x0fdegraded_reason\x18\n" +
 	" \x01(\tR\x0edegradedReason\x12\x1c\n" +
 	"\tunlimited\x18\v \x01(\bR\tunlimited\x12!\n" +
-	"\frefund_token\x18\f \x01(\fR\vrefundToken\"\xb1\x01\n" +
+	"\frefund_token\x18\f \x01(\fR\vrefundToken\x12\x16\n" +
+	"\x06reason\x18\r \x01(\tR\x06reason\"\xd0\x01\n" +
 	"\rCheckResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12 \n" +
 	"\x04code\x18\x02 \x01(\x0e2\f.rld.v1.CodeR\x04code\x12*\n" +
 	"\bstatuses\x18\x03 \x03(\v2\x0e.rld.v1.StatusR\bstatuses\x12\x1d\n" +
 	"\n" +
 	"refused_by\x18\x04 \x01(\tR\trefusedBy\x12#\n" +
-	"\x05error\x18\x05 \x01(\v2\r.rld.v1.ErrorR\x05error\"T\n" +
+	"\x05error\x18\x05 \x01(\v2\r.rld.v1.ErrorR\x05error\x12\x1d\n" +
+	"\n" +
+	"would_deny\x18\x06 \x01(\bR\twouldDeny\"T\n" +
 	"\rRefundRequest\x12!\n" +
 	"\frefund_token\x18\x01 \x01(\fR\vrefundToken\x12\x17\n" +
 	"\x04hits\x18\x02 \x01(\x04H\x00R\x04hits\x88\x01\x01B\a\n" +
