@@ -37,8 +37,9 @@ type Config struct {
 	// Grace is how long a cell is kept after its end: the greatest expected
 	// staleness plus twice the clocks' max_offset, default DefaultGrace.
 	Grace time.Duration
-	// DigestEvery is the time between two comparisons of long-lived cells,
-	// default DefaultDigestEvery.
+	// DigestEvery is the time between two comparisons of long-lived cells, and
+	// between two resyncs of a peer of which more cells are refused than can be
+	// listed, default DefaultDigestEvery.
 	DigestEvery time.Duration
 	// HashSeed is a secret of this process, so that no peer can choose cells
 	// with colliding hashes.

@@ -35,10 +35,13 @@
 // acknowledges Hi once it has everything up to Lo. Cells without an
 // acknowledgement in time are sent again with their current values: there is no
 // buffer of deltas. A refused cell is listed in the reply and gets a new
-// version later. A peer that is new, or that lost its state, receives a resync,
-// as do all when the ready daemons of the region change. Cells of kind Others
-// have no versions and are not acknowledged: a peer that lacks one is informed
-// on the next occasion.
+// version later. Those that a full list omits are acknowledged, too. The
+// receiver then acknowledges version 0 after Config.DigestEvery: it requests a
+// resync. So a key that is full, or a clock far ahead, keeps no view old.
+// A peer that is new, or that lost its state, receives a resync, as do all when
+// the ready daemons of the region change. Cells of kind Others have no versions
+// and are not acknowledged: a peer that lacks one is informed on the next
+// occasion.
 // docs/adr 0007, 0008 and 0009 describe cells, versions and the counts that a
 // region lost.
 //

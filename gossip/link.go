@@ -78,6 +78,8 @@ type link struct {
 	nonce      uint64        // of its latest message
 	nonceAt    time.Duration // when that was received
 	contiguous uint64        // all its versions up to here were received
+	accepted   uint64        // the same since a resync was requested: it is acknowledged
+	omittedAt  time.Duration // when a refused cell was not listed, 0 for none since then
 	whole      bool          // all its cells were received once
 	lacks      bool          // its latest message announced more, as in a resync
 	answered   uint64        // the latest of our nonces that its messages echoed

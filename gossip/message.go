@@ -98,8 +98,8 @@ type Part struct {
 	RightsMessages []RightsMessage
 	// Loads are sent once, and may be lost.
 	Loads []LoadReport
-	// Refused lists cells of To that Ack covers and the sender did not accept:
-	// To must send them again later.
+	// Refused lists cells of To that Ack covers and the sender did not accept,
+	// up to MaxRefused: To must send them again later.
 	Refused []Refusal
 	// HasViews reports whether Own and Staleness are known, as in all Complete
 	// messages of an engine; otherwise they are 0. Own is the staleness of the

@@ -90,19 +90,21 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 			c.Incarnation = e.region
 		}
 	}
-	all := true
 	floor := wall - e.cfg.Grace.Milliseconds()
 	e.found = e.state.locate(e.found[:0], m.Cells, e.self.ID, l.peer.ID)
 	for i := range m.Cells {
-		all = e.merge(now, l, m, i, floor, wall+ahead) && all
+		e.merge(now, l, m, i, floor, wall+ahead)
 		if m.Cells[i].Level > 0 {
 			boundBucket(e, l, m.Cells[:i+1])
 		}
 	}
 	receiveLoads(e, now, wall+ahead, l, m.Loads)
 	known := m.Lo <= l.contiguous
-	if all && known && m.Hi > l.contiguous {
+	if known && m.Hi > l.contiguous {
 		l.contiguous = m.Hi
+	}
+	if m.Lo <= l.accepted && m.Hi > l.accepted {
+		l.accepted = m.Hi
 	}
 	if newer && m.Complete && m.Hi <= l.contiguous {
 		e.complete(now, l, m)
@@ -236,21 +238,23 @@ func (e *Engine) complete(now time.Duration, l *link, m *Message) {
 	}
 }
 
-// merge merges a cell. It returns false only if it can neither accept the cell
-// nor list it as refused, so that the peer must send the message again.
-func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, newest int64) bool {
+// merge merges a cell, or refuses it.
+func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, newest int64) {
 	in := &m.Cells[at]
 	if !l.maySend(in, e.self.ID, e.region) {
 		e.event(now, CellForged, l.peer.ID, 0, 1)
-		return true // acknowledged and ignored: it will never be valid
+		return // acknowledged and ignored: it will never be valid
 	}
 	if in.End(in.Window) <= floor {
 		e.event(now, CellStale, l.peer.ID, 0, 1)
-		return true
+		return
 	}
 	if implausible(e, l, in) {
 		e.event(now, TransferRejected, l.peer.ID, Implausible, 1)
-		return l.refuse(in.CellID, Implausible)
+		if !l.refuse(in.CellID, Implausible) {
+			l.omitted(now)
+		}
+		return
 	}
 	id, f := in.CellID, e.found[at]
 	if in.Kind == Given {
@@ -267,11 +271,12 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 			f.at = e.state.add(id, in.CellMeta)
 		}
 		if f.at == none {
-			refused := l.refuse(in.CellID, reason)
-			if refused {
+			if l.refuse(in.CellID, reason) {
 				e.event(now, CellRefused, l.peer.ID, reason, 1)
+			} else {
+				l.omitted(now)
 			}
-			return refused
+			return
 		}
 	}
 	e.merged++
@@ -283,7 +288,6 @@ func (e *Engine) merge(now time.Duration, l *link, m *Message, at int, floor, ne
 	} else {
 		e.mergeRights(now, l, f, in)
 	}
-	return true
 }
 
 // mergeCount merges a count into a cell.

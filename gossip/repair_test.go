@@ -230,11 +230,12 @@ func TestRestoredAgainCountsOnceMore(t *testing.T) {
 	}
 }
 
-// A receiver that can take nothing lists so many refusals and no more, holds
-// the rest back from acknowledgement, and takes all of it when there is room.
+// TestRefusalsAreBounded: a receiver that can take nothing lists so many
+// refusals and no more. It acknowledges the rest, too, and takes all of it with
+// a resync when there is room.
 func TestRefusalsAreBounded(t *testing.T) {
 	const cells = MaxRefused + 500
-	r := newRig(Config{FrameCells: 400}, "a", "a")
+	r := newRig(Config{FrameCells: 400, DigestEvery: 5 * time.Second}, "a", "a")
 	a1, a2 := r.of("a1"), r.of("a2")
 	r.run(time.Second)
 	a2.state.max = 0
@@ -259,6 +260,54 @@ func TestRefusalsAreBounded(t *testing.T) {
 		if r.total("a2", i) != 1 {
 			t.Fatalf("cell %d was lost", i)
 		}
+	}
+}
+
+// TestFullKeyKeepsTheView: of a key that is full, a daemon refuses more cells
+// of a peer than it can list. The view of the peer is fresh all the same, both
+// acknowledge what else they count, and the cells of the key arrive when there
+// is room.
+func TestFullKeyKeepsTheView(t *testing.T) {
+	const refused = 2*MaxRefused + 500
+	r := newRig(Config{DigestEvery: 5 * time.Second}, "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	short := CellMeta{Rule: 1, WindowLength: 1, Carry: 20_000}
+	long := CellMeta{Rule: 1, WindowLength: 1, Carry: 120_000}
+	for i := range maxCellsOfKey {
+		a2.state.add(CellID{testKey(1), epoch - int64(i), Daemon, a2.self.ID}, short)
+	}
+	for i := range refused {
+		a1.Add(r.mono(a1), testKey(1), epoch+int64(i), long, 1, roomy)
+	}
+	if !slices.Contains(slices.Collect(FullKeys(a2.Engine)), testKey(1)) {
+		t.Fatal("there is no full key")
+	}
+	r.run(3 * time.Second)
+	for n := range 10 {
+		r.add("a1", 2, 1)
+		r.run(3 * time.Second)
+		of1, of2 := r.link(a1), r.link(a2)
+		if of2.Age < 0 || of2.Age > 4*time.Second || of1.Silent || of2.Silent {
+			t.Fatalf("%d: views are %v and %v old, silent %t and %t", n, of1.Age, of2.Age, of1.Silent, of2.Silent)
+		}
+		if got := r.total("a2", 2); got != uint64(n+1) {
+			t.Fatalf("%d of %d hits of another key", got, n+1)
+		}
+	}
+	if a2.count(CellRefused) < MaxRefused {
+		t.Fatalf("%d cells refused only", a2.count(CellRefused))
+	}
+	r.run(30 * time.Second)
+	known := 0
+	for i := range refused {
+		known += int(a2.Total(testKey(1), epoch+int64(i)))
+	}
+	if known != refused {
+		t.Errorf("%d hits of %d arrived when there was room", known, refused)
+	}
+	if l := r.link(a1); l.Acked != l.Head {
+		t.Errorf("acknowledged %d of %d", l.Acked, l.Head)
 	}
 }
 

@@ -83,13 +83,14 @@ func (s *state) resend(now time.Duration, region crdt.Incarnation, all []CellID)
 	}
 }
 
-// MaxRefused bounds the refused cells of a peer. A message beyond it is not
-// acknowledged, so the peer sends it again.
+// MaxRefused bounds the listed refused cells of a peer. Others are acknowledged
+// without being listed, and come again with a resync: see acknowledges.
 const MaxRefused = 1_024
 
-// refuse lists a cell as refused, once. It returns false if the list is full. A
-// cell that is in the list is listed anew: the peer may have sent it again with
-// the list, and must not take the echo of that for an acceptance.
+// refuse lists a cell as refused, once. It returns false if the list is full:
+// then the cell is omitted. A cell that is in the list is listed anew: the peer
+// may have sent it again with the list, and must not take the echo of that for
+// an acceptance.
 func (l *link) refuse(id CellID, r Reason) bool {
 	if i, in := l.listed[id]; in {
 		l.refused[i].nonce = 0
@@ -104,6 +105,24 @@ func (l *link) refuse(id CellID, r Reason) bool {
 	l.listed[id] = len(l.refused)
 	l.refused = append(l.refused, listed[Refusal]{item: Refusal{id, r}})
 	return true
+}
+
+// omitted notes a refused cell that is not listed.
+func (l *link) omitted(now time.Duration) {
+	if l.omittedAt == 0 {
+		l.omittedAt = now
+	}
+}
+
+// acknowledges returns the version to acknowledge. Config.DigestEvery after a
+// refused cell was omitted that is 0, as if everything was lost, until a resync
+// of the peer arrives. That has the cell again: there may be room for it now.
+// The view of the peer does not depend on that: only refused cells are missing.
+func (l *link) acknowledges(now time.Duration) uint64 {
+	if l.omittedAt != 0 && now-l.omittedAt >= l.cfg.DigestEvery {
+		l.omittedAt, l.accepted = 0, 0
+	}
+	return l.accepted
 }
 
 // settleRefused drops the refused cells that the peer has the list of.

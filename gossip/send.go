@@ -103,7 +103,7 @@ func (e *Engine) message(now time.Duration, l *link, stamp hlc.Timestamp, rules 
 		m.Echo, m.Held = l.nonce, nonceOf(now-l.nonceAt)
 	}
 	if l.answers(now) {
-		m.Answers, m.Ack, l.answeredAt, l.owedAt = true, l.contiguous, now, never
+		m.Answers, m.Ack, l.answeredAt, l.owedAt = true, l.acknowledges(now), now, never
 	}
 	if l.wantsAnswer {
 		m.Echo, m.Held, l.wantsAnswer = 0, 0, false

@@ -171,10 +171,10 @@ func (e *Engine) RTT(id crdt.Incarnation) time.Duration {
 	return -1
 }
 
-// current reports whether all regional peers sent all of their cells and are
-// not silent.
+// current reports whether all regional peers sent all of their cells, none of
+// which was omitted, and are not silent.
 func (ls links) current(now time.Duration) bool {
 	return !slices.ContainsFunc(ls, func(l *link) bool {
-		return l.local && (!l.whole || l.lacks || !l.heard(now))
+		return l.local && (!l.whole || l.lacks || l.accepted < l.contiguous || l.omittedAt != 0 || !l.heard(now))
 	})
 }

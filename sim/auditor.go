@@ -249,7 +249,7 @@ func (w *watchers) report(r *Result) []Audit {
 
 // fullKeys returns the keys that are full at one shard of some of the daemons.
 // These refuse more cells of them until others end. When a list of refusals is
-// full, too, its daemon acknowledges no more and has no view of the peer.
+// full, too, its daemon now and then acknowledges nothing until a resync.
 func fullKeys(shard int, of ...*Daemon) map[crdt.Key]bool {
 	full := map[crdt.Key]bool{}
 	for _, d := range of {
@@ -261,10 +261,10 @@ func fullKeys(shard int, of ...*Daemon) map[crdt.Key]bool {
 }
 
 // cellHolders knows which daemons of a region must have a cell at a shard,
-// since others count on that. Where one of its keys is full, a daemon has no
-// view of peers of which it refuses many cells, and takes them for silent. It
-// takes over their keys, of which the others, which hear these peers, send it
-// nothing.
+// since others count on that. Where one of its keys is full, a daemon receives
+// resyncs of peers of which it refuses many cells, and may take them for silent
+// meanwhile. It takes over their keys, of which the others, which hear these
+// peers, send it nothing.
 type cellHolders struct {
 	local []*Daemon
 	shard int

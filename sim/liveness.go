@@ -195,7 +195,7 @@ func (w *World) pendingLinks(core [][]*Daemon) string {
 					continue
 				}
 				met++
-				if (l.Unsent < 0 || l.Unsent > oldest) && len(fullKeys(s, d)) == 0 {
+				if l.Unsent < 0 || l.Unsent > oldest {
 					return fmt.Sprintf("%s, shard %d: its view of %s is %v old, want at most %v", d.Name, s, peer.Name, l.Unsent, oldest)
 				}
 				if l.Acked < w.heads.due(d, s, &l) && !apart && len(fullKeys(s, peer)) == 0 {

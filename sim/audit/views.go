@@ -16,9 +16,8 @@ import (
 //     had received when it answered last, up to its latest complete message.
 type viewAuditor struct {
 	finding
-	views   perDirection[view]
-	refused map[[2]int]int // cells, by receiver and sender
-	count   uint64
+	views perDirection[view]
+	count uint64
 }
 
 // view is what arrived of a stream.
@@ -44,7 +43,7 @@ const (
 )
 
 func views(a *sim.Auditor, t *truth) {
-	v := &viewAuditor{finding: finding{a, t}, refused: map[[2]int]int{}}
+	v := &viewAuditor{finding: finding{a, t}}
 	a.Stepped, a.Happened = v.stepped, v.happened
 }
 
@@ -58,15 +57,11 @@ func (a *viewAuditor) of(k direction) *view {
 	return v
 }
 
-// happened notes that a process refused cells of a peer, or dropped its state
-// of the peer's stream.
+// happened notes that a process dropped its state of a peer's stream.
 func (a *viewAuditor) happened(d *sim.Daemon, e gossip.Event) {
 	to, from := a.up[d.Index], a.byIncarnation[e.Peer]
 	if to == nil || from == nil {
 		return
-	}
-	if e.Kind == gossip.CellRefused || e.Kind == gossip.TransferRejected {
-		a.refused[[2]int{to.index, from.index}] += int(e.Amount)
 	}
 	if e.Kind != gossip.PeerLeft {
 		return
@@ -146,11 +141,8 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 			continue
 		}
 		v := a.views.find(direction{to.index, from.index, shard})
-		// Cells that a full list of refusals does not take make a message
-		// incomplete.
-		full := a.noRoom || a.refused[[2]int{to.index, from.index}] >= gossip.MaxRefused
 		if l.Age < 0 {
-			if !a.ok(v == nil || v.echoed == unknown || full) {
+			if !a.ok(v == nil || v.echoed == unknown) {
 				a.fail("%s states that it has no view of %s, whose message of %v ago answered one of its own",
 					d.Name, l.Peer.Name, now-v.sent)
 			}
@@ -165,7 +157,7 @@ func (a *viewAuditor) links(d *sim.Daemon, to *process, shard int) {
 			a.fail("%s states that its view of %s is %v old, increments %v; it is %v and %v",
 				d.Name, l.Peer.Name, l.Age, l.Unsent, now-v.sent, now-v.until)
 		}
-		if !a.ok(v.echoed == unknown || full || l.Age <= now-v.echoed+gossip.NonceUnit) {
+		if !a.ok(v.echoed == unknown || l.Age <= now-v.echoed+gossip.NonceUnit) {
 			a.fail("%s states that its view of %s is %v old, and had an answer to a message of %v ago",
 				d.Name, l.Peer.Name, l.Age, now-v.echoed)
 		}
