@@ -103,9 +103,9 @@ func (a *boundAuditor) stepped(d *sim.Daemon, m *gossip.Message, err error) {
 }
 
 // pace checks how many messages a peer gets in a second of a sender with some
-// settings: those with expedited cells, at least MinGap after any other one, those
-// that are due at multiples of an interval, and answers, an interval apart. A
-// peer that starts or leaves gets an answer in each interval.
+// settings: those with expedited cells, at least MinGap after any other one,
+// those that are due at multiples of an interval, and answers, an interval
+// apart. A peer that starts or leaves gets an answer in each interval.
 func (a *boundAuditor) pace(k direction, m *gossip.Message, g *gossip.Config) {
 	r := a.rates.of(k)
 	if m.Nonce <= r.last {
