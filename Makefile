@@ -56,7 +56,7 @@ test: lint ## all checks, then all tests, those of concurrent code under the rac
 	$(TOOLS)/race -vet=off -timeout=20m -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
 	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ) internal/lint)")
 
-e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR
+e2e: e2e-cluster e2e-gateways e2e-kubernetes ## real daemons under faults, behind proxies and from manifests, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
 		echo "e2e: skipped: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
 		exit 0; \
@@ -87,6 +87,11 @@ e2e-cluster:
 
 race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...
+
+.PHONY: e2e-gateways
+e2e-gateways:
+	@echo "e2e: nginx, Caddy and HAProxy of Debian in front of rld, with the files of examples/gateways"
+	go test -tags e2e -count=1 -timeout 8m -v ./internal/e2e/gateways
 
 # It has go.mod and the checks that lint leaves out, so that make test does not
 # need the modules of Kubernetes.
