@@ -24,6 +24,8 @@ TOOLS := internal/tools
 RELEASE := $(TOOLS)/release
 # So does the test of the manifests.
 KUBERNETES := deploy/kubernetes/test
+# And the proxies that the tests build.
+GATEWAYS := internal/e2e/gateways/modules
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
 LONG := cmd/rld control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario \
@@ -75,8 +77,10 @@ e2e: e2e-cluster e2e-gateways e2e-kubernetes ## real daemons under faults, behin
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
 
 .PHONY: e2e-long
-e2e-long: ## ten real daemons through all that operators do, a witness, attacks: 15 minutes, as root
+e2e-long: ## ten real daemons through all that operators do, a witness, attacks, a newer Caddy: 20 minutes, as root
 	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run 'Operations|Replaced|Witness|Away|Attacks' ./internal/e2e
+	go -C $(GATEWAYS) mod tidy -diff
+	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 30m -v -run Modules ./internal/e2e/gateways
 
 .PHONY: e2e-cluster
 e2e-cluster:

@@ -18,6 +18,7 @@ type proxy struct {
 	folder string
 	files  []string
 	pkg    string // of Debian
+	path   string // of the folder with the program, "" for those of PATH
 	// command starts it in a copy of its folder; its page has the same command.
 	command string
 	// version prints its version.
@@ -70,11 +71,23 @@ func needAll(t *testing.T, all ...proxy) {
 	install(t, missing)
 }
 
+// environment returns the variable by which a shell finds the program.
+func (p proxy) environment() string {
+	if p.path == "" {
+		return "PATH=" + os.Getenv("PATH")
+	}
+	return "PATH=" + p.path + ":" + os.Getenv("PATH")
+}
+
 // logVersion prints which proxy runs.
 func (p proxy) logVersion(t *testing.T) {
 	t.Helper()
-	need(t, program(p.command), p.pkg)
-	out, err := exec.Command("sh", "-c", p.version).CombinedOutput()
+	if p.path == "" {
+		need(t, program(p.command), p.pkg)
+	}
+	cmd := exec.Command("sh", "-c", p.version)
+	cmd.Env = append(environ(t.TempDir()), p.environment())
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", p.version, err, out)
 	}

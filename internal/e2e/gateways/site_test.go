@@ -91,7 +91,7 @@ func (s *site) startProxy(t *testing.T, rldAddr, addr string) string {
 		s.copyFile(t, file, exampleProxy, addr, exampleAll, "http://:"+port, exampleService, service.Listener.Addr().String(),
 			exampleRLD, rldAddr, exampleSocket, exampleSocket+port)
 	}
-	p := startProcess(t, s.folder, s.proxy.folder, s.command)
+	p := startProcess(t, s.folder, s.proxy.folder, s.command, s.environment())
 	p.waitFor(t, addr)
 	return addr
 }
