@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/gateway"
 	"github.com/georld/rld/limits"
@@ -62,6 +64,63 @@ func TestGatewayHeaders(t *testing.T) {
 			if !regexp.MustCompile(tt.prefix + header + `\s`).Match(conf) {
 				t.Errorf("%s: clients can set %s", tt.file, header)
 			}
+		}
+	}
+}
+
+// TestTraefikExample holds that the files of Traefik have no other fields than
+// those of Traefik 3.7. No test runs Traefik.
+func TestTraefikExample(t *testing.T) {
+	var static struct {
+		EntryPoints map[string]struct {
+			Address string `yaml:"address"`
+		} `yaml:"entryPoints"`
+		Providers struct {
+			File struct {
+				Filename string `yaml:"filename"`
+			} `yaml:"file"`
+		} `yaml:"providers"`
+	}
+	var dynamic struct {
+		HTTP struct {
+			Routers map[string]struct {
+				EntryPoints []string `yaml:"entryPoints"`
+				Rule        string   `yaml:"rule"`
+				Middlewares []string `yaml:"middlewares"`
+				Service     string   `yaml:"service"`
+			} `yaml:"routers"`
+			Middlewares map[string]struct {
+				ForwardAuth struct {
+					Address             string   `yaml:"address"`
+					TrustForwardHeader  *bool    `yaml:"trustForwardHeader"`
+					AuthRequestHeaders  []string `yaml:"authRequestHeaders"`
+					MaxResponseBodySize int64    `yaml:"maxResponseBodySize"`
+				} `yaml:"forwardAuth"`
+			} `yaml:"middlewares"`
+			Services map[string]struct {
+				LoadBalancer struct {
+					Servers []struct {
+						URL string `yaml:"url"`
+					} `yaml:"servers"`
+				} `yaml:"loadBalancer"`
+			} `yaml:"services"`
+		} `yaml:"http"`
+	}
+	for file, into := range map[string]any{"traefik.yml": &static, "dynamic.yml": &dynamic} {
+		data, err := os.ReadFile(filepath.Join(root, "examples", "gateways", "traefik", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.Load(data, into, yaml.WithKnownFields()); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+	for name, r := range dynamic.HTTP.Routers {
+		if len(static.EntryPoints[r.EntryPoints[0]].Address) == 0 || len(dynamic.HTTP.Services[r.Service].LoadBalancer.Servers) == 0 {
+			t.Errorf("the router %s has no entry point or no service", name)
+		}
+		if a := dynamic.HTTP.Middlewares[r.Middlewares[0]].ForwardAuth; a.TrustForwardHeader == nil || *a.TrustForwardHeader || len(a.AuthRequestHeaders) == 0 {
+			t.Errorf("the router %s passes headers of clients on: %+v", name, a)
 		}
 	}
 }
