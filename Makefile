@@ -24,6 +24,8 @@ TOOLS := internal/tools
 RELEASE := $(TOOLS)/release
 # So does the test of the manifests.
 KUBERNETES := deploy/kubernetes/test
+# And the proxies that the tests build.
+GATEWAYS := internal/e2e/gateways/modules
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
 LONG := cmd/rld control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario \
@@ -56,7 +58,7 @@ test: lint ## all checks, then all tests, those of concurrent code under the rac
 	$(TOOLS)/race -vet=off -timeout=20m -short $(patsubst %,./%,$(filter-out $(SEQUENTIAL),$(LONG)))
 	$(TOOLS)/race -vet=off $$(go list ./... | grep -vxF "$$(printf 'github.com/georld/rld/%s\n' $(LONG) $(READ) internal/lint)")
 
-e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests, then the Envoy RLS cases of RLS_DIR
+e2e: e2e-cluster e2e-gateways e2e-kubernetes ## real daemons under faults, behind proxies and from manifests, then the Envoy RLS cases of RLS_DIR
 	@if [[ ! -f "$(RLS_DIR)/cases.json" ]]; then \
 		echo "e2e: skipped: there are no Envoy RLS cases in $(RLS_DIR); name their folder with RLS_DIR=..."; \
 		exit 0; \
@@ -75,8 +77,10 @@ e2e: e2e-cluster e2e-kubernetes ## real daemons under faults and from manifests,
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
 
 .PHONY: e2e-long
-e2e-long: ## ten real daemons through all that operators do, a witness, attacks: 15 minutes, as root
+e2e-long: ## ten real daemons through all that operators do, a witness, attacks, a newer Caddy: 20 minutes, as root
 	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run 'Operations|Replaced|Witness|Away|Attacks' ./internal/e2e
+	go -C $(GATEWAYS) mod tidy -diff
+	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 30m -v -run Modules ./internal/e2e/gateways
 
 .PHONY: e2e-cluster
 e2e-cluster:
@@ -87,6 +91,11 @@ e2e-cluster:
 
 race: ## run every test COUNT times under the race detector
 	$(TOOLS)/race -count=$(COUNT) ./...
+
+.PHONY: e2e-gateways
+e2e-gateways:
+	@echo "e2e: nginx, Caddy and HAProxy of Debian in front of rld, with the files of examples/gateways"
+	go test -tags e2e -count=1 -timeout 8m -v ./internal/e2e/gateways
 
 # It has go.mod and the checks that lint leaves out, so that make test does not
 # need the modules of Kubernetes.
