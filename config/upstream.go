@@ -56,11 +56,10 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 	l.upstreamAddr("http.addr", &l.cfg.HTTP.Addr, env, "HOST", "PORT")
 	l.upstreamAddr("grpc.addr", &l.cfg.GRPC.Addr, env, "GRPC_HOST", "GRPC_PORT")
 	l.upstreamAddr("admin.addr", &l.cfg.Admin.Addr, env, "DEBUG_HOST", "DEBUG_PORT")
-	if !ownPath {
+	if xds := l.upstreamXDS(env); !xds && !ownPath {
 		l.upstreamRuntime(env)
 	}
 	l.upstreamTLS(env)
-	l.upstreamRefused(env)
 	l.upstreamUnused(env)
 }
 
@@ -172,14 +171,6 @@ func (l *loader) upstreamTLS(env map[string]string) {
 	}
 }
 
-// upstreamRefused rejects settings that rld would implement less securely.
-func (l *loader) upstreamRefused(env map[string]string) {
-	if v := env["CONFIG_TYPE"]; v != "" && v != "FILE" {
-		l.fault("", fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
-			"unset it or set it to FILE, and give the limits as files", v))
-	}
-}
-
 // storePrefixes begin the names of settings of the store, which rld does not
 // have.
 var storePrefixes = []string{
@@ -201,6 +192,12 @@ func (l *loader) upstreamUnused(env map[string]string) {
 	if len(stats) > 0 {
 		l.warnings = append(l.warnings,
 			"not used, metrics are served at /metrics of the admin listener: "+listNames(stats))
+	}
+	jitter := slices.DeleteFunc([]string{"XDS_CLIENT_BACKOFF_JITTER", "XDS_CLIENT_BACKOFF_RANDOM_FACTOR"}, func(name string) bool {
+		return env[name] == ""
+	})
+	if len(jitter) > 0 {
+		l.warnings = append(l.warnings, "not used, attempts to reach an xDS server always have jitter: "+listNames(jitter))
 	}
 	if isOn(env["TRACING_ENABLED"]) {
 		l.warnings = append(l.warnings, "not used, rld has no tracing: TRACING_ENABLED")

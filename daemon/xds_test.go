@@ -1,0 +1,197 @@
+package daemon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
+	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
+	"google.golang.org/grpc"
+
+	"github.com/georld/rld/config"
+	"github.com/georld/rld/internal/await"
+)
+
+// xdsServer is an xDS server on loopback.
+type xdsServer struct {
+	t     *testing.T
+	cache cache.SnapshotCache
+	addr  string
+	stop  func()
+}
+
+func newXDSServer(t *testing.T) *xdsServer {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &xdsServer{t: t, cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil), addr: lis.Addr().String()}
+	ctx, cancel := context.WithCancel(context.Background())
+	g := grpc.NewServer()
+	discovery.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, s.cache, nil))
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(lis) })
+	s.stop = func() {
+		g.Stop()
+		cancel()
+		serving.Wait()
+	}
+	t.Cleanup(s.stop)
+	return s
+}
+
+// set makes a limit per minute of each user of the domain edge the limits.
+func (s *xdsServer) set(version string, unit ratelimit.RateLimitUnit, requests uint32) {
+	s.t.Helper()
+	snapshot, err := cache.NewSnapshot(version, map[resource.Type][]types.Resource{resource.RateLimitConfigType: {&ratelimit.RateLimitConfig{
+		Name: "edge", Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{
+			{Key: "user", RateLimit: &ratelimit.RateLimitPolicy{Unit: unit, RequestsPerUnit: requests}},
+		},
+	}}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cache.SetSnapshot(context.Background(), "default", snapshot); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// fromXDS returns the settings of a daemon with the limits of a server.
+func fromXDS(t *testing.T, addr string) config.Config {
+	t.Helper()
+	c := testConfig(t, "")
+	c.Limits.Path = ""
+	c.Limits.XDS.Server, c.Limits.XDS.BackoffMin, c.Limits.XDS.BackoffMax = addr, 100*time.Millisecond, time.Second
+	return c
+}
+
+// limit returns the limit of the only rule, -1 for other rules.
+func (r *running) limit() int {
+	all := r.engine.Rules().Rules()
+	if len(all) != 1 || all[0].Limit == nil {
+		return -1
+	}
+	return int(all[0].Limit.Requests)
+}
+
+// TestXDS: a daemon that may start without limits has those of the server as
+// they change, and keeps the former ones when it refuses some.
+func TestXDS(t *testing.T) {
+	s := newXDSServer(t)
+	c := fromXDS(t, s.addr)
+	c.Limits.XDS.StartWithoutLimits = true
+	r := startDaemon(t, c)
+	t.Cleanup(r.closeState)
+	if n := len(r.engine.Rules().Rules()); n != 0 {
+		t.Errorf("%d rules at the start, want none", n)
+	}
+	s.set("1", ratelimit.RateLimitUnit_MINUTE, 5)
+	await.True(t, "the limits are in force", func() bool { return r.limit() == 5 })
+	s.set("2", ratelimit.RateLimitUnit_UNKNOWN, 6)
+	await.True(t, "a fault", func() bool { return r.limits.fault() != "" })
+	if got := r.limits.fault(); !strings.Contains(got, "descriptors[0].rate_limit") || r.limit() != 5 {
+		t.Errorf("fault %s, limit %d", got, r.limit())
+	}
+	answer, err := http.Get("http://" + r.edges.adminAddr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"rld_xds_connected 1", `rld_xds_responses_total{result="success"} 1`, "rld_config_stale 1"} {
+		if !bytes.Contains(text, []byte("\n"+want+"\n")) {
+			t.Errorf("metrics lack %s:\n%s", want, text)
+		}
+	}
+	s.set("3", ratelimit.RateLimitUnit_HOUR, 7)
+	await.True(t, "the limits are in force", func() bool { return r.limit() == 7 && r.limits.fault() == "" })
+	r.limits.reload()
+}
+
+// TestXDSFirst: a daemon waits for its first limits before it accepts calls,
+// keeps them in the folder, and starts with them when the server is away.
+func TestXDSFirst(t *testing.T) {
+	s := newXDSServer(t)
+	c := fromXDS(t, s.addr)
+	c.Limits.XDS.Dir = t.TempDir()
+	var log lockedBuffer
+	run := func() (h <-chan *Handle, stop func() error) {
+		ctx, cancel := context.WithCancel(context.Background())
+		handles, done := make(chan *Handle, 1), make(chan error, 1)
+		o := Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil)), Out: io.Discard, Started: func(h *Handle) { handles <- h }}
+		go func() { done <- Run(ctx, o) }()
+		return handles, func() error {
+			cancel()
+			return await.Value(t, "the end of the daemon", done)
+		}
+	}
+	_, stop := run()
+	await.True(t, "it waits", func() bool { return strings.Contains(log.String(), "waiting for the first limits") })
+	if err := stop(); err == nil || !strings.Contains(err.Error(), "stopped before the xDS server "+s.addr) {
+		t.Errorf("error %v", err)
+	}
+	started, stop := run()
+	s.set("1", ratelimit.RateLimitUnit_MINUTE, 5)
+	h := await.Value(t, "the start", started)
+	if n := len(h.Engine().Rules().Rules()); n != 1 {
+		t.Errorf("%d rules", n)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	s.stop()
+	started, stop = run()
+	h = await.Value(t, "the start without the server", started)
+	if n := len(h.Engine().Rules().Rules()); n != 1 {
+		t.Errorf("%d rules", n)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestXDSReplicas: the daemons of a region that receive the same limits have
+// rules of the same hash, as with equal files, and other ones differ.
+func TestXDSReplicas(t *testing.T) {
+	s := newXDSServer(t)
+	s.set("1", ratelimit.RateLimitUnit_MINUTE, 5)
+	other := newXDSServer(t)
+	other.set("17", ratelimit.RateLimitUnit_MINUTE, 5)
+	var proposed []string
+	for i, addr := range []string{s.addr, other.addr} {
+		c := fromXDS(t, addr)
+		c.Region, c.Name = "us", fmt.Sprint("us-", i)
+		c.Peer.Addr, c.Swim.Addr = "127.0.0.1:0", "127.0.0.1:0"
+		r := &running{daemon: &daemon{Options: Options{Config: c, Log: slog.New(slog.DiscardHandler)}}}
+		if err := r.build(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(r.closeState)
+		if err := r.limits.await(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r.active.mu.Lock()
+		proposed = append(proposed, r.active.own.Hash)
+		r.active.mu.Unlock()
+	}
+	if proposed[0] != proposed[1] {
+		t.Errorf("hashes %v: want equal ones of equal limits", proposed)
+	}
+}
