@@ -66,6 +66,10 @@ func (l *loader) files(now time.Time) {
 			_, warnings, err := x.ReadHeaders()
 			l.inFile(warnings, err)
 		}
+		if x.Overlay != "" && !known["limits.xds.overlay"] {
+			_, _, err := x.ReadOverlay()
+			l.inFile(nil, err)
+		}
 		if !known["limits.xds.tls.ca_file"] && !known["limits.xds.tls.cert_file"] && !known["limits.xds.tls.key_file"] {
 			_, warnings, err := x.TLS.Read("limits.xds.tls")
 			l.inFile(warnings, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/yamlpos"
+	"github.com/georld/rld/limits/xds"
 )
 
 // XDS configures an xDS server as the source of the limits, in place of files.
@@ -28,6 +29,9 @@ type XDS struct {
 	// Dir is the folder of the last accepted limits, which a start without the
 	// server uses; "" is State.Dir, and none for a daemon without that.
 	Dir string
+	// Overlay is a file with fields for limits of the server that its messages
+	// do not have, "" for none.
+	Overlay string
 	// StartWithoutLimits lets a daemon start before it has limits. Until then
 	// it admits every call.
 	StartWithoutLimits bool
@@ -67,6 +71,20 @@ func (x *XDS) Metadata() map[string]string {
 		out[strings.TrimSpace(name)] = strings.TrimSpace(value)
 	}
 	return out
+}
+
+// ReadOverlay returns the overlay and the content of its file. The error names
+// the place of each fault.
+func (x *XDS) ReadOverlay() ([]byte, *xds.Overlay, error) {
+	data, err := readRegular(x.Overlay, xds.MaxOverlayBytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("limits.xds.overlay: %w", err)
+	}
+	o, err := xds.ParseOverlay(x.Overlay, data)
+	if err != nil {
+		return data, nil, fmt.Errorf("limits.xds.overlay: %w", err)
+	}
+	return data, o, nil
 }
 
 // maxHeadersBytes bounds the file of headers.
@@ -133,6 +151,8 @@ func xdsFields(x *XDS) []field {
 			"longest time, which repeated failures lead to, 100ms to 10m"),
 		set("limits.xds.dir", path(&x.Dir, "state.dir, if there is one"),
 			"folder for the last accepted limits, for a start without the server"),
+		set("limits.xds.overlay", path(&x.Overlay, "limits as the server sends them"),
+			"file with fields of this language for limits of the server, by domain and rule"),
 		set("limits.xds.start_without_limits", boolean(&x.StartWithoutLimits),
 			"start before the server has sent limits, and admit every call until then"),
 	}

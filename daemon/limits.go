@@ -15,6 +15,7 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/daemon/follow"
 	xdsclient "github.com/georld/rld/daemon/xds"
 	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/examples"
@@ -38,9 +39,10 @@ type limitsSource struct {
 	xds     *xdsclient.Client // nil without such a server
 	// turn holds a token while sets of the server may be put in force: between
 	// the first one and watch they wait.
-	turn  chan struct{}
-	begin func() // runs the client, once
-	close func() // ends the client, nil for none
+	turn    chan struct{}
+	overlay *follow.File[*xds.Overlay] // for these sets, nil for none
+	begin   func()                     // runs the client, once
+	close   func()                     // ends the client, nil for none
 }
 
 // fault returns why the limits on disk, or of the xDS server, are invalid, ""
@@ -115,6 +117,12 @@ func (s *limitsSource) follow() error {
 		o.Folder, unlock = folder, lock.Close
 	}
 	s.xds = xdsclient.New(o)
+	if o.Settings.Overlay != "" {
+		if err := s.openOverlay(); err != nil {
+			cancel()
+			return errors.Join(err, unlock())
+		}
+	}
 	var running sync.WaitGroup
 	s.begin = sync.OnceFunc(func() { running.Go(func() { s.xds.Run(ctx) }) })
 	s.close = func() {
@@ -126,6 +134,29 @@ func (s *limitsSource) follow() error {
 		return s.apply(config.Reading{})
 	}
 	return nil
+}
+
+// openOverlay reads the overlay of the limits of an xDS server, and follows its
+// file.
+func (s *limitsSource) openOverlay() error {
+	overlay, first, err := follow.Open(follow.Source[*xds.Overlay]{
+		Read: s.cfg.Limits.XDS.ReadOverlay,
+		Apply: func(o *xds.Overlay) {
+			if err := s.xds.Overlay(o); err != nil {
+				s.log.Error("the overlay is refused, the former one stays in force", "event", "limits", "error", err)
+				return
+			}
+			s.log.Info("the overlay is in force", "event", "limits")
+		},
+		Refused: func(err error) {
+			s.log.Error("the overlay is invalid, the former one stays in force", "event", "limits", "error", err)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.overlay = overlay
+	return s.xds.Overlay(first)
 }
 
 // await waits for the first limits of an xDS server, unless the daemon may
@@ -297,12 +328,18 @@ func (s *limitsSource) watch(ctx context.Context) {
 		default: // await did not take it
 		}
 		s.begin()
+		if s.overlay != nil {
+			follow.Every(ctx, s.cfg.Limits.Poll, func() { s.overlay.Look(false) })
+		}
 	}
 }
 
 // reload reads the limits again, even if they did not change.
 func (s *limitsSource) reload() {
 	switch {
+	case s.overlay != nil:
+		s.overlay.Look(true)
+		return
 	case s.xds != nil:
 		s.log.Info("there is nothing to reload: the xDS server sends changes of the limits by itself")
 		return

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -122,7 +124,45 @@ func TestXDS(t *testing.T) {
 	}
 	s.set("3", ratelimit.RateLimitUnit_HOUR, 7)
 	await.True(t, "the limits are in force", func() bool { return r.limit() == 7 && r.limits.fault() == "" })
+}
+
+// TestXDSOverlay: the fields of an overlay are in force beside those of the
+// server, a change applies, and an invalid one does not.
+func TestXDSOverlay(t *testing.T) {
+	s := newXDSServer(t)
+	s.set("1", ratelimit.RateLimitUnit_MINUTE, 5)
+	c := fromXDS(t, s.addr)
+	c.Limits.XDS.StartWithoutLimits = true
+	c.Limits.XDS.Overlay = filepath.Join(t.TempDir(), "overlay.yaml")
+	write := func(text string) {
+		if err := os.WriteFile(c.Limits.XDS.Overlay, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("edge: {user: {algorithm: token_bucket, burst: 9}}")
+	r := startDaemon(t, c)
+	t.Cleanup(r.closeState)
+	burst := func() int {
+		if r.limit() != 5 {
+			return -1
+		}
+		return int(r.engine.Rules().Rules()[0].Limit.Burst)
+	}
+	await.True(t, "the overlay is in force", func() bool { return burst() == 9 })
+	write("edge: {user: {algorithm: token_bucket, burst: 10}}")
+	await.True(t, "the change is in force", func() bool { return burst() == 10 })
+	write("edge: {user: {burst: 11}}")
+	await.True(t, "the overlay is refused", func() bool { return strings.Contains(r.log.String(), "overlay.yaml:1:22: burst is") })
+	write("edge: {user: {requests_per_unit: 11}, org: {scope: node}}")
 	r.limits.reload()
+	if !strings.Contains(r.log.String(), "is no field of an overlay") || burst() != 10 {
+		t.Errorf("burst %d, log %s", burst(), r.log)
+	}
+	write("org: {user: {scope: node}}")
+	r.limits.reload()
+	if !strings.Contains(r.log.String(), "the server has no limit") || burst() != 0 {
+		t.Errorf("burst %d, log %s", burst(), r.log)
+	}
 }
 
 // TestXDSFirst: a daemon waits for its first limits before it accepts calls,

@@ -61,7 +61,8 @@ type Options struct {
 type Client struct {
 	Options
 
-	subscription *xds.Subscription // of the goroutine of Run, after Restore
+	protocol     sync.Mutex // of subscription, held while a set is applied
+	subscription *xds.Subscription
 	faults       loglimit.Limiter
 	first        chan struct{} // closed when a set is in force
 	once         sync.Once
@@ -122,7 +123,43 @@ func (c *Client) restore() error {
 	if err != nil {
 		return err
 	}
+	c.protocol.Lock()
+	defer c.protocol.Unlock()
 	return c.subscription.Restore(r)
+}
+
+// Overlay makes another overlay add its fields to the limits. After an error
+// the former one stays.
+func (c *Client) Overlay(o *xds.Overlay) error {
+	c.protocol.Lock()
+	defer c.protocol.Unlock()
+	if err := c.subscription.Overlay(o); err != nil {
+		return err
+	}
+	c.unused()
+	return nil
+}
+
+// unused logs the rules of the overlay that the limits in force do not have.
+// The caller holds c.protocol.
+func (c *Client) unused() {
+	if s := c.subscription.Set(); s != nil && len(s.Unused) > 0 {
+		c.Log.Warn("rules of the overlay have no effect", "event", "limits", "rules", len(s.Unused), "first", s.Unused[0])
+	}
+}
+
+// begin returns the first request of a stream.
+func (c *Client) begin() *discovery.DiscoveryRequest {
+	c.protocol.Lock()
+	defer c.protocol.Unlock()
+	return c.subscription.Begin()
+}
+
+// end returns the pause after a stream.
+func (c *Client) end() time.Duration {
+	c.protocol.Lock()
+	defer c.protocol.Unlock()
+	return c.subscription.End()
 }
 
 // InForce returns a channel that is closed once limits of the server, or the
@@ -150,7 +187,7 @@ func (c *Client) Run(ctx context.Context) {
 		c.count(func(s *telemetry.XDSStats) { s.Attempts++ })
 		err := c.stream(ctx)
 		c.count(func(s *telemetry.XDSStats) { s.Connected = false })
-		wait := c.subscription.End()
+		wait := c.end()
 		if ctx.Err() != nil {
 			return
 		}
@@ -181,7 +218,7 @@ func (c *Client) stream(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	if err := s.Send(c.subscription.Begin()); err != nil {
+	if err := s.Send(c.begin()); err != nil {
 		return cmp.Or(receiveError(s), err)
 	}
 	responses, failed := make(chan *discovery.DiscoveryResponse), make(chan error, 1)
@@ -254,7 +291,12 @@ func (c *Client) follow(ctx context.Context, s Stream, responses <-chan *discove
 
 // handle handles a response.
 func (c *Client) handle(r *discovery.DiscoveryResponse) xds.Reply {
+	c.protocol.Lock()
 	reply := c.subscription.Receive(r)
+	if reply.Set != nil {
+		c.unused()
+	}
+	c.protocol.Unlock()
 	if reply.Fault != "" {
 		c.count(func(s *telemetry.XDSStats) { s.Refused++ })
 		if c.faults.Due(reply.Fault, time.Now(), logEvery) {

@@ -13,18 +13,23 @@ import (
 // file is a resource that becomes a file of limits.
 type file struct {
 	text []byte
-	// fields are the fields of the resource that the lines of the text are
-	// made of. Only an explained file has them.
+	// fields are the fields of the resource, or the positions in the overlay,
+	// that the lines of the text are made of. Only an explained file has them.
 	fields  []string
 	explain bool
 	indent  int
 	fault   error
+
+	overlay *Overlay
+	used    []*overlaid // by rules of the resource
+	domain  string
+	path    []string // of the descriptor being written, parents first
 }
 
-// fileOf returns the file of a resource. The error names the field of one that
-// can be no file.
-func fileOf(c *ratelimit.RateLimitConfig, explain bool) (*file, error) {
-	f := &file{explain: explain}
+// fileOf returns the file of a resource, with the fields of an overlay. The
+// error names the field of one that can be no file.
+func fileOf(c *ratelimit.RateLimitConfig, o *Overlay, explain bool) (*file, error) {
+	f := &file{explain: explain, overlay: o, domain: c.GetDomain()}
 	f.entry("domain", quote(c.GetDomain()), "domain")
 	f.descriptors(c.GetDescriptors(), "", 1)
 	return f, f.fault
@@ -89,10 +94,16 @@ func (f *file) descriptor(d *ratelimit.RateLimitDescriptor, field string, level 
 	if d.GetShadowMode() {
 		f.entry("shadow_mode", "true", within+"shadow_mode")
 	}
+	entry := d.GetKey()
+	if d.GetValue() != "" {
+		entry += "=" + d.GetValue()
+	}
+	f.path = append(f.path, entry)
 	if p := d.GetRateLimit(); p != nil {
 		f.limit(p, within+"rate_limit")
 	}
 	f.descriptors(d.GetDescriptors(), within, level+1)
+	f.path = f.path[:len(f.path)-1]
 	f.indent--
 }
 
@@ -120,7 +131,21 @@ func (f *file) limit(p *ratelimit.RateLimitPolicy, field string) {
 		}
 		f.indent--
 	}
+	f.overlaid()
 	f.indent--
+}
+
+// overlaid adds the fields of the overlay to a limit.
+func (f *file) overlaid() {
+	if f.overlay == nil {
+		return
+	}
+	if r := f.overlay.of(f.domain, strings.Join(f.path, " > ")); r != nil {
+		for _, one := range r.fields {
+			f.entry(one.name, one.value, one.at.String())
+		}
+		f.used = append(f.used, r)
+	}
 }
 
 // field returns the field of a line, counted from 1, "" for none.

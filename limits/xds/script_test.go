@@ -119,6 +119,19 @@ func TestScripts(t *testing.T) {
 					text = fmt.Sprintln("after", reply.Wait.Round(time.Millisecond)) + text
 				}
 				return text + inForce(c, reply.Set)
+			case "overlay":
+				o, err := ParseOverlay("overlay.yaml", []byte(d.Input))
+				if err != nil {
+					return err.Error() + "\n"
+				}
+				if err := c.Overlay(o); err != nil {
+					return fmt.Sprintf("refused: %v\n", err)
+				}
+				text := inForce(c, c.Set())
+				if s := c.Set(); s != nil {
+					text += strings.Join(s.Unused, "\n")
+				}
+				return text
 			case "restore":
 				r, err := response(t, d)
 				if err != nil {
@@ -136,6 +149,7 @@ func TestScripts(t *testing.T) {
 func inForce(c *client, s *Set) string {
 	var b strings.Builder
 	if s != nil {
+		fmt.Fprintf(&b, "applied: %d files\n", len(s.Files))
 		for _, f := range s.Files {
 			fmt.Fprintf(&b, "%s\n", f.Name)
 			for line := range strings.Lines(string(f.Data)) {
@@ -219,7 +233,7 @@ func FuzzQuote(f *testing.F) {
 		if !utf8.ValidString(s) {
 			return // no resource has it
 		}
-		file, err := fileOf(&ratelimit.RateLimitConfig{Domain: "d", Descriptors: []*ratelimit.RateLimitDescriptor{{Key: "k", Value: s}}}, false)
+		file, err := fileOf(&ratelimit.RateLimitConfig{Domain: "d", Descriptors: []*ratelimit.RateLimitDescriptor{{Key: "k", Value: s}}}, nil, false)
 		if err != nil {
 			return
 		}

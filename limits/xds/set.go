@@ -50,6 +50,11 @@ type Set struct {
 	// Response is the response that the set came in.
 	Response *discovery.DiscoveryResponse
 
+	// Unused are the rules of the overlay that no limit has, with their
+	// positions.
+	Unused []string
+
+	overlay *Overlay
 	configs []*ratelimit.RateLimitConfig // of the files
 	sum     [sha256.Size]byte            // of names and texts
 }
@@ -61,8 +66,9 @@ type resource struct {
 	file   *file
 }
 
-// newSet decodes a response. The error names the resource and its fault.
-func newSet(r *discovery.DiscoveryResponse) (*Set, error) {
+// newSet decodes a response, and adds the fields of an overlay. The error names
+// the resource and its fault.
+func newSet(r *discovery.DiscoveryResponse, o *Overlay) (*Set, error) {
 	if r.GetTypeUrl() != TypeURL {
 		return nil, fmt.Errorf("a response of type %s: want %s", yamlpos.Quote(r.GetTypeUrl()), TypeURL)
 	}
@@ -74,14 +80,15 @@ func newSet(r *discovery.DiscoveryResponse) (*Set, error) {
 		if a.GetTypeUrl() != TypeURL {
 			return nil, fmt.Errorf("resource %d is of type %s: want %s", i, yamlpos.Quote(a.GetTypeUrl()), TypeURL)
 		}
-		one, err := newResource(a.GetValue())
+		one, err := newResource(a.GetValue(), o)
 		if err != nil {
 			return nil, fmt.Errorf("resource %d%w", i, err)
 		}
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b resource) int { return cmp.Compare(a.name, b.name) })
-	s := &Set{Version: r.GetVersionInfo(), Response: r}
+	s := &Set{Version: r.GetVersionInfo(), Response: r, overlay: o}
+	s.Unused = o.unused(all)
 	hash := sha256.New()
 	for i, one := range all {
 		if i > 0 && all[i-1].name == one.name {
@@ -99,7 +106,7 @@ func newSet(r *discovery.DiscoveryResponse) (*Set, error) {
 }
 
 // newResource decodes a resource. The error continues "resource 7".
-func newResource(data []byte) (resource, error) {
+func newResource(data []byte, o *Overlay) (resource, error) {
 	c := &ratelimit.RateLimitConfig{}
 	if err := (proto.UnmarshalOptions{RecursionLimit: maxNesting}).Unmarshal(data, c); err != nil {
 		return resource{}, fmt.Errorf(": is no RateLimitConfig: %w", plain(err))
@@ -113,7 +120,7 @@ func newResource(data []byte) (resource, error) {
 	case strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) }):
 		return resource{}, fmt.Errorf(" (%s): name: want letters, digits and signs that can be printed", yamlpos.Quote(name))
 	}
-	f, err := fileOf(c, false)
+	f, err := fileOf(c, o, false)
 	if err != nil {
 		return resource{}, fmt.Errorf(" (%s): %w", yamlpos.Quote(name), err)
 	}
@@ -126,8 +133,8 @@ func plain(err error) error {
 	return errors.New(strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == ' ' || r == '\u00a0' }), " "))
 }
 
-// Explain adds the field of its resource to each diagnostic about a file of the
-// set.
+// Explain adds the field of its resource, or its position in the overlay, to
+// each diagnostic about a file of the set.
 func (s *Set) Explain(found yamlpos.Diagnostics) {
 	files := make(map[string]*file)
 	for i := range found {
@@ -152,7 +159,7 @@ func (s *Set) explained(name string) *file {
 	if !ok {
 		return nil
 	}
-	f, err := fileOf(s.configs[i], true)
+	f, err := fileOf(s.configs[i], s.overlay, true)
 	if err != nil {
 		return nil
 	}

@@ -47,7 +47,8 @@ type Config struct {
 // no I/O. It is not safe for concurrent use.
 type Subscription struct {
 	cfg     Config
-	set     *Set   // in force, nil for none
+	set     *Set // in force, nil for none
+	overlay *Overlay
 	version string // of the last accepted response of this stream
 	// refused is the hash of the last response that was refused, if the one
 	// after it is not accepted; fault is its text.
@@ -101,16 +102,16 @@ func (s *Subscription) Receive(r *discovery.DiscoveryResponse) Reply {
 }
 
 // accept puts the limits of a response in force. It returns nil if they are in
-// force already.
+// force already, and no others were refused since.
 func (s *Subscription) accept(r *discovery.DiscoveryResponse) (*Set, error) {
 	if err := checkLengths(r); err != nil {
 		return nil, err
 	}
-	set, err := newSet(r)
+	set, err := newSet(r, s.overlay)
 	if err != nil {
 		return nil, err
 	}
-	if s.set != nil && s.set.sum == set.sum {
+	if s.set != nil && s.set.sum == set.sum && s.fault == "" {
 		return nil, nil
 	}
 	if err := s.cfg.Apply(set); err != nil {
@@ -129,12 +130,24 @@ func (s *Subscription) Restore(r *discovery.DiscoveryResponse) error {
 // Set returns the set in force, nil for none.
 func (s *Subscription) Set() *Set { return s.set }
 
-// Again puts the set in force once more, since what Apply depends on changed.
-func (s *Subscription) Again() error {
+// Overlay makes another overlay add its fields from now on, and puts the limits
+// with them in force. After an error the former one stays.
+func (s *Subscription) Overlay(o *Overlay) error {
+	was := s.overlay
+	s.overlay, s.fault = o, ""
 	if s.set == nil {
 		return nil
 	}
-	return s.cfg.Apply(s.set)
+	set, err := newSet(s.set.Response, o)
+	if err == nil {
+		err = s.cfg.Apply(set)
+	}
+	if err != nil {
+		s.overlay = was
+		return err
+	}
+	s.set = set
+	return nil
 }
 
 // End notes the end of a stream, or of an attempt to open one, and returns the
