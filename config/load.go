@@ -19,6 +19,10 @@ type Sources struct {
 	// Environ is the environment as os.Environ returns it. A variable with an
 	// empty value counts as not set.
 	Environ []string
+	// Upstream is true for a program that is started under the name of
+	// envoyproxy/ratelimit: the listeners for callers are then on all addresses
+	// by default, as there.
+	Upstream bool
 	// File is the path of the settings file. With "" it is the value of
 	// RLD_CONFIG; without that there is no file.
 	File string
@@ -83,6 +87,9 @@ func Load(s Sources) (*Loaded, error) {
 // settings file, "" for none. The error is that of reading it.
 func gather(s Sources) (l *loader, path string, err error) {
 	l = newLoader()
+	if s.Upstream {
+		l.asUpstream()
+	}
 	env := parseEnviron(s.Environ)
 	path = s.File
 	if path == "" {

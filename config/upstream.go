@@ -60,7 +60,45 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 		l.upstreamRuntime(env)
 	}
 	l.upstreamTLS(env)
+	l.upstreamPrometheus(env)
 	l.upstreamUnused(env)
+}
+
+// UpstreamName is the name of the program of envoyproxy/ratelimit.
+const UpstreamName = "ratelimit"
+
+// asUpstream sets the defaults of envoyproxy/ratelimit for the listeners of
+// callers. That of operators stays on loopback.
+func (l *loader) asUpstream() {
+	const by Origin = "name " + UpstreamName
+	l.set("http.addr", "0.0.0.0:8080", by)
+	l.set("http.insecure", "true", by)
+	l.set("grpc.addr", "0.0.0.0:8081", by)
+	l.set("grpc.insecure", "true", by)
+}
+
+// upstreamPrometheus serves metrics at the address of the variables. An address
+// without a host is on loopback, unless callers reach HTTP from elsewhere.
+func (l *loader) upstreamPrometheus(env map[string]string) {
+	const use, addr, path = "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH"
+	if !l.upstreamBool(env, use) {
+		return
+	}
+	from, text := fromEnv(use), ":9090"
+	if v := env[addr]; v != "" {
+		from, text = fromEnv(addr), v
+	}
+	if port, ok := strings.CutPrefix(text, ":"); ok {
+		host := "127.0.0.1"
+		if h, _, err := net.SplitHostPort(l.cfg.HTTP.Addr); err == nil && !loopback(h) {
+			host = h
+		}
+		text = net.JoinHostPort(host, port)
+	}
+	l.set("probe.addr", text, from)
+	if v := env[path]; v != "" && v != "/metrics" {
+		l.fault("", fromEnv(path), fmt.Sprintf("%q: metrics are at /metrics only: unset it", v))
+	}
 }
 
 // upstreamLast applies the one variable that overrides an RLD_ variable: it
@@ -183,7 +221,7 @@ func (l *loader) upstreamUnused(env map[string]string) {
 	store := slices.DeleteFunc(slices.Sorted(maps.Keys(env)), func(name string) bool {
 		return !slices.ContainsFunc(storePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	})
-	stats := slices.DeleteFunc([]string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS"}, func(name string) bool {
+	stats := slices.DeleteFunc([]string{"USE_STATSD", "USE_DOG_STATSD"}, func(name string) bool {
 		return !isOn(env[name])
 	})
 	if len(store) > 0 {

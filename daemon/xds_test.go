@@ -3,6 +3,8 @@ package daemon
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,16 +17,21 @@ import (
 	"testing"
 	"time"
 
+	envoyratelimit "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	rlsv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/server/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/internal/await"
+	"github.com/georld/rld/internal/certs"
+	"github.com/georld/rld/internal/certs/certstest"
 )
 
 // xdsServer is an xDS server on loopback.
@@ -32,18 +39,19 @@ type xdsServer struct {
 	t     *testing.T
 	cache cache.SnapshotCache
 	addr  string
+	node  string
 	stop  func()
 }
 
-func newXDSServer(t *testing.T) *xdsServer {
+func newXDSServer(t *testing.T, o ...grpc.ServerOption) *xdsServer {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &xdsServer{t: t, cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil), addr: lis.Addr().String()}
+	s := &xdsServer{t: t, cache: cache.NewSnapshotCache(true, cache.IDHash{}, nil), addr: lis.Addr().String(), node: "default"}
 	ctx, cancel := context.WithCancel(context.Background())
-	g := grpc.NewServer()
+	g := grpc.NewServer(o...)
 	discovery.RegisterAggregatedDiscoveryServiceServer(g, server.NewServer(ctx, s.cache, nil))
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = g.Serve(lis) })
@@ -67,7 +75,7 @@ func (s *xdsServer) set(version string, unit ratelimit.RateLimitUnit, requests u
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.cache.SetSnapshot(context.Background(), "default", snapshot); err != nil {
+	if err := s.cache.SetSnapshot(context.Background(), s.node, snapshot); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -233,5 +241,63 @@ func TestXDSReplicas(t *testing.T) {
 	}
 	if proposed[0] != proposed[1] {
 		t.Errorf("hashes %v: want equal ones of equal limits", proposed)
+	}
+}
+
+// TestEnvoyGateway starts a daemon with the environment of the rate limit
+// deployment of Envoy Gateway: it is ready by /healthcheck before it has
+// limits, gets them over TLS of both ends, and answers Envoy over TLS.
+func TestEnvoyGateway(t *testing.T) {
+	f := certstest.New(t, nil).Write(t, t.TempDir(), func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} })
+	own, err := certs.Read(certs.Files{Cert: f.Cert, Key: f.Key, CA: f.CA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newXDSServer(t, grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{own.Cert}, ClientCAs: own.CA, ClientAuth: tls.RequireAndVerifyClientCert,
+	})))
+	s.node = "envoy-ratelimit"
+	loaded, err := config.Load(config.Sources{Upstream: true, Environ: []string{
+		"PORT=0", "GRPC_PORT=0", "RLD_ADMIN_ADDR=127.0.0.1:0", // in place of the usual ports
+		"RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_IGNOREDOTFILES=true", "RUNTIME_WATCH_ROOT=false",
+		"LOG_LEVEL=info", "USE_STATSD=true", "STATSD_PORT=9125",
+		"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL=" + s.addr, "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit",
+		"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=" + f.Cert, "GRPC_SERVER_TLS_KEY=" + f.Key, "GRPC_SERVER_TLS_CA_CERT=" + f.CA,
+		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=" + f.Cert, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=" + f.Key,
+		"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=" + f.CA, "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
+		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=redis.redis.svc:6379",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := startDaemon(t, loaded.Config)
+	t.Cleanup(r.closeState)
+	answer, err := http.Get("http://" + r.edges.httpAddr() + "/healthcheck")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("/healthcheck: %s", answer.Status)
+	}
+	s.set("1", ratelimit.RateLimitUnit_DAY, 1)
+	await.True(t, "the limits are in force", func() bool { return r.limit() == 1 })
+	_, port, err := net.SplitHostPort(r.edges.grpcAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cc, err := grpc.NewClient("127.0.0.1:"+port, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: own.CA, MinVersion: tls.VersionTLS12})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	q := &rlsv3.RateLimitRequest{Domain: "edge", Descriptors: []*envoyratelimit.RateLimitDescriptor{
+		{Entries: []*envoyratelimit.RateLimitDescriptor_Entry{{Key: "user", Value: "a"}}},
+	}}
+	for _, want := range []rlsv3.RateLimitResponse_Code{rlsv3.RateLimitResponse_OK, rlsv3.RateLimitResponse_OVER_LIMIT} {
+		got, err := rlsv3.NewRateLimitServiceClient(cc).ShouldRateLimit(t.Context(), q)
+		if err != nil || got.GetOverallCode() != want {
+			t.Errorf("%v, %v, want %v", got, err, want)
+		}
 	}
 }
