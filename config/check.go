@@ -61,6 +61,20 @@ func (l *loader) files(now time.Time) {
 			l.inFile(nil, err)
 		}
 	}
+	if x := &c.Limits.XDS; x.On() {
+		if !known["limits.xds.headers_file"] {
+			_, warnings, err := x.ReadHeaders()
+			l.inFile(warnings, err)
+		}
+		if x.Overlay != "" && !known["limits.xds.overlay"] {
+			_, _, err := x.ReadOverlay()
+			l.inFile(nil, err)
+		}
+		if !known["limits.xds.tls.ca_file"] && !known["limits.xds.tls.cert_file"] && !known["limits.xds.tls.key_file"] {
+			_, warnings, err := x.TLS.Read("limits.xds.tls")
+			l.inFile(warnings, err)
+		}
+	}
 	if !known["state.dir"] {
 		l.inFile(c.CheckState())
 	}

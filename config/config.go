@@ -190,8 +190,10 @@ type Probe struct {
 
 // Limits configures the source of the limits.
 type Limits struct {
-	// Path is a file or a folder of limits; "" selects the embedded examples.
+	// Path is a file or a folder of limits; "" selects the embedded examples,
+	// or the limits of an xDS server.
 	Path string
+	XDS  XDS
 	// Names selects the files of a folder.
 	Names Names
 	// Poll is the time between two checks of the files, 100 ms to 1 h.
@@ -258,7 +260,7 @@ func Default() Config {
 			Addr: "127.0.0.1:8080", UDSMode: defaultSocketMode, Headers: HeadersDraft, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
 		},
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
-		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent},
+		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent, XDS: defaultXDS()},
 		MaxKeys: 1_000_000, KeyReserve: 50 * rules.Percent,
 		Peer:    defaultPeer(),
 		Swim:    defaultSwim(),

@@ -43,7 +43,7 @@ func TestEveryValueIsAField(t *testing.T) {
 func TestEveryFieldHasAValueOfItsOwn(t *testing.T) {
 	other := map[string]string{
 		"bool": "true", "mode": "0666", "duration": "42s", "int": "42", "ratio": "0.42", "host:port": "localhost:42",
-		"host:port,...": "localhost:42,localhost:43", "name,...": "X42,X43",
+		"host:port,...": "localhost:42,localhost:43", "name,...": "X42,X43", "key=value,...": "x=42,y=43",
 		"path": "x42", "url": "https://x42", "name": "X42",
 		"http.headers": "legacy", "limits.names": "all", "log.level": "error", "control.voter": "only", "log.format": "json",
 	}

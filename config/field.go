@@ -173,7 +173,7 @@ func connectionFields(name, protocol string, c *Connections) []field {
 }
 
 func limitFields(c *Config) []field {
-	return []field{
+	return append([]field{
 		set("limits.path", path(&c.Limits.Path, "the embedded examples"),
 			"file or folder of limits; the embedded examples without it").flagged("limits"),
 		set("limits.names", choice(&c.Limits.Names, NamesYAML, NamesVisible, NamesAll),
@@ -186,7 +186,7 @@ func limitFields(c *Config) []field {
 			"charge denied hits too, as envoyproxy/ratelimit does").flagged("charge-denied"),
 		set("limits.near_limit_ratio", ratio(&c.Limits.NearRatio),
 			"part of a limit above which metrics count hits as near the limit, up to 1").flagged("near-limit-ratio"),
-	}
+	}, xdsFields(&c.Limits.XDS)...)
 }
 
 func answerFields(c *Config) []field {

@@ -19,6 +19,10 @@ type Sources struct {
 	// Environ is the environment as os.Environ returns it. A variable with an
 	// empty value counts as not set.
 	Environ []string
+	// Upstream is true for a program that is started under the name of
+	// envoyproxy/ratelimit: the listeners for callers are then on all addresses
+	// by default, as there.
+	Upstream bool
 	// File is the path of the settings file. With "" it is the value of
 	// RLD_CONFIG; without that there is no file.
 	File string
@@ -31,6 +35,9 @@ type Loaded struct {
 	Warnings []string
 	// File is the path of the settings file that was read, "" for none.
 	File string
+	// XDSHeaders are headers for the xDS server that a variable gives, beside
+	// those of Config.Limits.XDS.HeadersFile.
+	XDSHeaders map[string]string
 
 	origins map[string]Origin
 }
@@ -80,6 +87,9 @@ func Load(s Sources) (*Loaded, error) {
 // settings file, "" for none. The error is that of reading it.
 func gather(s Sources) (l *loader, path string, err error) {
 	l = newLoader()
+	if s.Upstream {
+		l.asUpstream()
+	}
 	env := parseEnviron(s.Environ)
 	path = s.File
 	if path == "" {
@@ -90,8 +100,7 @@ func gather(s Sources) (l *loader, path string, err error) {
 			return nil, "", err
 		}
 	}
-	_, ownPath := s.Flags["limits"] // a stronger source than RUNTIME_*
-	l.upstream(env, ownPath || env["RLD_LIMITS"] != "")
+	l.upstream(env, s.namesLimits(env))
 	l.environ(env)
 	l.upstreamLast(env)
 	l.flags(s.Flags)
@@ -100,8 +109,16 @@ func gather(s Sources) (l *loader, path string, err error) {
 	return l, path, nil
 }
 
+// namesLimits reports whether a stronger source than RUNTIME_* names the
+// limits.
+func (s *Sources) namesLimits(env map[string]string) bool {
+	_, path := s.Flags["limits"]
+	_, server := s.Flags["limits-xds-server"]
+	return path || server || env["RLD_LIMITS"] != "" || env["RLD_LIMITS_XDS_SERVER"] != ""
+}
+
 func (l *loader) loaded(path string) Loaded {
-	return Loaded{Config: l.cfg, Warnings: l.warnings, File: path, origins: l.origins}
+	return Loaded{Config: l.cfg, Warnings: l.warnings, File: path, XDSHeaders: l.xdsHeaders, origins: l.origins}
 }
 
 // loader fills in one Config, source by source, the weakest first.
@@ -113,6 +130,8 @@ type loader struct {
 	yaml     yamlpos.Collector       // of the file
 	faults   Faults
 	warnings []string
+
+	xdsHeaders map[string]string // nil for none
 }
 
 func newLoader() *loader {

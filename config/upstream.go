@@ -56,12 +56,49 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 	l.upstreamAddr("http.addr", &l.cfg.HTTP.Addr, env, "HOST", "PORT")
 	l.upstreamAddr("grpc.addr", &l.cfg.GRPC.Addr, env, "GRPC_HOST", "GRPC_PORT")
 	l.upstreamAddr("admin.addr", &l.cfg.Admin.Addr, env, "DEBUG_HOST", "DEBUG_PORT")
-	if !ownPath {
+	if xds := l.upstreamXDS(env); !xds && !ownPath {
 		l.upstreamRuntime(env)
 	}
 	l.upstreamTLS(env)
-	l.upstreamRefused(env)
+	l.upstreamPrometheus(env)
 	l.upstreamUnused(env)
+}
+
+// UpstreamName is the name of the program of envoyproxy/ratelimit.
+const UpstreamName = "ratelimit"
+
+// asUpstream sets the defaults of envoyproxy/ratelimit for the listeners of
+// callers. That of operators stays on loopback.
+func (l *loader) asUpstream() {
+	const by Origin = "name " + UpstreamName
+	l.set("http.addr", "0.0.0.0:8080", by)
+	l.set("http.insecure", "true", by)
+	l.set("grpc.addr", "0.0.0.0:8081", by)
+	l.set("grpc.insecure", "true", by)
+}
+
+// upstreamPrometheus serves metrics at the address of the variables. An address
+// without a host is on loopback, unless callers reach HTTP from elsewhere.
+func (l *loader) upstreamPrometheus(env map[string]string) {
+	const use, addr, path = "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH"
+	if !l.upstreamBool(env, use) {
+		return
+	}
+	from, text := fromEnv(use), ":9090"
+	if v := env[addr]; v != "" {
+		from, text = fromEnv(addr), v
+	}
+	if port, ok := strings.CutPrefix(text, ":"); ok {
+		host := "127.0.0.1"
+		if h, _, err := net.SplitHostPort(l.cfg.HTTP.Addr); err == nil && !loopback(h) {
+			host = h
+		}
+		text = net.JoinHostPort(host, port)
+	}
+	l.set("probe.addr", text, from)
+	if v := env[path]; v != "" && v != "/metrics" {
+		l.fault("", fromEnv(path), fmt.Sprintf("%q: metrics are at /metrics only: unset it", v))
+	}
 }
 
 // upstreamLast applies the one variable that overrides an RLD_ variable: it
@@ -172,14 +209,6 @@ func (l *loader) upstreamTLS(env map[string]string) {
 	}
 }
 
-// upstreamRefused rejects settings that rld would implement less securely.
-func (l *loader) upstreamRefused(env map[string]string) {
-	if v := env["CONFIG_TYPE"]; v != "" && v != "FILE" {
-		l.fault("", fromEnv("CONFIG_TYPE"), fmt.Sprintf("%q is no source of limits that rld has: "+
-			"unset it or set it to FILE, and give the limits as files", v))
-	}
-}
-
 // storePrefixes begin the names of settings of the store, which rld does not
 // have.
 var storePrefixes = []string{
@@ -192,7 +221,7 @@ func (l *loader) upstreamUnused(env map[string]string) {
 	store := slices.DeleteFunc(slices.Sorted(maps.Keys(env)), func(name string) bool {
 		return !slices.ContainsFunc(storePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 	})
-	stats := slices.DeleteFunc([]string{"USE_STATSD", "USE_DOG_STATSD", "USE_PROMETHEUS"}, func(name string) bool {
+	stats := slices.DeleteFunc([]string{"USE_STATSD", "USE_DOG_STATSD"}, func(name string) bool {
 		return !isOn(env[name])
 	})
 	if len(store) > 0 {
@@ -201,6 +230,12 @@ func (l *loader) upstreamUnused(env map[string]string) {
 	if len(stats) > 0 {
 		l.warnings = append(l.warnings,
 			"not used, metrics are served at /metrics of the admin listener: "+listNames(stats))
+	}
+	jitter := slices.DeleteFunc([]string{"XDS_CLIENT_BACKOFF_JITTER", "XDS_CLIENT_BACKOFF_RANDOM_FACTOR"}, func(name string) bool {
+		return env[name] == ""
+	})
+	if len(jitter) > 0 {
+		l.warnings = append(l.warnings, "not used, attempts to reach an xDS server always have jitter: "+listNames(jitter))
 	}
 	if isOn(env["TRACING_ENABLED"]) {
 		l.warnings = append(l.warnings, "not used, rld has no tracing: TRACING_ENABLED")

@@ -27,6 +27,7 @@ func (c *Config) Validate() error {
 	v.listeners(c)
 	v.http(&c.HTTP)
 	v.gateways(c)
+	v.xds(c)
 	v.rls(&c.RLS)
 	v.cluster(c)
 	if c.Shards < 0 || c.Shards > maxShards || c.Shards&(c.Shards-1) != 0 {

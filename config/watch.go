@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 )
 
@@ -24,6 +25,9 @@ type Reading struct {
 	Files    []limits.File
 	Warnings []string
 	Err      error
+	// Explain adds to diagnostics about the files where they come from, nil
+	// where their position is enough.
+	Explain func(yamlpos.Diagnostics)
 }
 
 // Watcher detects changes of the files of limits. It compares contents and not

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,30 +9,44 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/daemon/follow"
+	xdsclient "github.com/georld/rld/daemon/xds"
+	"github.com/georld/rld/disk/osdir"
 	"github.com/georld/rld/examples"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
+	"github.com/georld/rld/limits/xds"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/telemetry"
 )
 
-// limitsSource reads the limits on disk, and hands them over while they are
-// valid.
+// limitsSource reads the limits on disk, or receives those of an xDS server,
+// and hands them over while they are valid.
 type limitsSource struct {
 	cfg     *config.Config
 	log     *slog.Logger
 	metrics *telemetry.Metrics
 	active  *activeLimits
-	watcher *config.Watcher // nil for the embedded examples
-	invalid atomic.Value    // of string
+	watcher *config.Watcher   // nil for the embedded examples and an xDS server
+	invalid atomic.Value      // of string
+	headers map[string]string // for an xDS server, beside those of the settings
+	xds     *xdsclient.Client // nil without such a server
+	// turn holds a token while sets of the server may be put in force: between
+	// the first one and watch they wait.
+	turn    chan struct{}
+	overlay *follow.File[*xds.Overlay] // for these sets, nil for none
+	begin   func()                     // runs the client, once
+	close   func()                     // ends the client, nil for none
 }
 
-// fault returns why the limits on disk are invalid, "" if they are in force.
+// fault returns why the limits on disk, or of the xDS server, are invalid, ""
+// if they are in force.
 func (s *limitsSource) fault() string {
 	text, _ := s.invalid.Load().(string)
 	return text
@@ -42,6 +57,9 @@ func (s *limitsSource) fault() string {
 // files. from is the origin of the path.
 func (s *limitsSource) loadFirst(from config.Origin) error {
 	c := &s.cfg.Limits
+	if c.XDS.On() {
+		return s.follow()
+	}
 	r := ReadLimits(c)
 	err := s.first(r, from)
 	switch {
@@ -70,6 +88,99 @@ func (s *limitsSource) first(r config.Reading, from config.Origin) error {
 		return fmt.Errorf("the limits are invalid:\n%w", err)
 	}
 	return nil
+}
+
+// follow begins to follow an xDS server. The limits that it sent to an earlier
+// process are in force until it sends others.
+func (s *limitsSource) follow() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.turn = make(chan struct{}, 1)
+	s.turn <- struct{}{}
+	o := xdsclient.Options{Settings: s.cfg.Limits.XDS, Headers: s.headers, Log: s.log}
+	o.Apply = func(set *xds.Set) error {
+		select {
+		case <-s.turn:
+			defer func() { s.turn <- struct{}{} }()
+			return s.change(config.Reading{Files: set.Files, Explain: set.Explain})
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	unlock := func() error { return nil }
+	if dir := cmp.Or(o.Settings.Dir, s.cfg.State.Dir); dir != "" {
+		folder := osdir.Dir(dir)
+		lock, err := folder.Lock(xdsclient.LockFile)
+		if err != nil {
+			cancel()
+			return fmt.Errorf("limits.xds.dir: %w", err)
+		}
+		o.Folder, unlock = folder, lock.Close
+	}
+	s.xds = xdsclient.New(o)
+	if o.Settings.Overlay != "" {
+		if err := s.openOverlay(); err != nil {
+			cancel()
+			return errors.Join(err, unlock())
+		}
+	}
+	var running sync.WaitGroup
+	s.begin = sync.OnceFunc(func() { running.Go(func() { s.xds.Run(ctx) }) })
+	s.close = func() {
+		cancel()
+		running.Wait()
+		unlock() // the file is closed: an error has no effect
+	}
+	if !s.xds.Restore() && o.Settings.StartWithoutLimits {
+		return s.apply(config.Reading{})
+	}
+	return nil
+}
+
+// openOverlay reads the overlay of the limits of an xDS server, and follows its
+// file.
+func (s *limitsSource) openOverlay() error {
+	overlay, first, err := follow.Open(follow.Source[*xds.Overlay]{
+		Read: s.cfg.Limits.XDS.ReadOverlay,
+		Apply: func(o *xds.Overlay) {
+			if err := s.xds.Overlay(o); err != nil {
+				s.log.Error("the overlay is refused, the former one stays in force", "event", "limits", "error", err)
+				return
+			}
+			s.log.Info("the overlay is in force", "event", "limits")
+		},
+		Refused: func(err error) {
+			s.log.Error("the overlay is invalid, the former one stays in force", "event", "limits", "error", err)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.overlay = overlay
+	return s.xds.Overlay(first)
+}
+
+// await waits for the first limits of an xDS server, unless the daemon may
+// start without them. The error is that of ctx.
+func (s *limitsSource) await(ctx context.Context) error {
+	if s.xds == nil || s.cfg.Limits.XDS.StartWithoutLimits || s.active.supplied() {
+		return nil
+	}
+	select {
+	case <-s.xds.InForce():
+		return nil
+	default:
+	}
+	server := s.cfg.Limits.XDS.Server
+	s.log.Info("waiting for the first limits of the xDS server, before calls are accepted: limits.xds.start_without_limits "+
+		"(FORCE_START_WITHOUT_INITIAL_CONFIG) starts without them", "event", "limits", "server", server)
+	s.begin()
+	select {
+	case <-s.xds.InForce():
+		<-s.turn
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stopped before the xDS server %s had sent limits", server)
+	}
 }
 
 // ReadLimits reads the files of limits that the settings of a daemon name, or
@@ -104,6 +215,9 @@ func (s *limitsSource) apply(r config.Reading) error {
 	}
 	c := s.cfg
 	set, found := limits.Parse(r.Files, LimitsOptions(c))
+	if r.Explain != nil {
+		r.Explain(found)
+	}
 	if err := found.Err(); err != nil {
 		return errors.Join(err, otherFiles(found, &c.Limits))
 	}
@@ -114,7 +228,7 @@ func (s *limitsSource) apply(r config.Reading) error {
 		s.log.Info(n.Message, "at", n.Position.String(), "hint", n.Hint)
 	}
 	var own *control.RuleSet
-	examples := c.Limits.Path == ""
+	examples := c.Limits.Path == "" && !c.Limits.XDS.On()
 	if !examples && c.Region != "" {
 		var err error
 		if own, err = ownFiles(r.Files, c.Limits.Path); err != nil {
@@ -132,7 +246,10 @@ func ownFiles(files []limits.File, path string) (*control.RuleSet, error) {
 	all := make([]control.RuleFile, len(files))
 	for i, f := range files {
 		name, err := filepath.Rel(path, f.Name)
-		if err != nil || name == "." {
+		switch {
+		case path == "": // of an xDS server
+			name = f.Name
+		case err != nil || name == ".":
 			name = filepath.Base(f.Name)
 		}
 		all[i] = control.RuleFile{Name: filepath.ToSlash(name), Text: string(f.Data)}
@@ -199,16 +316,34 @@ func warnResets(log *slog.Logger, was, is *rules.Set) {
 	}
 }
 
-// watch reloads the limits when the files change, until ctx ends.
+// watch reloads the limits when the files or those of the xDS server change,
+// until ctx ends.
 func (s *limitsSource) watch(ctx context.Context) {
-	if s.watcher != nil {
+	switch {
+	case s.watcher != nil:
 		s.watcher.Run(ctx, s.cfg.Limits.Poll)
+	case s.xds != nil:
+		select {
+		case s.turn <- struct{}{}:
+		default: // await did not take it
+		}
+		s.begin()
+		if s.overlay != nil {
+			follow.Every(ctx, s.cfg.Limits.Poll, func() { s.overlay.Look(false) })
+		}
 	}
 }
 
 // reload reads the limits again, even if they did not change.
 func (s *limitsSource) reload() {
-	if s.watcher == nil {
+	switch {
+	case s.overlay != nil:
+		s.overlay.Look(true)
+		return
+	case s.xds != nil:
+		s.log.Info("there is nothing to reload: the xDS server sends changes of the limits by itself")
+		return
+	case s.watcher == nil:
 		s.log.Info("there is nothing to reload: the limits are the embedded examples")
 		return
 	}
@@ -218,6 +353,15 @@ func (s *limitsSource) reload() {
 // changed applies a new state of the files. The watcher calls it once at a
 // time.
 func (s *limitsSource) changed(r config.Reading) {
+	if err := s.change(r); err != nil {
+		s.log.Error("the limits are invalid, the former ones stay in force", "error", err)
+		return
+	}
+	s.log.Info("limits reloaded", "rules", s.active.count())
+}
+
+// change applies a new state of the source, and notes a fault.
+func (s *limitsSource) change(r config.Reading) error {
 	err := r.Err
 	if err == nil {
 		err = s.apply(r)
@@ -225,9 +369,8 @@ func (s *limitsSource) changed(r config.Reading) {
 	if err != nil {
 		s.invalid.Store(err.Error())
 		s.metrics.ReloadFailed()
-		s.log.Error("the limits are invalid, the former ones stay in force", "error", err)
-		return
+		return err
 	}
 	s.invalid.Store("")
-	s.log.Info("limits reloaded", "rules", s.active.count())
+	return nil
 }

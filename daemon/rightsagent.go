@@ -116,6 +116,9 @@ func (f *rightsLoop) lockFolder() error {
 // closeState closes the files of the control log, the acceptor and the rights
 // agent.
 func (d *daemon) closeState() {
+	if d.limits != nil && d.limits.close != nil {
+		d.limits.close()
+	}
 	if d.control != nil {
 		d.control.close()
 	}

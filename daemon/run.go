@@ -40,6 +40,8 @@ type Options struct {
 	// LimitsFrom is the origin of the path of the limits, for errors; "" if it
 	// is not set.
 	LimitsFrom config.Origin
+	// XDSHeaders are sent to an xDS server, beside those of the settings.
+	XDSHeaders map[string]string
 	// Log receives the log. Nil discards it.
 	Log *slog.Logger
 	// Out receives the banner: the addresses of the daemon and example calls.
@@ -119,6 +121,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := d.build(); err != nil {
 		return err
 	}
+	if err := d.limits.await(ctx); err != nil {
+		return err
+	}
 	e, err := d.listen()
 	if err != nil {
 		return err
@@ -173,6 +178,9 @@ func (d *daemon) build() error {
 	}
 	d.report = report.New(rc)
 	d.engine.sampled = d.report.Sampled
+	if d.Config.Limits.XDS.On() {
+		o.XDS = func() telemetry.XDSStats { return d.limits.xds.Stats() }
+	}
 	if d.Config.Region != "" {
 		o.Cluster, o.Control = d.report.ClusterStats, d.report.ControlStats
 	}
@@ -196,7 +204,7 @@ func (d *daemon) build() error {
 			return err
 		}
 	}
-	d.limits = &limitsSource{cfg: &d.Config, log: d.Log, metrics: d.metrics, active: d.active}
+	d.limits = &limitsSource{cfg: &d.Config, log: d.Log, metrics: d.metrics, active: d.active, headers: d.XDSHeaders}
 	if err := d.limits.loadFirst(d.LimitsFrom); err != nil {
 		return err
 	}
@@ -435,7 +443,7 @@ func (d *daemon) ready() error {
 // banner prints the addresses of the daemon and example calls.
 func (d *daemon) banner(e *edges) {
 	b := &report.Banner{
-		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Path, Rules: d.engine.Rules(),
+		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Source(), Rules: d.engine.Rules(),
 		GRPC: e.grpcAddr(), UDS: addrOf(e.udsLis), HTTP: e.httpAddr(), Admin: e.adminAddr(),
 		AdminUDS: socketPath(e.adminUDSLis), Probe: addrOf(e.probeLis), Reflection: d.Config.GRPC.Reflection,
 	}

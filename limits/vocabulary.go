@@ -134,6 +134,18 @@ func namesAt(at place) []string {
 	return names
 }
 
+// OwnFields lists the fields of a rate_limit that envoyproxy/ratelimit does not
+// have.
+func OwnFields() []string {
+	var names []string
+	for f := firstOwn; f < fieldCount; f++ {
+		if vocabulary[f].at&inLimit != 0 {
+			names = append(names, vocabulary[f].name)
+		}
+	}
+	return names
+}
+
 // fieldName reads the key of a field. For an unknown one it adds a fault and
 // returns false and the field that was likely meant, or fieldCount.
 func (l *loader) fieldName(key *yamlpos.Node, at place) (fieldID, bool) {

@@ -24,7 +24,7 @@ var daemonFamilies = []Family{
 	{"rld_build_info", Gauge, []string{"version", "goversion"}, "1, with the versions of rld and of Go as labels."},
 	{"rld_config_reloads_total", Counter, []string{"result"}, "Loads of the limits, including the first, by result."},
 	{"rld_config_last_reload_success_timestamp_seconds", Gauge, nil, "Unix time of the last successful load, in seconds."},
-	{"rld_config_stale", Gauge, nil, "1 while the limits on disk are invalid and the previous ones are in force, else 0."},
+	{"rld_config_stale", Gauge, nil, "1 while the limits on disk, or of the xDS server, are invalid and the previous ones are in force, else 0."},
 	{"rld_panics_total", Counter, nil, "Calls that ended in a recovered panic. Each is a bug of rld; the log has the stack."},
 	{"rld_decision_duration_seconds", Histogram, []string{"edge"}, "Time from the decoded request to the decision; once a frame on streams."},
 	{"rld_malformed_total", Counter, []string{"edge"}, "Malformed requests that were rejected, by edge."},

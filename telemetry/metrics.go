@@ -37,6 +37,8 @@ type Options struct {
 	Connections func() []connlimit.Stats
 	// Callers is nil for a daemon without callers.
 	Callers func() CallerStats
+	// XDS describes the limits of an xDS server, nil for limits in files.
+	XDS func() XDSStats
 	// Gateways are the names of the mappings for gateways, whose number is
 	// bounded.
 	Gateways []string
@@ -115,6 +117,9 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	}
 	if o.Control != nil {
 		r.add(newControlCollector(o.Control))
+	}
+	if o.XDS != nil {
+		r.add(newXDSCollector(o.XDS))
 	}
 	if o.Strict != nil {
 		m.waits = newWaits(&r)

@@ -203,7 +203,7 @@ rld_config_last_reload_success_timestamp_seconds %s
 # TYPE rld_config_reloads_total counter
 rld_config_reloads_total{result="error"} %d
 rld_config_reloads_total{result="success"} %d
-# HELP rld_config_stale 1 while the limits on disk are invalid and the previous ones are in force, else 0.
+# HELP rld_config_stale 1 while the limits on disk, or of the xDS server, are invalid and the previous ones are in force, else 0.
 # TYPE rld_config_stale gauge
 rld_config_stale %d
 `, step.timestamp, step.failed, step.loaded, step.stale),

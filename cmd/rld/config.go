@@ -72,7 +72,7 @@ func printConfig(p process, s config.Sources, o config.PrintOptions) error {
 func settingsCommand(
 	p process, listed bool, run func(context.Context, config.Sources) error, cmd *cobra.Command,
 ) *cobra.Command {
-	s := config.Sources{Flags: make(map[string]string), Environ: p.environ}
+	s := config.Sources{Flags: make(map[string]string), Environ: p.environ, Upstream: p.upstream()}
 	fs := cmd.Flags()
 	fs.StringVar(&s.File, "config", "", "settings file (RLD_CONFIG)")
 	for _, f := range config.Fields() {

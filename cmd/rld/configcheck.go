@@ -32,7 +32,7 @@ func checkConfig(p process, s config.Sources, now time.Time) error {
 		return exitWith(exitNo, err)
 	}
 	r := configReport{Checked: checked}
-	if c := checked.Config; !r.faultIn("limits.") {
+	if c := checked.Config; !r.faultIn("limits.") && !c.Limits.XDS.On() {
 		r.limits = checkLimits(&c.Limits, daemon.LimitsOptions(&c))
 	}
 	return r.print(p)
@@ -74,7 +74,7 @@ func (r *configReport) print(p process) error {
 	for _, f := range r.Faults {
 		faults += f.Error() + "\n"
 	}
-	content := "the embedded examples"
+	content := cmp.Or(r.Config.Limits.Source(), "the embedded examples")
 	if r.limits != nil {
 		if r.limits.unread != nil {
 			faults += fmt.Sprintf("limits.path (%s): %v\n", r.Origin("limits.path"), r.limits.unread)

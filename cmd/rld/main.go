@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/georld/rld/cmd/rld/caller"
 	"github.com/georld/rld/cmd/rld/cert"
 	"github.com/georld/rld/cmd/rld/keyring"
+	"github.com/georld/rld/config"
 )
 
 // Exit codes. `rld check` and `rld limits check` answer with theirs: 0 is yes
@@ -41,6 +43,10 @@ type process struct {
 	environ  []string
 	program  string // as it was started
 }
+
+// upstream reports whether the program was started in place of
+// envoyproxy/ratelimit, under its name.
+func (p process) upstream() bool { return filepath.Base(p.program) == config.UpstreamName }
 
 // write writes the output of a command, and its warnings and faults to standard
 // error.
@@ -68,6 +74,9 @@ func main() {
 // run executes a command line and returns its exit code. What went wrong is
 // on p.err, without the usage.
 func run(args []string, p process) int {
+	if p.upstream() && len(args) == 0 {
+		args = []string{"serve"}
+	}
 	root := newRoot(p)
 	root.SetArgs(args)
 	root.SetOut(p.out)

@@ -17,7 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rld": main})
+	testscript.Main(m, map[string]func(){"rld": main, "ratelimit": main})
 }
 
 // TestScripts runs testdata/script. Beside testscript's own commands a script

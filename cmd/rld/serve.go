@@ -60,6 +60,7 @@ func serve(ctx context.Context, p process, s config.Sources) error {
 	return exitWith(exitNo, daemon.Run(ctx, daemon.Options{
 		Config:     loaded.Config,
 		LimitsFrom: loaded.Origin("limits.path"),
+		XDSHeaders: loaded.XDSHeaders,
 		Log:        log,
 		Out:        p.out,
 		Program:    p.program,

@@ -82,7 +82,7 @@ func daemonLines(d *api.DaemonState) string {
 		fmt.Fprintf(&b, "! further keys share %s\n", plural(d.OverflowKeys, "overflow counter"))
 	}
 	if d.LimitsFault != "" {
-		fmt.Fprintf(&b, "! the limits on disk are invalid, and the previous ones stay in force: %s\n", shortened(printable(d.LimitsFault)))
+		fmt.Fprintf(&b, "! the limits on disk, or of the xDS server, are invalid, and the previous ones stay in force: %s\n", shortened(printable(d.LimitsFault)))
 	}
 	if d.Certificate != nil {
 		b.WriteString(certificateLines(d.Certificate))

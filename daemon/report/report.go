@@ -137,8 +137,8 @@ type Config struct {
 	Settings server.Settings
 	// Ready returns why the daemon does not answer calls, nil if it does.
 	Ready func() error
-	// LimitsFault returns why the limits on disk are invalid, "" if they are
-	// valid.
+	// LimitsFault returns why the limits on disk, or of the xDS server, are
+	// invalid, "" if they are valid.
 	LimitsFault func() string
 	// Keyring describes the membership keys of a file, nil without one.
 	Keyring func() *api.KeyringState

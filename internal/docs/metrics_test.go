@@ -78,6 +78,7 @@ func (s source) CallerStats() telemetry.CallerStats   { return filled[telemetry.
 func (s source) ClusterStats() telemetry.ClusterStats { return filled[telemetry.ClusterStats]() }
 func (s source) BudgetStats() telemetry.BudgetStats   { return filled[telemetry.BudgetStats]() }
 func (s source) ControlStats() telemetry.ControlStats { return filled[telemetry.ControlStats]() }
+func (s source) XDSStats() telemetry.XDSStats         { return filled[telemetry.XDSStats]() }
 func (s source) StrictStats() telemetry.StrictStats   { return filled[telemetry.StrictStats]() }
 
 // collected notes the names that are described.
@@ -156,7 +157,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Gateways: []string{"x"}, Version: "v0"})
+	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, XDS: s.XDSStats, Gateways: []string{"x"}, Version: "v0"})
 	known := make(map[string]bool)
 	parts := make(map[string]func() string)
 	for _, group := range []struct {
@@ -164,6 +165,7 @@ func TestMetrics(t *testing.T) {
 		o    telemetry.Options
 	}{
 		{"metrics of every daemon", telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Gateways: []string{"x"}, Version: "v0"}},
+		{"metrics of limits by discovery", telemetry.Options{Engine: s, XDS: s.XDSStats}},
 		{"metrics of a cluster", telemetry.Options{Engine: s, Cluster: s.ClusterStats}},
 		{"metrics of the control log", telemetry.Options{Engine: s, Control: s.ControlStats}},
 		{"metrics of budgets", telemetry.Options{Engine: s, Budgets: s.BudgetStats}},
@@ -241,7 +243,7 @@ func TestPagesNameMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := source{set}
-	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, Gateways: []string{"x"}})
+	all := exported(t, telemetry.Options{Engine: s, Callers: s.CallerStats, Connections: s.Connections, Cluster: s.ClusterStats, Budgets: s.BudgetStats, Strict: s.StrictStats, Control: s.ControlStats, XDS: s.XDSStats, Gateways: []string{"x"}})
 	for _, p := range pages(t) {
 		for name := range metricsNamed(p.text) {
 			base := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")

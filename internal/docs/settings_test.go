@@ -82,6 +82,8 @@ func settingKind(t *testing.T, f *config.Field) string {
 		return "list of addresses, `host:port`"
 	case "name":
 		return "name"
+	case "key=value,...":
+		return "list of pairs, `KEY=VALUE`"
 	case "name,...":
 		return "list of names"
 	case "int":

@@ -10,12 +10,13 @@ import (
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon"
 	"github.com/georld/rld/limits"
+	"github.com/georld/rld/limits/xds"
 	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/sim/scenario"
 )
 
 // TestYAMLBlocks reads every YAML block of the pages by its kind: a scenario of
-// the simulator, limits, tokens, or settings.
+// the simulator, limits, an overlay of limits, tokens, or settings.
 func TestYAMLBlocks(t *testing.T) {
 	for _, p := range pages(t) {
 		for _, block := range yamlBlock.FindAllStringSubmatch(p.text, -1) {
@@ -31,6 +32,10 @@ func TestYAMLBlocks(t *testing.T) {
 				}
 			case strings.HasPrefix(text, "tests:"):
 				playTests(t, p.name, text)
+			case strings.HasPrefix(text, "# overlay.yaml"):
+				if _, err := xds.ParseOverlay(p.name, []byte(text)); err != nil {
+					t.Errorf("%s: %v\n%s", p.name, err, text)
+				}
 			case strings.Contains(text, "\ndescriptors:"):
 				if _, faults := (example{}).parse(text); faults != "" {
 					t.Errorf("%s: %s\n%s", p.name, faults, text)

@@ -49,7 +49,8 @@ type DaemonState struct {
 	ClockOffsetSeconds float64  `json:"clock_offset_seconds"`
 	PeerOffsetSeconds  *float64 `json:"peer_offset_seconds"`
 	// Rules is the hash of the rules in force, RuleCount their number.
-	// LimitsFault is why the limits on disk are invalid, "" if they are valid.
+	// LimitsFault is why the limits on disk, or of the xDS server, are invalid,
+	// "" if they are valid.
 	Rules       string `json:"rules"`
 	RuleCount   int    `json:"rule_count"`
 	LimitsFault string `json:"limits_fault"`
