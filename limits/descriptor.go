@@ -122,8 +122,8 @@ type level struct {
 // maxShadows bounds how many earlier wildcards a later one is compared with.
 const maxShadows = 64
 
-// add adds a descriptor to the level, and reports one that is there already or
-// can never match.
+// add adds a descriptor to the level, and reports one that is there already,
+// and one that an earlier wildcard leaves nothing, or nothing but its own text.
 func (v *level) add(l *loader, n *rules.Node) {
 	pos := yamlpos.Position(n.Pos)
 	e := rules.Entry{Key: n.Key, Value: n.Value}
@@ -141,8 +141,11 @@ func (v *level) add(l *loader, n *rules.Node) {
 	}
 	for _, pattern := range v.wildcards[n.Key] {
 		if (n.Value == "" || strings.Contains(n.Value, "*")) && covers(pattern, n.Value) {
-			l.Warnf(pos, "put it first, or drop it", "%s can never match: %s takes all its values",
-				yamlpos.Quote(entryText(e)), yamlpos.Quote(n.Key+"="+pattern))
+			never := "can never match: %s takes all its values"
+			if n.Value != "" { // a template of a gateway may be this text
+				never = "matches this text alone: %s takes all its other values"
+			}
+			l.Warnf(pos, "put it first, or drop it", "%s "+never, yamlpos.Quote(entryText(e)), yamlpos.Quote(n.Key+"="+pattern))
 			break
 		}
 	}
