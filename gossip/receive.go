@@ -103,10 +103,14 @@ func (e *Engine) Receive(now time.Duration, wall, ahead int64, rules uint64, m *
 	if known && m.Hi > l.contiguous {
 		l.contiguous = m.Hi
 	}
-	if m.Lo <= l.accepted && m.Hi > l.accepted {
+	// A peer that leaves must know that cells of it are nowhere else.
+	if m.Lo <= l.accepted && m.Hi > l.accepted && (m.Ready || l.omittedAt == 0) {
 		l.accepted = m.Hi
 	}
 	if newer && m.Complete && m.Hi <= l.contiguous {
+		if l.omittedAt == 0 && m.Lo <= l.accepted { // also a peer that has no cells any more
+			l.accepted = l.contiguous
+		}
 		e.complete(now, l, m)
 	}
 	if newer {

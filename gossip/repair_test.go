@@ -311,6 +311,43 @@ func TestFullKeyKeepsTheView(t *testing.T) {
 	}
 }
 
+// TestResyncOfEndedCells: when the resync of a peer is due, all its cells have
+// ended. Then none is missing.
+func TestResyncOfEndedCells(t *testing.T) {
+	r := newRig(Config{DigestEvery: time.Minute, Grace: 5 * time.Second}, "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	a2.state.max = 0
+	for i := range MaxRefused + 100 {
+		a1.Add(r.mono(a1), testKey(i), epoch, CellMeta{Rule: 1, WindowLength: 1, Carry: 10_000}, 1, roomy)
+	}
+	r.run(5 * time.Second)
+	if a2.links.current(r.mono(a2)) {
+		t.Error("no cell is missing, as the daemon knows")
+	}
+	r.run(2 * time.Minute)
+	if n := len(a1.Cells(0, nil)); n > 0 || !a2.links.current(r.mono(a2)) {
+		t.Errorf("%d cells, and %v: want none, and none missing", n, a2.links.current(r.mono(a2)))
+	}
+}
+
+// TestLeavingWithRefusedCells: a daemon that leaves knows that a peer does not
+// keep all of its cells, also those that the peer does not list.
+func TestLeavingWithRefusedCells(t *testing.T) {
+	r := newRig(Config{DigestEvery: 5 * time.Second}, "a", "a")
+	r.run(2 * time.Second)
+	a1, a2 := r.of("a1"), r.of("a2")
+	a2.state.max = 0
+	a1.Leave(r.mono(a1))
+	for i := range MaxRefused + 100 {
+		r.add("a1", i, 1)
+	}
+	r.run(20 * time.Second)
+	if l := r.link(a1); l.Acked >= l.Head {
+		t.Errorf("acknowledged %d of %d, of which none was kept", l.Acked, l.Head)
+	}
+}
+
 // TestRefusalsAreListedOnce: a peer that gets no answers sends cells again and
 // again that it should keep. Their refusals fill no list.
 func TestRefusalsAreListedOnce(t *testing.T) {

@@ -118,8 +118,9 @@ func (l *link) omitted(now time.Duration) {
 // refused cell was omitted that is 0, as if everything was lost, until a resync
 // of the peer arrives. That has the cell again: there may be room for it now.
 // The view of the peer does not depend on that: only refused cells are missing.
+// A resync that is under way is not begun again.
 func (l *link) acknowledges(now time.Duration) uint64 {
-	if l.omittedAt != 0 && now-l.omittedAt >= l.cfg.DigestEvery {
+	if l.omittedAt != 0 && !l.lacks && now-l.omittedAt >= l.cfg.DigestEvery {
 		l.omittedAt, l.accepted = 0, 0
 	}
 	return l.accepted

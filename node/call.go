@@ -52,6 +52,9 @@ type Decision struct {
 	// Allowed is false if the call is denied. The edge applies the global
 	// shadow mode after this.
 	Allowed bool
+	// WouldDeny is set if the call is allowed because of the shadow mode of a
+	// rule alone.
+	WouldDeny bool
 	// Refused is the index of the first descriptor that denied the call, -1 if
 	// it is allowed.
 	Refused int
@@ -90,8 +93,8 @@ type Status struct {
 	Sampled bool
 	// Gate is the set of gates that denied the hits, if Over.
 	Gate Gate
-	// Estimated is set if Over is, and the counted hits leave room: only the
-	// hits that other daemons have probably admitted since do not.
+	// Estimated is set if the estimate denied the hits, and the counted hits
+	// leave room: those that other daemons have probably admitted do not.
 	Estimated bool
 	// Degraded is the reason for an answer that is less than exact.
 	Degraded Degraded

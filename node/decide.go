@@ -18,13 +18,22 @@ type Policy struct {
 func Decide(out []Status, p Policy) Decision {
 	quotas, quotasOver := 0, 0
 	limit, quota := -1, -1 // first of each kind that refuses
+	shadowed, shadowedQuotas := 0, 0
 	for i := range out {
 		st := &out[i]
 		isQuota := !st.Blocked && (p.AllQuotas || st.Limit != nil && st.Limit.Quota)
 		if isQuota {
 			quotas++
 		}
-		if st.Limit == nil || !st.Refuses() {
+		if st.Limit == nil || !st.Over {
+			continue
+		}
+		if !st.Refuses() {
+			if isQuota {
+				shadowedQuotas++
+			} else {
+				shadowed++
+			}
 			continue
 		}
 		switch {
@@ -43,6 +52,8 @@ func Decide(out []Status, p Policy) Decision {
 		d = Decision{Refused: limit}
 	case quotas > 0 && quotas == quotasOver:
 		d = Decision{Refused: quota}
+	case shadowed > 0 || quotas > 0 && quotas == quotasOver+shadowedQuotas:
+		d.WouldDeny = true
 	}
 	for i := range out {
 		st := &out[i]

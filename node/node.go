@@ -305,7 +305,7 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	}
 	// Rights to a budgeted limit are transferred when they are needed, so what
 	// the estimate leaves is left, unless rights alone denied the hits.
-	if st.Gate == RightsGate || st.Gate != BothGates && h.Limit.Consistency == rules.Partition {
+	if st.Gate == RightsGate || h.Limit.Consistency == rules.Partition {
 		st.Remaining = min(st.Remaining, st.probed.rights)
 	}
 	if st.Gate&RightsGate == 0 || st.Never {

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"time"
-
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/quota"
 	"github.com/georld/rld/rules"
@@ -49,15 +47,7 @@ func ReasonOf(s *node.Status) Reason {
 // WouldDeny reports whether shadow mode alone admits a decided call: that of
 // all calls, or that of a rule.
 func WouldDeny(c *node.Call, shadow bool) bool {
-	if !c.Decision.Allowed {
-		return shadow
-	}
-	for i := range c.Statuses {
-		if s := &c.Statuses[i]; s.Over && s.Limit.Shadow {
-			return true
-		}
-	}
-	return false
+	return c.Decision.WouldDeny || shadow && !c.Decision.Allowed
 }
 
 // Quota returns a limit as the headers of answers state it: at most hits in
@@ -70,5 +60,5 @@ func Quota(l *rules.Limit) (hits, seconds uint64) {
 	if f.Drains() && f.Capacity() > 0 {
 		length = f.RefillTime()
 	}
-	return f.Capacity(), max(1, Seconds(time.Duration(length)*time.Millisecond))
+	return f.Capacity(), max(1, (uint64(length)+999)/1_000) // no time.Duration: buckets may fill in centuries
 }

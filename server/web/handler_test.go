@@ -84,7 +84,7 @@ func TestBodyIsCheckResponse(t *testing.T) {
 		{Rule: &rules.Rule{Path: "d"}, Unlimited: true},
 		{},
 	}
-	x.call.Decision = node.Decision{Allowed: true, Refused: -1}
+	x.call.Decision = node.Decision{Allowed: true, WouldDeny: true, Refused: -1}
 	v := judge(x, &server.Settings{}, startOfScripts())
 	body := encode(v.body(checkForm))
 	want := &rldv1.CheckResponse{Id: 7, Code: rldv1.Code_ALLOWED, WouldDeny: true, Statuses: []*rldv1.Status{

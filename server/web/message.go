@@ -23,7 +23,7 @@ func (v *verdict) message() string {
 	case s != nil && s.Gate == node.RightsGate && (s.Degraded == node.NoRights || s.Degraded == node.NoCluster):
 		return fmt.Sprintf("this daemon has no allotment of this limit at present, however much of it is used (%s: rld status has the cause); "+
 			"retry in %ds", s.Degraded, v.retryAfter)
-	case s != nil && s.Gate == node.RightsGate:
+	case s != nil && (s.Gate == node.RightsGate || s.Gate == node.BothGates && s.Limit.Consistency == rules.Partition):
 		use = fmt.Sprintf(": this daemon has rights to %d more of %s", s.Remaining, amountOf(s))
 		if hits := v.hits(); hits > 1 {
 			use += fmt.Sprintf(", %d asked for", hits)

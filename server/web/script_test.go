@@ -274,7 +274,8 @@ func (e *engine) Check(_ context.Context, c *node.Call) error {
 		return e.err
 	}
 	c.Statuses = append(c.Statuses[:0], e.statuses...)
-	c.Decision = node.Decision{Allowed: e.refused < 0, Refused: e.refused}
+	would := node.Decide(slices.Clone(c.Statuses), node.Policy{}).WouldDeny
+	c.Decision = node.Decision{Allowed: e.refused < 0, WouldDeny: e.refused < 0 && would, Refused: e.refused}
 	return nil
 }
 
