@@ -41,8 +41,14 @@ type limitsSource struct {
 	// the first one and watch they wait.
 	turn    chan struct{}
 	overlay *follow.File[*xds.Overlay] // for these sets, nil for none
-	begin   func()                     // runs the client, once
-	close   func()                     // ends the client, nil for none
+	// refused is why the latest limits of the server, and the latest overlay,
+	// are not in force, "" for each that is.
+	refused struct {
+		sync.Mutex
+		limits, overlay string
+	}
+	begin func() // runs the client, once
+	close func() // ends the client, nil for none
 }
 
 // fault returns why the limits on disk, or of the xDS server, are invalid, ""
@@ -101,11 +107,12 @@ func (s *limitsSource) follow() error {
 		select {
 		case <-s.turn:
 			defer func() { s.turn <- struct{}{} }()
-			return s.change(config.Reading{Files: set.Files, Explain: set.Explain})
+			return s.apply(config.Reading{Files: set.Files, Explain: set.Explain})
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+	o.Refused = func(fault string) { s.note(&s.refused.limits, fault) }
 	unlock := func() error { return nil }
 	if dir := cmp.Or(o.Settings.Dir, s.cfg.State.Dir); dir != "" {
 		folder := osdir.Dir(dir)
@@ -136,6 +143,19 @@ func (s *limitsSource) follow() error {
 	return nil
 }
 
+// note notes why one of the refused ones is not in force, and shows the first of
+// them.
+func (s *limitsSource) note(refused *string, fault string) {
+	s.refused.Lock()
+	defer s.refused.Unlock()
+	*refused = fault
+	first := cmp.Or(s.refused.limits, s.refused.overlay)
+	s.invalid.Store(first)
+	if first != "" {
+		s.metrics.ReloadFailed()
+	}
+}
+
 // openOverlay reads the overlay of the limits of an xDS server, and follows its
 // file.
 func (s *limitsSource) openOverlay() error {
@@ -143,12 +163,15 @@ func (s *limitsSource) openOverlay() error {
 		Read: s.cfg.Limits.XDS.ReadOverlay,
 		Apply: func(o *xds.Overlay) {
 			if err := s.xds.Overlay(o); err != nil {
+				s.note(&s.refused.overlay, err.Error())
 				s.log.Error("the overlay is refused, the former one stays in force", "event", "limits", "error", err)
 				return
 			}
+			s.note(&s.refused.overlay, "")
 			s.log.Info("the overlay is in force", "event", "limits")
 		},
 		Refused: func(err error) {
+			s.note(&s.refused.overlay, err.Error())
 			s.log.Error("the overlay is invalid, the former one stays in force", "event", "limits", "error", err)
 		},
 	})

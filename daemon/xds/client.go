@@ -50,6 +50,9 @@ type Options struct {
 	// Apply puts a set in force, or returns why it is refused. One goroutine
 	// calls it at a time.
 	Apply func(*xds.Set) error
+	// Refused gets why the latest limits of the server are not in force, "" if
+	// they are, whenever that may have changed. Nil for nobody.
+	Refused func(fault string)
 	// Folder keeps the last accepted limits, nil for none.
 	Folder disk.Folder
 	Log    *slog.Logger
@@ -133,11 +136,24 @@ func (c *Client) restore() error {
 func (c *Client) Overlay(o *xds.Overlay) error {
 	c.protocol.Lock()
 	defer c.protocol.Unlock()
+	was := c.subscription.Set()
 	if err := c.subscription.Overlay(o); err != nil {
 		return err
 	}
+	if is := c.subscription.Set(); is != nil && was != nil && is.Response != was.Response {
+		c.store(is) // it was refused with the former overlay
+	}
 	c.unused()
+	c.refused()
 	return nil
+}
+
+// refused passes on whether the latest limits of the server are in force. The
+// caller holds c.protocol.
+func (c *Client) refused() {
+	if c.Refused != nil {
+		c.Refused(c.subscription.Fault())
+	}
 }
 
 // unused logs the rules of the overlay that the limits in force do not have.
@@ -295,6 +311,9 @@ func (c *Client) handle(r *discovery.DiscoveryResponse) xds.Reply {
 	reply := c.subscription.Receive(r)
 	if reply.Set != nil {
 		c.unused()
+	}
+	if reply.Wait == 0 { // not the same as before
+		c.refused()
 	}
 	c.protocol.Unlock()
 	if reply.Fault != "" {

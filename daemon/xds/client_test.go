@@ -282,8 +282,8 @@ func TestLyingServer(t *testing.T) {
 		if most := int(time.Second/pace) + 1; version > most {
 			t.Errorf("%d responses in a second, want at most %d", version, most)
 		}
-		if got := r.inForceNow(); got != "edge/user=5" {
-			t.Errorf("%s in force", got)
+		if got, fault := r.inForceNow(), r.faultNow(); got != "edge/user=5" || fault == "" {
+			t.Errorf("%s in force, fault %q", got, fault)
 		}
 		// A newer response takes the place of a NACK that waits.
 		bad := respond("7", &anypb.Any{TypeUrl: xds.TypeURL, Value: []byte{0xff}})
@@ -302,6 +302,9 @@ func TestLyingServer(t *testing.T) {
 		synctest.Wait()
 		if len(s.sent) > 0 {
 			t.Errorf("%v is sent besides", <-s.sent)
+		}
+		if fault := r.faultNow(); fault != "" {
+			t.Errorf("fault %q after an ACK", fault)
 		}
 	})
 }

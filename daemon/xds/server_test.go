@@ -134,6 +134,7 @@ type running struct {
 
 	mu    sync.Mutex
 	rules string // in force
+	fault string // of the latest response
 	log   lines
 }
 
@@ -177,6 +178,18 @@ func (r *running) inForceNow() string {
 	return r.rules
 }
 
+func (r *running) refused(fault string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = fault
+}
+
+func (r *running) faultNow() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fault
+}
+
 // wait waits until rules are in force.
 func (r *running) wait(rules string) {
 	r.t.Helper()
@@ -194,7 +207,7 @@ func settingsOf(addr string) config.XDS {
 func follow(t *testing.T, s config.XDS, folder disk.Folder, d Dialer) (r *running, stop func()) {
 	t.Helper()
 	r = &running{t: t}
-	r.Client = New(Options{Settings: s, Apply: r.apply, Folder: folder, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Dial: d})
+	r.Client = New(Options{Settings: s, Apply: r.apply, Refused: r.refused, Folder: folder, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Dial: d})
 	r.Restore()
 	ctx, cancel := context.WithCancel(context.Background())
 	var run sync.WaitGroup

@@ -50,12 +50,13 @@ type Subscription struct {
 	set     *Set // in force, nil for none
 	overlay *Overlay
 	version string // of the last accepted response of this stream
-	// refused is the hash of the last response that was refused, if the one
-	// after it is not accepted; fault is its text.
-	refused [sha256.Size]byte
-	fault   string
-	answers int // of the server on this stream
-	ended   int // streams that ended without an answer, in a row
+	// refused is the last response if it was refused, with its hash and the
+	// text of its NACK, and as long as that holds; nil otherwise.
+	refused     *discovery.DiscoveryResponse
+	refusedHash [sha256.Size]byte
+	fault       string
+	answers     int // of the server on this stream
+	ended       int // streams that ended without an answer, in a row
 }
 
 // New returns a subscription without limits.
@@ -86,17 +87,17 @@ func (s *Subscription) Begin() *discovery.DiscoveryRequest {
 func (s *Subscription) Receive(r *discovery.DiscoveryResponse) Reply {
 	s.answers++
 	hash := hashOf(r)
-	if s.fault != "" && hash == s.refused {
+	if s.refused != nil && hash == s.refusedHash {
 		n := s.nack(r, s.fault)
 		n.Wait = s.jitter(refusedAgain)
 		return n
 	}
 	set, err := s.accept(r)
 	if err != nil {
-		s.refused, s.fault = hash, cut(err.Error(), maxFaultBytes)
+		s.refused, s.refusedHash, s.fault = r, hash, cut(err.Error(), maxFaultBytes)
 		return s.nack(r, s.fault)
 	}
-	s.fault = ""
+	s.refused, s.fault = nil, ""
 	s.version = r.GetVersionInfo()
 	return Reply{Request: s.request(r.GetNonce()), Set: set}
 }
@@ -111,7 +112,7 @@ func (s *Subscription) accept(r *discovery.DiscoveryResponse) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.set != nil && s.set.sum == set.sum && s.fault == "" {
+	if s.set != nil && s.set.sum == set.sum && s.refused == nil {
 		return nil, nil
 	}
 	if err := s.cfg.Apply(set); err != nil {
@@ -130,11 +131,21 @@ func (s *Subscription) Restore(r *discovery.DiscoveryResponse) error {
 // Set returns the set in force, nil for none.
 func (s *Subscription) Set() *Set { return s.set }
 
+// Fault returns why the last response was refused, "" if it was accepted.
+func (s *Subscription) Fault() string { return s.fault }
+
 // Overlay makes another overlay add its fields from now on, and puts the limits
-// with them in force. After an error the former one stays.
+// with them in force: those that were refused last, if they load now, else
+// those in force. After an error the former overlay stays.
 func (s *Subscription) Overlay(o *Overlay) error {
 	was := s.overlay
-	s.overlay, s.fault = o, ""
+	s.overlay = o
+	if s.refused != nil {
+		if _, err := s.accept(s.refused); err == nil {
+			s.refused, s.fault = nil, ""
+			return nil
+		}
+	}
 	if s.set == nil {
 		return nil
 	}
