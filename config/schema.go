@@ -9,9 +9,10 @@ import (
 type object map[string]any
 
 // Schema returns the JSON Schema (draft 2020-12) of a settings file, for
-// editors and other tools: names, types, words and what each setting does. A
-// file that Load accepts is valid under it. The reverse is not so: ranges, maps
-// and what depends on several settings are left to Load.
+// editors and other tools: names, types, words and what each setting does. What
+// rld config print prints is valid under it. Load knows more: ranges, maps and
+// what depends on several settings. It also accepts other spellings, such as
+// words in capitals and dotted names.
 func Schema() []byte {
 	c := Default()
 	root := section()
@@ -39,8 +40,7 @@ func section() object {
 	return object{"type": []string{"object", "null"}, "properties": object{}, "additionalProperties": false}
 }
 
-// schema returns the schema of the value of a setting. A setting without a
-// value has its default.
+// schema returns the schema of the value of a setting.
 func (f *field) schema() object {
 	out := object{"description": f.Usage}
 	if text := f.get(); text != "" && f.read == nil {
@@ -52,15 +52,15 @@ func (f *field) schema() object {
 	case f.Kind == "map":
 		out["type"] = []string{"object", "null"}
 	case f.read != nil:
-		out["type"] = []string{"array", "string", "null"}
+		out["type"] = []string{"array", "string"}
 	case f.Kind == "bool":
-		out["type"] = []string{"boolean", "null"}
+		out["type"] = "boolean"
 	case f.Kind == "int": // with or without underscores
-		out["type"], out["pattern"] = []string{"integer", "string", "null"}, "^[0-9_]+$"
+		out["type"], out["pattern"] = []string{"integer", "string"}, "^[0-9_]+$"
 	case f.Kind == "ratio":
-		out["type"] = []string{"number", "string", "null"}
+		out["type"] = []string{"number", "string"}
 	default:
-		out["type"] = []string{"string", "number", "boolean", "null"}
+		out["type"] = []string{"string", "number", "boolean"}
 	}
 	return out
 }

@@ -60,7 +60,6 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 		l.upstreamRuntime(env)
 	}
 	l.upstreamTLS(env)
-	l.upstreamPrometheus(env)
 	l.upstreamUnused(env)
 }
 
@@ -77,8 +76,9 @@ func (l *loader) asUpstream() {
 	l.set("grpc.insecure", "true", by)
 }
 
-// upstreamPrometheus serves metrics at the address of the variables. An address
-// without a host is on loopback, unless callers reach HTTP from elsewhere.
+// upstreamPrometheus serves metrics at the address of the variables, unless
+// probe.addr is given. An address without a host is on loopback, unless callers
+// reach HTTP from elsewhere: so it comes after the address of HTTP.
 func (l *loader) upstreamPrometheus(env map[string]string) {
 	const use, addr, path = "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH"
 	if !l.upstreamBool(env, use) {
@@ -95,15 +95,19 @@ func (l *loader) upstreamPrometheus(env map[string]string) {
 		}
 		text = net.JoinHostPort(host, port)
 	}
-	l.set("probe.addr", text, from)
+	if _, given := l.origins["probe.addr"]; !given {
+		l.set("probe.addr", text, from)
+	}
 	if v := env[path]; v != "" && v != "/metrics" {
 		l.fault("", fromEnv(path), fmt.Sprintf("%q: metrics are at /metrics only: unset it", v))
 	}
 }
 
-// upstreamLast applies the one variable that overrides an RLD_ variable: it
-// requests less charging than RLD_CHARGE_DENIED does.
+// upstreamLast applies the variables that depend on other settings, and the one
+// that overrides an RLD_ variable: it requests less charging than
+// RLD_CHARGE_DENIED does.
 func (l *loader) upstreamLast(env map[string]string) {
+	l.upstreamPrometheus(env)
 	const name = "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT"
 	if l.upstreamBool(env, name) {
 		l.set("limits.charge_denied", "false", fromEnv(name))

@@ -143,8 +143,8 @@ func (s *limitsSource) follow() error {
 	return nil
 }
 
-// note notes why one of the refused ones is not in force, and shows the first of
-// them.
+// note notes why one of the refused ones is not in force, and shows the first
+// of them.
 func (s *limitsSource) note(refused *string, fault string) {
 	s.refused.Lock()
 	defer s.refused.Unlock()

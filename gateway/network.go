@@ -7,9 +7,6 @@ import (
 	"slices"
 )
 
-// maxPrefixes bounds the prefixes of all networks of a source.
-const maxPrefixes = 10_000
-
 // network is a prefix of a named network.
 type network struct {
 	netip.Prefix

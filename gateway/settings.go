@@ -115,9 +115,9 @@ type Client struct {
 	// 0 is 32 and 64.
 	V4 int `json:"v4,omitempty"`
 	V6 int `json:"v6,omitempty"`
-	// Networks are named lists of prefixes such as 10.0.0.0/8, of all lists at
-	// most 10,000. With them the value is the name of the most specific one
-	// that the address is in; it is missing for an address in none.
+	// Networks are named lists of prefixes such as 10.0.0.0/8. With them the
+	// value is the name of the most specific one that the address is in; it is
+	// missing for an address in none.
 	Networks map[string][]string `json:"networks,omitempty"`
 }
 

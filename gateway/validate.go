@@ -263,7 +263,6 @@ func (v *validator) client(place string, c *Client) {
 }
 
 func (v *validator) networks(place string, c *Client) {
-	prefixes := 0
 	for _, name := range slices.Sorted(maps.Keys(c.Networks)) {
 		at := place + ".networks." + name
 		v.text(at, name, "staff")
@@ -275,10 +274,6 @@ func (v *validator) networks(place string, c *Client) {
 				v.fault(fmt.Sprintf("%s[%d]", at, i), "%q is no network such as 10.0.0.0/8 or 2001:db8::/32", text)
 			}
 		}
-		prefixes += len(c.Networks[name])
-	}
-	if prefixes > maxPrefixes {
-		v.fault(place+".networks", "%d networks, at most %d", prefixes, maxPrefixes)
 	}
 	if len(c.Networks) > 0 && (c.V4 != 0 || c.V6 != 0) {
 		v.fault(place, "has networks, and bits that count: the value is the name of the network; leave v4 and v6 out")

@@ -39,13 +39,10 @@ func fieldsSchema(at place, required ...string) object {
 	properties := object{}
 	for f := range fieldCount {
 		if vocabulary[f].at&at != 0 {
-			properties[f.String()] = f.schema()
+			properties[f.String()] = object{"anyOf": []object{f.schema(), {"type": "null"}}} // not given
 		}
 	}
-	out := object{"type": []string{"object", "null"}, "properties": properties, "additionalProperties": false}
-	if at == inFile {
-		out["type"] = "object"
-	}
+	out := object{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
 		out["required"] = required
 	}
@@ -55,13 +52,13 @@ func fieldsSchema(at place, required ...string) object {
 // schema returns the schema of the value of a field.
 func (f fieldID) schema() object {
 	// YAML reads some texts as numbers or booleans. rld reads them as texts.
-	text := object{"type": []string{"string", "integer", "boolean", "null"}}
+	text := object{"type": []string{"string", "integer", "boolean"}}
 	percent := object{"type": "string", "pattern": `^[0-9]+(\.[0-9]{1,4})?%$`}
 	whole := func(low int) object {
 		return object{"type": "integer", "minimum": low, "maximum": uint64(1<<32 - 1)}
 	}
 	list := func(name string) object {
-		return object{"type": []string{"array", "null"}, "items": object{"$ref": "#/$defs/" + name}}
+		return object{"type": "array", "items": object{"$ref": "#/$defs/" + name}}
 	}
 	switch f {
 	case fDescriptors:
@@ -73,15 +70,16 @@ func (f fieldID) schema() object {
 	case fDefaults:
 		return object{"$ref": "#/$defs/defaults"}
 	case fShadowMode, fQuotaMode, fDetailedMetric, fValueToMetric, fShareThreshold, fUnlimited, fCarryDebt, fChargeDenied:
-		return object{"type": []string{"boolean", "null"}}
+		return object{"type": "boolean"}
 	case fMetadata:
-		return object{"type": []string{"object", "null"}}
+		return object{"type": "object"}
 	case fRequests:
 		return whole(0)
 	case fBurst, fMultiplier:
 		return whole(1)
 	case fUnit:
-		return object{"enum": anyCase(append(rules.Units(), ""))}
+		// The words are for editors, the pattern is what counts.
+		return object{"anyOf": []object{{"enum": append(rules.Units(), "")}, {"type": "string", "pattern": anyCase(rules.Units())}}}
 	case fAlgorithm:
 		return object{"enum": rules.Algorithms()}
 	case fScope:
@@ -101,15 +99,15 @@ func (f fieldID) schema() object {
 	return text
 }
 
-// anyCase returns words as they are, in upper case and with a capital: units
-// are read in any case.
-func anyCase(words []string) []string {
-	var out []string
-	for _, w := range words {
-		out = append(out, w)
-		if w != "" {
-			out = append(out, strings.ToUpper(w), strings.ToUpper(w[:1])+w[1:])
+// anyCase returns a pattern of words in any letter case, as units are read.
+func anyCase(words []string) string {
+	var b strings.Builder
+	for _, r := range strings.Join(words, "|") {
+		if c := string(r); c == "|" {
+			b.WriteString(c)
+		} else {
+			b.WriteString("[" + c + strings.ToUpper(c) + "]")
 		}
 	}
-	return out
+	return "^(" + b.String() + ")$"
 }

@@ -37,6 +37,7 @@ func TestSchema(t *testing.T) {
 		return "domain: d\ndescriptors: [{key: k, rate_limit: {unit: minute, requests_per_unit: 10, " + fields + "}}]\n"
 	}
 	good := []string{
+		limit("burst:, algorithm:, overage_budget:, on_failure:, weights:"), "domain: d\ndescriptors: [{key: k, rate_limit: {unit: mInUtE, requests_per_unit: 1}}]",
 		"domain: d", "domain: 7\ndescriptors:", limit("algorithm: token_bucket, burst: 20"), limit("unit_multiplier: 5, name: n"),
 		limit("consistency: strict, on_failure: allow, home: us"), limit("consistency: strict, on_failure: {share: 10%}"),
 		limit("consistency: strict, on_failure: 'share: 10%'"), limit("overage_budget: 2.5%"), limit("consistency: partition, weights: {us: 60%, eu: 40%}"),

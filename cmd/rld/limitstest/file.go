@@ -16,7 +16,7 @@ const (
 	maxTests     = 10_000
 	maxCalls     = 1_000
 	maxTimes     = 100_000
-	maxAfter     = 10 * 365 * 24 * time.Hour
+	maxLength    = 10 * 365 * 24 * time.Hour // of a test
 )
 
 // test is a list of calls to limits that have counted nothing yet.
@@ -24,6 +24,18 @@ type test struct {
 	name, domain string
 	pos          yamlpos.Position
 	calls        []call
+}
+
+// length returns the time from the first call to the last one, or one that is
+// longer than maxLength.
+func (t *test) length() time.Duration {
+	var out time.Duration
+	for i := range t.calls {
+		if out += t.calls[i].after; out > maxLength {
+			break
+		}
+	}
+	return out
 }
 
 // call is a call that is made a number of times, and what each answer must be.
@@ -90,6 +102,8 @@ func (r *reader) parse(path string, data []byte) []test {
 				good = r.Errorf(item.Pos, "add name: what the test shows", "a test without a name")
 			case t.domain == "":
 				good = r.Errorf(item.Pos, "add domain: that of the limits", "test %s has no domain", yamlpos.Quote(t.name))
+			case t.length() > maxLength:
+				good = r.Errorf(item.Pos, "begin another test, with unused limits", "test %s takes %v, at most %v", yamlpos.Quote(t.name), t.length(), maxLength)
 			case len(t.calls) == 0:
 				good = r.Errorf(item.Pos, "add calls: a list", "test %s has no calls", yamlpos.Quote(t.name))
 			}
@@ -108,7 +122,7 @@ func (r *reader) call(item *yamlpos.Node) call {
 	c := call{pos: item.Pos, times: 1, hits: 1}
 	expected := false
 	good := r.Fields(item, "a call",
-		yamlpos.Field{Name: "after", Read: r.Duration(&c.after, 0, maxAfter)},
+		yamlpos.Field{Name: "after", Read: r.Duration(&c.after, 0, maxLength)},
 		yamlpos.Field{Name: "times", Read: yamlpos.Whole(&r.Collector, &c.times, 1, maxTimes)},
 		yamlpos.Field{Name: "hits", Read: yamlpos.Whole(&r.Collector, &c.hits, 1, 1<<63-1)},
 		yamlpos.Field{Name: "peek", Read: r.Bool(&c.peek)},

@@ -98,15 +98,23 @@ func answer(e *daemon.Engine, at node.Instant, domain string, c *call) (map[stri
 // whole answer; "" if it has all.
 func compare(expect []member, got map[string]string) (pos yamlpos.Position, text string) {
 	for _, m := range expect {
-		if is := got[m.name]; is != m.want && !(is == "" && zero(m.want)) {
+		if is := got[m.name]; is != m.want && !(is == "" && absent(m.name, m.want)) {
 			return m.pos, fmt.Sprintf("%s is %s, want %s; the answer has %s", m.name, shown(is), shown(m.want), all(got))
 		}
 	}
 	return yamlpos.Position{}, ""
 }
 
-// zero reports whether a value is what an absent member means.
-func zero(want string) bool { return want == "" || want == "0" || want == "false" || want == "none" }
+// absent reports whether a value is what the absence of a member means.
+func absent(name, want string) bool {
+	switch name {
+	case "would_deny":
+		return want == "false"
+	case "delay_ms", "retry_after":
+		return want == "0" || want == "none"
+	}
+	return want == "" || want == "none"
+}
 
 // shown returns a value for a message.
 func shown(v string) string {
