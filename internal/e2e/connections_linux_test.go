@@ -77,7 +77,7 @@ func (d *daemon) callGRPC() error {
 }
 
 func (d *daemon) callHTTP() error {
-	r, err := d.web.Get("http://" + d.at.http + "/v1/check?domain=" + domain + "&d=kept:honest&hits=0")
+	r, err := d.web.Get("http://" + d.at.http + "/v1/check?domain=" + domain + "&d=kept:honest&peek=true")
 	if err != nil {
 		return err
 	}
