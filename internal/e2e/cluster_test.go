@@ -298,6 +298,12 @@ func (c *cluster) separated(a, b admitted.Daemon) bool {
 func (c *cluster) views(at time.Time) *Views {
 	v := &Views{}
 	v.Near, v.Far = c.watch.ages(at)
+	regions := make(map[string]int)
+	for _, d := range c.daemons {
+		if regions[d.region]++; regions[d.region] >= 3 {
+			v.Daemons = len(c.daemons)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, g := range c.gaps {

@@ -28,7 +28,14 @@ type Views struct {
 	// the daemon itself reports.
 	Near, Far time.Duration
 	Gaps      []Gap
+	// Daemons is the number of daemons of the cluster where each may keep few
+	// hits back for fewWait: an eighth of the limit, divided by all, or one. It
+	// is 0 in regions of fewer than three daemons, which keep none.
+	Daemons int
 }
+
+// fewWait is how long few hits wait, see docs/concepts.md.
+const fewWait = 2 * time.Second
 
 // knownUntil returns the time up to which the counts of one daemon are known at
 // another one at time t.
@@ -65,11 +72,20 @@ func (v *Views) Unseen(c *admitted.Count, by admitted.Daemon) int {
 		if last.Answered.Before(latest) {
 			continue
 		}
-		unseen := 0
+		unseen, kept := 0, make(map[admitted.Daemon]int)
 		for h, n := range c.Hits(by) {
-			if h.By != last.By && h.Answered.After(v.knownUntil(h.By, last.By, last.Sent)) {
-				unseen += n
+			if h.By == last.By {
+				continue
 			}
+			known := v.knownUntil(h.By, last.By, last.Sent)
+			if h.Answered.After(known) {
+				unseen += n
+			} else if v.Daemons > 0 && h.Answered.After(known.Add(-fewWait)) {
+				kept[h.By] += n
+			}
+		}
+		for _, n := range kept {
+			unseen += min(n, max(1, c.Limit/(8*v.Daemons)))
 		}
 		worst = max(worst, unseen)
 	}

@@ -68,6 +68,11 @@ func TestUnseenCountsWhatGapsHide(t *testing.T) {
 		t.Errorf("a daemon died after one hit that no other received: %d unseen, want 1", got)
 	}
 
+	dead.Daemons = 9
+	if got := dead.Unseen(c, admitted.Daemon{}); got != 2 {
+		t.Errorf("a daemon died that had kept a single hit back: %d unseen, want 2", got)
+	}
+
 	cut := Views{Near: 0, Far: time.Second, Gaps: []Gap{{Of: admitted.Daemon{Region: "eu"}, Since: second(5), Until: second(20)}}}
 	hits := []admitted.Hit{at(eu0, 4), at(eu0, 6), at(eu1, 7), at(us1, 8), at(us0, 10)}
 	if got := cut.Unseen(countOf(hits...), admitted.Daemon{}); got != 2 {
