@@ -96,8 +96,8 @@ func TestRecoverUnelectable(t *testing.T) {
 	})
 }
 
-// A daemon without a voter that knows no leader believes one that has one and
-// hears a majority, if that has the same recovery.
+// A daemon without a voter that knows no leader relies on a voter that receives
+// from a majority, if both have the same recovery.
 func TestElectsAsVotersKnow(t *testing.T) {
 	w := begin(t, "c-1")
 	n := w.find("c-1").node
@@ -105,7 +105,7 @@ func TestElectsAsVotersKnow(t *testing.T) {
 		return !slices.ContainsFunc(n.peers, func(p *peer) bool { return !p.sender.Majority })
 	})
 	if n.notices.lost = true; n.raft != nil || !Elects(n) || n.Status().Unelectable {
-		t.Error("voters that hear a majority cannot elect a leader, as the daemon knows")
+		t.Error("voters that receive from a majority cannot elect a leader, as the daemon knows")
 	}
 	for _, p := range n.peers {
 		p.version.Recovery.Number++

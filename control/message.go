@@ -45,8 +45,8 @@ type Sender struct {
 	// Leader is the leader of the control log that it follows as a voter, or
 	// itself, zero for none.
 	Leader ID `json:"leader,omitzero"`
-	// Majority reports that a majority of the voters is live, as it hears them,
-	// and can elect a leader.
+	// Majority reports that a majority of the voters is live, as the sender
+	// receives their messages, and can elect a leader.
 	Majority bool `json:"majority,omitempty"`
 	// Stored is the version that it has stored and whose limits it uses, and
 	// Region the one that all daemons of its region have that may hold rights.

@@ -277,11 +277,11 @@ func (n *Node) liveVoters() int {
 	return live
 }
 
-// Elects reports whether the voters can elect a leader, as this daemon hears
-// them: a majority of those that raft counts is live. They may be others than
-// those of the record: raft counts a voter until its removal is known to be
-// committed, and a new one from then on. Only voters know whom they count. A
-// daemon without a voter believes them, once no leader is known for some time.
+// Elects reports whether the voters can elect a leader: a majority of those
+// that raft counts is live at this daemon. They may be others than those of the
+// record: raft counts a voter until its removal is known to be committed, and a
+// new one from then on. Only voters know which ones count. A daemon without a
+// voter uses their statements when it has known no leader for some time.
 func Elects(n *Node) bool {
 	v := n.raft
 	if v == nil || v.conf == nil {

@@ -88,7 +88,7 @@ func TestLagOfIdlePeers(t *testing.T) {
 }
 
 // TestObserverMovesNoLag: a daemon measures the lag when it answers, and not
-// when somebody looks.
+// when an observer reads it.
 func TestObserverMovesNoLag(t *testing.T) {
 	r := newRig(Config{}, "a", "b")
 	r.run(3 * time.Second)

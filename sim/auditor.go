@@ -263,8 +263,8 @@ func fullKeys(shard int, of ...*Daemon) map[crdt.Key]bool {
 // cellHolders knows which daemons of a region must have a cell at a shard,
 // since others count on that. Where one of its keys is full, a daemon receives
 // resyncs of peers of which it refuses many cells, and may take them for silent
-// meanwhile. It takes over their keys, of which the others, which hear these
-// peers, send it nothing.
+// meanwhile. It takes over their keys. The others receive from these peers, and
+// so send it nothing of these keys.
 type cellHolders struct {
 	local []*Daemon
 	shard int

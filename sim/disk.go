@@ -296,8 +296,9 @@ func (a *faults) copyControl(w *World, f *Fault, _ int) {
 }
 
 // putControl starts processes with the control logs that were copied for them,
-// but not where nobody could notice it: the only voter would not know what its
-// log lost, and no daemon receives messages of two that refuse each other.
+// but not where no daemon could notice it: the only voter does not know which
+// entries its log lost, and no daemon receives messages of two that refuse each
+// other.
 func (a *faults) putControl(w *World, f *Fault, _ int) {
 	for _, d := range w.daemons {
 		b := d.backup

@@ -395,7 +395,7 @@ func (r *Report) leaderless(s *ControlState) string {
 	}
 	want := "want a majority"
 	if s.Status.Unelectable {
-		want = "and miss one that is gone, as they do not know that they need it no more"
+		want = "and cannot elect a leader without one that is lost, since they have not received that it was removed"
 	}
 	return fmt.Sprintf("the control log has no leader: %d of %d voters are live, %s; start the others (%s), "+
 		"or if they are lost for good run rld cluster recover at one daemon", live, all, want, strings.Join(missing, ", "))

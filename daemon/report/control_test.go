@@ -175,7 +175,7 @@ func TestUnelectableVoters(t *testing.T) {
 	s.Status.Peers = []control.PeerStatus{{Peer: control.Peer{Region: "eu", Name: "eu-0"}, Live: true, Sender: control.Sender{ID: control.ID{2}}}}
 	for unelectable, want := range map[bool]string{
 		false: "with 2 of 3 voters live: an election takes some seconds",
-		true:  "2 of 3 voters are live, and miss one that is gone",
+		true:  "2 of 3 voters are live, and cannot elect a leader without one that is lost",
 	} {
 		s.Status.Unelectable = unelectable
 		if got := New(Config{Region: "us", Name: "us-0"}).leaderless(&s); !strings.Contains(got, want) || s.Electing() == unelectable {

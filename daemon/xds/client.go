@@ -51,7 +51,7 @@ type Options struct {
 	// calls it at a time.
 	Apply func(*xds.Set) error
 	// Refused gets why the latest limits of the server are not in force, "" if
-	// they are, whenever that may have changed. Nil for nobody.
+	// they are, whenever that may have changed. Nil drops it.
 	Refused func(fault string)
 	// Folder keeps the last accepted limits, nil for none.
 	Folder disk.Folder

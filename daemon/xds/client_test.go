@@ -163,7 +163,7 @@ func TestTLS(t *testing.T) {
 }
 
 // TestGone connects to an address where nothing listens, and to one that
-// accepts connections and says nothing.
+// accepts connections and sends nothing.
 func TestGone(t *testing.T) {
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,6 +7,6 @@
 // The proxies are packages of Debian, which the tests install if they run as
 // root. With RLD_E2E_LONG set, the tests also build proxies from Go modules.
 //
-// A service in the test process stands behind the proxy and counts the requests
+// A service in the test process is behind the proxy and counts the requests
 // that reach it: those are the admitted ones, whatever the client sees.
 package gateways
