@@ -45,13 +45,14 @@ func (b *builder) pinRegion() {
 	}
 }
 
-// onFailure sets the answer of a strict limit whose owner is unreachable.
+// onFailure sets the answer of a limit that needs an owner or rights, without
+// them. That of the defaults is ignored for other limits.
 func (b *builder) onFailure() {
 	out, own := b.out, b.own.onFailure
-	if out.Consistency != rules.Strict {
+	if out.Consistency != rules.Strict && !out.HasRights() {
 		if own.at != nil {
-			b.Errorf(own.at.Pos, "drop it, or make it consistency: strict"+b.consistencyOrigin(),
-				"on_failure with consistency %s: it is the answer of a strict limit without its owner", out.Consistency)
+			b.Errorf(own.at.Pos, "drop it, or bound the limit by an overage_budget or consistency: strict"+b.consistencyOrigin()+b.scopeOrigin(),
+				"on_failure of a limit that needs neither rights nor an owner: the known counts decide it at all times")
 		}
 		return
 	}
@@ -69,6 +70,12 @@ func (b *builder) onFailure() {
 // the defaults is ignored for a limit that has none.
 func (b *builder) shares(f positioned[failure]) bool {
 	switch {
+	case b.out.Consistency != rules.Strict:
+		if b.own.onFailure.at != nil {
+			b.Errorf(f.at.Pos, "write deny or allow, or make it consistency: strict"+b.consistencyOrigin(),
+				"on_failure share with consistency %s: only strict limits have a regional reserve", b.out.Consistency)
+		}
+		return false
 	case b.out.Scope != rules.Global:
 		if b.own.onFailure.at != nil {
 			b.Errorf(f.at.Pos, "write deny or allow"+b.scopeOrigin(),

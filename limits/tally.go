@@ -71,7 +71,7 @@ func (l *loader) reportOwned() {
 	decided := l.owned.limits("is decided by the owners of its keys", "are decided by the owners of their keys") + ", and "
 	const (
 		store     = " the consumption of the keys of this region (strict.replicas): "
-		otherwise = " on_failure decides for them, or they are denied"
+		otherwise = " on_failure decides for them"
 		hint      = "three daemons go on without one of them"
 	)
 	switch {

@@ -129,6 +129,7 @@ type probed struct {
 	elsewhere uint64       // estimated hits of other daemons
 	left      uint64       // the part of them that is left to them at the start of a window
 	bounded   bool         // the rights gate applies
+	failed    bool         // it cannot be asked, and on_failure admits the hits
 	homed     bool         // the key has an owner, which decides
 	account   *account     // nil if the hit has none or needs none
 	rights    uint64       // rights left, if bounded
@@ -168,9 +169,9 @@ const (
 	// Alone: all peers refuse the counts of this daemon, and it has not theirs.
 	Alone
 	// NoRights: the daemon has no allotment of its own in the window, and
-	// denied all hits beyond the transfers it received. It has just started,
-	// lost its file, was retired, or receives from too few daemons of its
-	// region.
+	// on_failure decided all hits beyond the transfers it received. It has just
+	// started, lost its file, was retired, or receives from too few daemons of
+	// its region.
 	NoRights
 	// NoCluster: likewise, since the cluster has not begun, or it has not the
 	// region of the daemon.

@@ -150,7 +150,7 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 	f := quota.Of(h.Limit)
 	used := f.Used(c, log, now)
 	taken := sat.Add(sat.Add(sat.Add(used, st.probed.elsewhere), st.probed.ahead), h.N)
-	st.Gate, st.probed.account, st.probed.bounded = NoGate, nil, n.bounded(h)
+	st.Gate, st.probed.account, st.probed.bounded, st.probed.failed = NoGate, nil, n.bounded(h), false
 	if taken > f.Capacity() && !(st.probed.bounded && n.cfg.Ablation.NoEstimate) {
 		st.Gate = EstimateGate
 	}
@@ -163,14 +163,28 @@ func (n *Node) pass(h *Hit, c *quota.Cell, log *quota.Log, st *Status, now int64
 		st.Gate = NoGate
 	}
 	if !allowed {
-		st.Gate |= RightsGate
-		if a, why := n.gate.explained(&n.rules, h.Rule, now); st.Degraded == NotDegraded && h.Limit.Total() > 0 && a.Amount == 0 {
-			if st.Degraded = NoRights; why == epoch.ReasonNoCluster {
-				st.Degraded = NoCluster
-			}
-		}
+		uncovered(n, h, st, now)
 	}
 	st.Over = st.Gate != NoGate
+}
+
+// uncovered decides hits that the rights of this daemon do not cover: they are
+// denied, unless it has no allotment at all, and on_failure admits them.
+func uncovered(n *Node, h *Hit, st *Status, now int64) {
+	a, why := n.gate.explained(&n.rules, h.Rule, now)
+	if h.Limit.Total() == 0 || a.Amount > 0 {
+		st.Gate |= RightsGate
+		return
+	}
+	st.probed.failed = why.Failure() && h.Limit.OnFailure == rules.Allow
+	if !st.probed.failed {
+		st.Gate |= RightsGate
+	}
+	if st.Degraded == NotDegraded || st.probed.failed {
+		if st.Degraded = NoRights; why == epoch.ReasonNoCluster {
+			st.Degraded = NoCluster
+		}
+	}
 }
 
 // Charge charges the hits that Decide marked and completes the status of every
@@ -305,7 +319,7 @@ func (n *Node) reportRights(h *Hit, now int64, st *Status) {
 	}
 	// Rights to a budgeted limit are transferred when they are needed, so what
 	// the estimate leaves is left, unless rights alone denied the hits.
-	if st.Gate == RightsGate || h.Limit.Consistency == rules.Partition {
+	if !st.probed.failed && (st.Gate == RightsGate || h.Limit.Consistency == rules.Partition) {
 		st.Remaining = min(st.Remaining, st.probed.rights)
 	}
 	if st.Gate&RightsGate == 0 || st.Never {

@@ -125,3 +125,55 @@ func TestNoRightsIsDegraded(t *testing.T) {
 		t.Errorf("with rights of another: over %v by %v, degraded %q, want it admitted", st.Over, st.Gate, st.Degraded)
 	}
 }
+
+// Without an allotment, on_failure: allow leaves the decision to the known
+// counts. What it admits uses the allotment of a window that comes back, and
+// not of a bucket, which would owe it for ever.
+func TestNoRightsAndOnFailureAllows(t *testing.T) {
+	c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
+	for _, n := range []string{"a1", "a2"} {
+		c.daemons = append(c.daemons, &daemon{name: n, region: "a"})
+	}
+	for _, d := range c.daemons {
+		c.start(t, d)
+	}
+	c.put(t, `domain: d
+defaults: {consistency: partition, on_failure: allow}
+descriptors:
+  - {key: window, rate_limit: {unit: minute, requests_per_unit: 10}}
+  - {key: bucket, rate_limit: {unit: minute, requests_per_unit: 10, algorithm: token_bucket}}
+  - {key: closed, rate_limit: {unit: minute, requests_per_unit: 0}}
+`)
+	a1, call := c.find(t, "a1"), Call{}
+	a1.node = nil
+	c.start(t, a1) // its use before is lost to it
+	for _, key := range []string{"window=v", "bucket=v"} {
+		for i := range 10 {
+			c.ask(t, a1, &call, key)
+			if st := &call.Statuses[0]; st.Over || st.Degraded != NoRights || st.Remaining != uint64(9-i) {
+				t.Fatalf("hit %d of %s: over %v by %v, degraded %q, %d remain, want it admitted without rights",
+					i+1, key, st.Over, st.Gate, st.Degraded, st.Remaining)
+			}
+		}
+		c.ask(t, a1, &call, key)
+		if st := &call.Statuses[0]; !st.Over || st.Gate != EstimateGate {
+			t.Errorf("hit 11 of %s: over %v by %v, want it denied by the known counts", key, st.Over, st.Gate)
+		}
+	}
+	c.ask(t, a1, &call, "closed=v")
+	if st := &call.Statuses[0]; !st.Over || st.Degraded != NotDegraded {
+		t.Errorf("a limit of 0: over %v, degraded %q, want it denied as always", st.Over, st.Degraded)
+	}
+
+	a1.node.gate.source.(*shares).fence = 0 // the allotment is back: 5 of 10
+	a1.node.gate.cached = make([]cached, len(a1.node.gate.cached))
+	c.pass(18 * time.Second) // three tokens
+	c.ask(t, a1, &call, "bucket=v")
+	if st := &call.Statuses[0]; st.Over || st.Degraded != NotDegraded {
+		t.Errorf("the bucket with rights again: over %v by %v, degraded %q, want it to owe nothing", st.Over, st.Gate, st.Degraded)
+	}
+	c.ask(t, a1, &call, "window=v")
+	if st := &call.Statuses[0]; st.Gate != BothGates {
+		t.Errorf("the window with rights again: denied by %v, want both gates: its hits were counted", st.Gate)
+	}
+}

@@ -96,7 +96,7 @@ func (n *Node) spend(h *Hit, now int64, st *Status) {
 		return
 	}
 	base, hits := n.gate.allotment(&n.rules, h.Rule, now), h.N
-	if st.Over && !h.Limit.CarryDebt {
+	if st.Over && !h.Limit.CarryDebt || st.probed.failed && !st.Over {
 		hits = min(hits, a.Left(h.Limit, base, now)) // beyond that the bucket forgives
 	}
 	a.Spend(h.Limit, base, now, hits)

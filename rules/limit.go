@@ -111,13 +111,17 @@ func (p Placement) String() string { return enum.Name(p, placementNames...) }
 // constants.
 func Placements() []string { return placementNames }
 
-// OnFailure is the answer of a strict limit while its owner is unreachable.
+// OnFailure is the answer of a limit that needs an owner or rights, while the
+// daemon can reach no owner, or has no rights of its own.
 type OnFailure uint8
 
 // The answers; Deny is the default.
 const (
 	Deny OnFailure = iota
+	// Allow admits all hits without an owner, and without rights those that the
+	// known counts leave room for.
 	Allow
+	// Share is for strict limits: the regional reserve decides.
 	Share
 )
 

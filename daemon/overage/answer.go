@@ -118,13 +118,14 @@ func (f *ruleLog) subject() overage.Rule {
 	}
 	switch {
 	case f.strict():
-		r.Mode, r.Open = overage.Strict, l.OnFailure == rules.Allow
+		r.Mode = overage.Strict
 	case !f.gated:
 	case l.Consistency == rules.Partition:
 		r.Mode = overage.Partition
 	default:
 		r.HasBudget, r.Budget = true, l.Budget
 	}
+	r.Open = (f.gated || f.strict()) && l.OnFailure == rules.Allow
 	for _, w := range l.Weights {
 		if i := slices.Index(f.regions, w.Region); i >= 0 && !f.regional {
 			r.Pins = append(r.Pins, overage.Pin{Region: i, Share: w.Share})
@@ -160,15 +161,15 @@ func (f *ruleLog) strict() bool { return f.rule.Limit.Consistency == rules.Stric
 
 // bounded reports whether rights enforce the bound under every fault.
 func (f *ruleLog) bounded() bool {
-	return !f.shadow && (f.gated || f.strict() && f.rule.Limit.OnFailure != rules.Allow)
+	return !f.shadow && (f.gated || f.strict()) && f.rule.Limit.OnFailure != rules.Allow
 }
 
 // bound returns the worst case: the budget, or one limit for each further
 // region or daemon that may be partitioned. It is nil if nothing is denied, or
-// nothing while an owner is unreachable.
+// on_failure admits hits without an owner or rights.
 func (m *Monitor) bound(f *ruleLog, members int) *float64 {
 	switch {
-	case f.shadow || f.strict() && !f.bounded():
+	case f.shadow || !f.bounded() && (f.strict() || f.gated):
 		return nil
 	case f.bounded():
 		return new(budgetOf(f.rule.Limit).Ratio())

@@ -364,44 +364,6 @@ descriptors:
 	}
 }
 
-// TestStrictRules: owners enforce strict rules, unless on_failure is allow.
-func TestStrictRules(t *testing.T) {
-	set, found := limits.Parse([]limits.File{{Name: "l.yaml", Data: []byte(`
-domain: d
-descriptors:
-  - key: login
-    rate_limit: {unit: minute, requests_per_unit: 5, consistency: strict}
-  - key: open
-    rate_limit: {unit: minute, requests_per_unit: 5, consistency: strict, on_failure: allow}
-  - key: shadow
-    rate_limit: {unit: minute, requests_per_unit: 5, consistency: strict}
-    shadow_mode: true
-`)}}, limits.Options{Replicated: true, Regions: []string{"eu", "us"}, Replicas: 3})
-	if err := found.Err(); err != nil {
-		t.Fatal(err)
-	}
-	m, e := newFixture(t, set)
-	m.sample(e.Now())
-	login, open, shadow := m.ruleOf(t, "login"), m.ruleOf(t, "open"), m.ruleOf(t, "shadow")
-	if login.Bound == nil || *login.Bound != 0 || !login.Bounded || login.Placement != "owner" ||
-		!strings.HasPrefix(login.Explanation[0], "No window of 60 s ever admits more than the limit of 5 hits") {
-		t.Errorf("strict: %+v", login)
-	}
-	if open.Bound != nil || open.Bounded || !strings.Contains(open.Explanation[0], "on_failure: allow admits every hit") {
-		t.Errorf("with on_failure: allow: %+v", open)
-	}
-	if shadow.Bound != nil || shadow.Bounded {
-		t.Errorf("in shadow mode: %+v", shadow)
-	}
-	if s := m.BudgetStats(); *s.Rules[0].Bound != 0 || s.Rules[1].Bound != nil || s.Rules[2].Bound != nil {
-		t.Errorf("metrics are of %+v", s.Rules)
-	}
-	a, err := m.Answer(api.BudgetQuery{Rule: "login", Target: 0.001})
-	if err != nil || !strings.Contains(a.Rules[0].Advice.Problem, "a strict limit has no budget") {
-		t.Errorf("advice %+v, error %v", a.Rules[0].Advice, err)
-	}
-}
-
 func TestInterval(t *testing.T) {
 	for ms, want := range map[int64]int64{-5: 100, 0: 100, 100: 100, 101: 200, 530: 800, 800: 800, 801: 1_600, 1 << 50: maxAgeMs} {
 		got := interval(ms)

@@ -74,12 +74,12 @@ func (r *Report) degradation(reason node.Degraded, s node.Stats) string {
 	why := r.Rights.WhyNot(is.Reason)
 	if reason == node.NoRights && is.Holds && is.Since > 0 {
 		return fmt.Sprintf("this daemon has no allotment in windows that began before %s: an earlier run or a former cluster may have "+
-			"used them; limits with a budget admit only transferred rights in these", time.UnixMilli(is.Since).UTC().Format(time.RFC3339))
+			"used them; limits with a budget admit only transferred rights in these, unless on_failure allows more", time.UnixMilli(is.Since).UTC().Format(time.RFC3339))
 	}
 	if is.Holds || reason == node.NoCluster && why == is.Reason.String() {
 		return degradation(reason, s)
 	}
-	return "this daemon has no allotment, and for limits with a budget it admits only transferred rights: " + why
+	return "this daemon has no allotment, and for limits with a budget it admits only transferred rights, unless on_failure allows more: " + why
 }
 
 // degradation describes a reason and the remedy.
@@ -88,11 +88,11 @@ func degradation(reason node.Degraded, s node.Stats) string {
 	case node.Alone:
 		return "all peers refuse this daemon, so it counts alone and is not ready; /readyz?verbose gives the reason"
 	case node.NoRights:
-		return "this daemon has no allotment: for limits with a budget it admits only transferred rights; " +
+		return "this daemon has no allotment: for limits with a budget it admits only transferred rights, unless on_failure allows more; " +
 			"rld budget gives the reason"
 	case node.NoCluster:
 		return "the cluster has not begun, or it has not the region of this daemon: rld cluster init, or rld region add; " +
-			"until then limits that need rights admit nothing here"
+			"until then on_failure decides for limits that need rights"
 	case node.OwnerUnreachable:
 		return "owners of strict keys do not answer: on_failure applies; rld status lists them"
 	case node.CircuitOpen:

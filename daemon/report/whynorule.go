@@ -59,7 +59,7 @@ func limitInForce(st *node.Status) *api.LimitInForce {
 	if l.HasBudget {
 		out.Budget = new(l.Budget.Ratio())
 	}
-	if l.Consistency == rules.Strict {
+	if l.Consistency == rules.Strict || l.HasRights() {
 		out.OnFailure = onFailureText(l)
 	}
 	return out

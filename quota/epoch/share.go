@@ -35,6 +35,10 @@ const (
 	ReasonNoCluster
 )
 
+// Failure reports whether the owner cannot have a share, because something is
+// missing. Otherwise the share is as it was assigned, also if it is 0.
+func (r Reason) Failure() bool { return r != ReasonEpoch }
+
 // String returns the reason as half a sentence.
 func (r Reason) String() string {
 	return enum.Name(r,

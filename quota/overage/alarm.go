@@ -38,8 +38,11 @@ func (h *History) alarms(p *Report) []string {
 			grouped(float64(hits))))
 	}
 	remains := "its own rights still bound it"
-	if !p.Bounded {
+	switch _, gated := p.Rule.gated(); {
+	case !gated:
 		remains = "it admits up to the limit of its own"
+	case p.Rule.Open:
+		remains += " while it has any"
 	}
 	for i := range h.regions {
 		for j := range h.regions {

@@ -19,7 +19,12 @@ func Explain(p Report) [3]string {
 func worstCase(p *Report) string {
 	limit := float64(p.Rule.Limit)
 	window := length(p.Rule.WindowMs)
+	b, gated := p.Rule.gated()
 	switch {
+	case gated && p.Rule.Open:
+		return fmt.Sprintf("While all daemons have rights, they admit at most %s hits in a window of %s; a daemon without any "+
+			"decides by the counts that it knows, as on_failure: allow asks, and nothing bounds the sum.",
+			grouped(float64(rights(p.Rule.Limit, b))), window)
 	case p.Bounded && p.Bound.Hits == 0:
 		return fmt.Sprintf("No window of %s ever admits more than the limit of %s hits, whatever is "+
 			"late, lost or partitioned.",
@@ -45,8 +50,9 @@ func why(p *Report) string {
 	if !p.Enough {
 		return "No traffic was seen yet, so this is the bound and no forecast."
 	}
+	b, gated := p.Rule.gated()
 	if len(p.Rule.Regions) == 1 {
-		if p.Bounded {
+		if gated {
 			return "There is one region, which holds all rights, and its daemons hold a part each."
 		}
 		return "There is one region, whose daemons send each other their counts."
@@ -55,10 +61,14 @@ func why(p *Report) string {
 	if p.AchievedWorst.Hits > 0 {
 		seen = fmt.Sprintf("%s over was the most seen", pct(p.AchievedWorst.Ratio))
 	}
-	if p.Bounded {
-		return fmt.Sprintf("Nothing is admitted without rights, and these sum to %s in every window; "+
+	if gated {
+		held := "Nothing is admitted without rights"
+		if p.Rule.Open {
+			held = "Daemons with rights admit nothing beyond them"
+		}
+		return fmt.Sprintf("%s, and these sum to %s in every window; "+
 			"counts alone, which are up to %s late, could have let the traffic of %s go %s over, and %s.",
-			grouped(float64(p.Rule.Limit)+p.Bound.Hits), length(p.AgeMs), lately(p.Windows), pct(p.WorstNaive.Ratio), seen)
+			held, grouped(float64(rights(p.Rule.Limit, b))), length(p.AgeMs), lately(p.Windows), pct(p.WorstNaive.Ratio), seen)
 	}
 	typical := "the limit was never crossed"
 	if p.Crossings > 0 {

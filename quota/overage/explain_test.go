@@ -96,6 +96,7 @@ var scenes = []struct {
 		s.rule.HasBudget, s.weights, s.demand = false, nil, []uint64{5400, 2700, 900}
 	}},
 	{"partition", func(s *scene) { s.rule.Mode, s.rule.HasBudget = Partition, false }},
+	{"a budget, but for failures", func(s *scene) { s.rule.Open = true }},
 	{"strict", func(s *scene) { s.rule.Mode, s.rule.HasBudget, s.weights = Strict, false, nil }},
 	{"strict, but for failures", func(s *scene) {
 		s.rule.Mode, s.rule.Open, s.rule.HasBudget, s.weights = Strict, true, false, nil

@@ -83,12 +83,14 @@ func (h *History) Report(r Rule, target rules.PPM) (Report, error) {
 // reportOverage sets the overages of the report.
 func (h *History) reportOverage(p *Report) {
 	r := &p.Rule
-	b, bounded := r.gated()
-	p.Bounded = bounded
+	b, gated := r.gated()
+	p.Bounded = gated && !r.Open
 	p.Bound = over(float64(r.Limit)*float64(h.regions-1), r.Limit)
 	most := r.Limit
-	if bounded {
+	if gated {
 		most = rights(r.Limit, b)
+	}
+	if p.Bounded {
 		p.Bound = over(float64(most-r.Limit), r.Limit)
 	}
 	p.WorstNaive = h.worstNaive(r, p.AgeMs)

@@ -38,7 +38,7 @@ type Rule struct {
 	Mode      Mode      // how regions share the limit
 	HasBudget bool      // Eventual only: false leaves the estimate gate alone
 	Budget    rules.PPM // 0 to (regions-1) x 100 %, of one region its daemons' part; unused without HasBudget
-	Open      bool      // Strict only: hits pass while the owner is unreachable
+	Open      bool      // hits pass without an owner or rights: nothing is bounded
 	Regions   []string  // names; Traffic and Link are by index into it
 	Pins      []Pin     // weights that the operator set
 }
@@ -81,7 +81,8 @@ func (r *Rule) Validate() error {
 // largest returns the overage that regions without a budget cannot exceed.
 func (r *Rule) largest() rules.PPM { return rules.PPM(len(r.Regions)-1) * whole }
 
-// gated returns the budget that the rights gate enforces, false without one.
+// gated returns the budget that the rights gate enforces, false without one. An
+// open rule has it while daemons have rights.
 func (r *Rule) gated() (rules.PPM, bool) {
 	switch r.Mode {
 	case Partition:

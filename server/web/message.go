@@ -55,10 +55,7 @@ func failedText(s *node.Status) string {
 	case node.KeysFull:
 		why = "this daemon, the owner of this key or its strict voters have no room for one more key of this rule"
 	}
-	if s.Limit.Consistency == rules.Strict {
-		then = ": on_failure denies the call"
-	}
-	return why + then
+	return why + ": on_failure denies the call"
 }
 
 // neverMessage returns the sentence of a refusal that no waiting helps. Hits

@@ -219,15 +219,20 @@ func (a *overageAuditor) of(c *counter) *ruleOverage {
 // disregarded returns how many hits of others may be in use beyond the limit
 // though they are known: a daemon whose rights cover a hit admits it for any
 // counts of others. Some may have had more rights in force, or have used those
-// of a sliding window before it began here. It returns false where nothing
-// bounds the hits of others: some had a limit without rights in force.
+// of a sliding window before it began here, or have admitted hits without any.
+// It returns false where nothing bounds the hits of others: some had a limit
+// without rights in force.
 func (a *overageAuditor) disregarded(d *sim.Decided) (float64, bool) {
 	if !d.Limit.HasRights() {
 		return 0, true
 	}
 	e, limit := &a.entry, quota.Of(d.Limit).Capacity()
 	most, early := limit, uint64(0)
+	filled := e.now - e.counter.bucket.fill.Milliseconds()
 	for _, w := range e.counter.windows {
+		if w.end > min(filled, e.now-2*d.Limit.Window()) {
+			early += w.free
+		}
 		others := w.limit != limit || w.rights != rightsOf(d.Limit)
 		if w.end > e.now-2*d.Limit.Window() && others {
 			most = max(most, w.rights)

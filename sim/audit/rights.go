@@ -198,7 +198,7 @@ func (a *rightsAuditor) sweepTransfers(slowest int64) {
 // decided checks the rights that a chain used of a window.
 func (a *rightsAuditor) decided(d *sim.Decided) {
 	e, l := &a.entry, d.Limit
-	if !a.world.Config().Policy.HasRights() || !a.checkable(d) || e.window == nil || e.admitted == 0 || !l.HasRights() ||
+	if !a.world.Config().Policy.HasRights() || !a.checkable(d) || e.window == nil || e.admitted == 0 || e.free > 0 || !l.HasRights() ||
 		l.Homed() || isOverride(d) || e.counter.overridden || e.counter.unsure || !quota.Of(l).Windowed() {
 		return
 	}
@@ -213,7 +213,7 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 	chain := d.Daemon.Chain()
 	used, given, received := a.part(d.Key, e.window, e.process, chain)
 	spent := float64(used) + float64(given)
-	free := e.window.free // admitted without an owner, under a rule before: of no rights
+	free := e.window.free // of no rights: admitted without them, or without an owner
 	if prev := e.prev(l); prev != nil {
 		free += prev.free
 		u, g, r := a.part(d.Key, prev, e.process, chain)

@@ -102,7 +102,7 @@ type entry struct {
 	window  *window
 	before  uint64 // charged in the window before this
 	// charged is the hits counted, admitted those within the limit: fewer in
-	// shadow mode and with charge_denied. free is admitted without an owner.
+	// shadow mode and with charge_denied. free is admitted by on_failure.
 	charged, admitted, free uint64
 	usage                   usage
 }
@@ -292,7 +292,7 @@ func (t *truth) decided(d *sim.Decided) {
 		e.admitted = d.Hits
 	}
 	// A daemon without room for a key reports only that.
-	if why := d.Status.Degraded; d.Limit.OnFailure == rules.Allow && (ownerless(why) || why == node.KeysFull) {
+	if why := d.Status.Degraded; d.Limit.OnFailure == rules.Allow && (ownerless(why) || rightless(why) || why == node.KeysFull) {
 		e.free = e.admitted
 	}
 	if isOverride(d) { // no rights and no owner bound its hits
@@ -321,6 +321,9 @@ func (t *truth) homed(l *rules.Limit) bool { return t.owners && l.Homed() }
 
 // ownerless reports whether an answer was given without the owner of a key.
 func ownerless(d node.Degraded) bool { return d == node.OwnerUnreachable || d == node.CircuitOpen }
+
+// rightless reports whether an answer was given without rights.
+func rightless(d node.Degraded) bool { return d == node.NoRights || d == node.NoCluster }
 
 // name returns the name of a process in descriptions.
 func (p *process) name() string { return p.daemon.Name }

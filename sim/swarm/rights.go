@@ -41,6 +41,17 @@ func (d *draw) budgets() {
 	maybe(d, 0.3, &c.Network.Across.Delay, d.time, time.Second, 6*time.Second)
 }
 
+// streamFailures is the stream of what limits answer without rights.
+const streamFailures = streamFeatures + 4
+
+// openly lets some limits with rights admit hits without them.
+func openly(d *draw, f []string) []string {
+	if d.failures.Float64() < 0.2 {
+		f = append(f, "on_failure: allow")
+	}
+	return f
+}
+
 // rightsOf draws what rights a limit of a scope has.
 func (d *draw) rightsOf(scope string) []string {
 	var f []string
@@ -60,7 +71,7 @@ func (d *draw) rightsOf(scope string) []string {
 	if scope == "global" && d.chance(0.1) {
 		f = append(f, "weights: {"+d.pins()+"}")
 	}
-	return f
+	return openly(d, f)
 }
 
 // pins draws the shares of all regions.

@@ -56,9 +56,9 @@ func (d *draw) ownerOf(scope string, least int) []string {
 	if d.rights && scope == "global" && d.chance(0.4) {
 		f = append(f, "placement: "+[]string{"region", "owner"}[d.IntN(2)])
 		if d.chance(0.5) {
-			return append(f, "consistency: partition")
+			return append(openly(d, f), "consistency: partition")
 		}
-		return append(f, fmt.Sprintf("overage_budget: %d%%", []int{0, 1, 10, 50, 100}[d.IntN(5)]))
+		return append(openly(d, f), fmt.Sprintf("overage_budget: %d%%", []int{0, 1, 10, 50, 100}[d.IntN(5)]))
 	}
 	f = append(f, "consistency: strict")
 	switch n := len(d.cfg.Regions); {

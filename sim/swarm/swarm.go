@@ -30,6 +30,7 @@ type draw struct {
 	long     bool // the run has minutes to hours
 	days     bool // or days
 	readmits bool // see readmitted
+	failures *rand.Rand
 	shifting bool // its demand moves from region to region, and rights with it
 }
 
@@ -64,6 +65,7 @@ func draws(seed uint64) *draw {
 	c.Duration = d.time(2*time.Second, 12*time.Second)
 	d.long = d.chance(longRuns)
 	d.days = d.long && d.chance(0.3)
+	d.failures = rand.New(rand.NewPCG(seed, streamFailures))
 	d.drawFeatures(seed)
 	d.cluster()
 	d.gossip()

@@ -117,8 +117,8 @@ type LimitInForce struct {
 	Scope         string  `json:"scope"`
 	// Placement is where its rights are, "" for a limit without rights.
 	Placement string `json:"placement"`
-	// OnFailure is the answer of a strict limit whose owner is unreachable:
-	// deny, allow, or "share: 10%"; "" for other limits.
+	// OnFailure is the answer without an owner or rights: deny, allow, or
+	// "share: 10%"; "" for limits that need neither.
 	OnFailure string   `json:"on_failure"`
 	Budget    *float64 `json:"overage_budget_ratio"`
 	Quota     bool     `json:"quota"`
