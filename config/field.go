@@ -205,6 +205,8 @@ func answerFields(c *Config) []field {
 			"name of the header with the seconds until the reset"),
 		set("rls.dynamic_metadata", boolean(&c.RLS.DynamicMetadata),
 			"return the request and the metadata of its rules to Envoy"),
+		set("rls.negative_hits", boolean(&c.RLS.NegativeHits),
+			"accept descriptors of Envoy that give hits back (is_negative_hits)"),
 	}
 }
 

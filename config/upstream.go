@@ -30,6 +30,7 @@ var upstreamSame = map[string]string{
 	"LIMIT_REMAINING_HEADER":         "rls.remaining_header",
 	"LIMIT_RESET_HEADER":             "rls.reset_header",
 	"RESPONSE_DYNAMIC_METADATA":      "rls.dynamic_metadata",
+	"ENABLE_NEGATIVE_HITS":           "rls.negative_hits",
 	"SHADOW_MODE":                    "shadow",
 	"QUOTA_MODE":                     "quota_all",
 }

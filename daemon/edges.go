@@ -226,7 +226,10 @@ func listenProblem(err error, addr, flag string) error {
 func (d *daemon) makeServers(e *edges) {
 	s := d.settings()
 	s.Authorizer = d.callers.Authorizer()
-	var engine api.Engine = d.engine
+	var engine interface {
+		api.Engine
+		rls.Engine
+	} = d.engine
 	if d.Config.Witness() {
 		engine = witness{d.engine}
 	}

@@ -179,3 +179,84 @@ func TestReceiptsDoNotAllocate(t *testing.T) {
 }
 
 var oneUser = []rules.Entry{{Key: "user", Value: "u"}}
+
+// Hits come back without a token, for each algorithm, at most those that the
+// daemon counted, and in a window once.
+func TestRefundHits(t *testing.T) {
+	for _, algorithm := range []rules.Algorithm{
+		rules.FixedWindow, rules.SlidingWindow, rules.SlidingLog, rules.TokenBucket, rules.LeakyBucket,
+	} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			l := &rules.Limit{Algorithm: algorithm, Unit: rules.Hour, Multiplier: 1, Requests: 10, Burst: 10}
+			e := newEngineOf(t, 4, rules.Node{Key: "user", Limit: l})
+			take := func(n uint64) bool {
+				c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(n, "user", "u")}}
+				if err := e.Check(t.Context(), &c); err != nil {
+					t.Fatal(err)
+				}
+				return c.Decision.Allowed
+			}
+			back := func(n uint64) uint64 {
+				c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(n, "user", "u"), descriptor(n, "other", "u")}}
+				if err := e.RefundHits(&c); err != nil {
+					t.Fatal(err)
+				}
+				return c.Statuses[0].Remaining
+			}
+			if left := back(5); left != 10 {
+				t.Errorf("%d remain after a refund of what was never charged, want 10", left)
+			}
+			for range 10 {
+				take(1)
+			}
+			if take(1) {
+				t.Error("11 hits are admitted, want 10")
+			}
+			if left := back(4); left != 4 {
+				t.Errorf("%d remain after a refund of 4, want 4", left)
+			}
+			if !take(4) || take(1) {
+				t.Error("not exactly the refunded hits are admitted")
+			}
+			if left := back(1 << 60); left != 10 {
+				t.Errorf("%d remain after a refund of more than was charged, want 10", left)
+			}
+			if !take(10) || take(1) {
+				t.Error("more than the limit is admitted after a refund of too much")
+			}
+		})
+	}
+}
+
+// In a cluster a daemon gives back its own hits alone, and others get to know.
+func TestClusterRefundHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 100, 2, "us", "eu")
+		w.within(10*time.Second, "all are ready and connected", w.whole)
+		untilInto(5 * time.Second)
+		us, eu := w.in("us"), w.in("eu")
+		charge := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(40, "user", "u")}}
+		if err := us[0].engine.Check(t.Context(), &charge); err != nil || !charge.Decision.Allowed {
+			t.Fatalf("%+v, %v", charge.Decision, err)
+		}
+		remain := func(e *Engine) uint64 {
+			c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(0, "user", "u")}, Peek: true}
+			if err := e.Check(t.Context(), &c); err != nil {
+				t.Fatal(err)
+			}
+			return c.Statuses[0].Remaining
+		}
+		w.within(10*time.Second, "the hits are everywhere", func() bool { return remain(eu[0].engine) == 60 })
+		back := func(e *Engine) {
+			c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(25, "user", "u")}}
+			if err := e.RefundHits(&c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		back(eu[0].engine) // has charged none of them
+		back(us[0].engine)
+		w.within(10*time.Second, "the refund is everywhere", func() bool {
+			return remain(us[0].engine) == 85 && remain(us[1].engine) == 85 && remain(eu[0].engine) == 85 && remain(eu[1].engine) == 85
+		})
+	})
+}

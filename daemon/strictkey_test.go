@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -56,6 +57,30 @@ func TestExplainWatermarks(t *testing.T) {
 				}
 			} else if *m.Watermark < 3 || *m.Watermark > 10 {
 				t.Errorf("%s at a voter: the watermark is %d", key, *m.Watermark)
+			}
+		}
+	})
+}
+
+// TestStrictRefundHits gives hits of a strict key back without a token, which
+// names the lease that they used: none come back.
+func TestStrictRefundHits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newStrictWorld(t, 3, strictRules(t, rules.Node{Key: "login", Limit: perMinute(5, rules.Deny)}), "us")
+		defer w.closeDisks()
+		untilInto(5 * time.Second)
+		for i := range 5 {
+			if c := w.residents[i%3].check(descriptor(1, "login", "u")); !c.Decision.Allowed {
+				t.Fatalf("hit %d: %+v", i, c.Statuses[0])
+			}
+		}
+		for _, r := range w.residents {
+			c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(5, "login", "u")}}
+			if err := w.engines.of(r.name).RefundHits(&c); err != nil {
+				t.Fatal(err)
+			}
+			if c := r.check(descriptor(1, "login", "u")); c.Decision.Allowed {
+				t.Errorf("%s admits a hit more than the limit", r.name)
 			}
 		}
 	})

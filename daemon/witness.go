@@ -21,6 +21,9 @@ func (witness) Check(context.Context, *node.Call) error { return server.ErrWitne
 // TryCheck is part of api.Engine.
 func (witness) TryCheck(*node.Call) (decided bool, err error) { return true, server.ErrWitness }
 
+// RefundHits is part of rls.Engine.
+func (witness) RefundHits(*node.Call) error { return server.ErrWitness }
+
 // noBudget answers /v1/budget at a daemon that only votes.
 func (d *daemon) noBudget(q adminapi.BudgetQuery) (adminapi.BudgetAnswer, error) {
 	if q.Rule != "" {

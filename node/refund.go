@@ -1,6 +1,8 @@
 package node
 
 import (
+	"slices"
+
 	"github.com/georld/rld/crdt"
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/quota"
@@ -93,28 +95,87 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 		return Refunded{Expired: true}
 	}
 	hits = min(hits, r.Hits)
-	e := n.keys.live.Find(r.Key)
+	h := Hit{Key: r.Key, Limit: l, Rule: rule}
+	hits = refund(n, &h, r.Window, hits, now, refundOrigin{r.Alone, r.Reserve})
+	return Refunded{Hits: hits, Expired: hits == 0}
+}
+
+// RefundHits refunds up to hits of those that a node itself counted for the
+// key of h, without a receipt, and returns how many. It refunds hits of the
+// window of now, of a sliding window also of the window before, and of a log
+// the oldest first. So it refunds no more than the node has admitted and not
+// refunded, and the hits admitted less those refunded stay within every bound.
+//
+// A strict key has none: only a receipt names the lease that its hits used. Nor
+// has a key on an overflow counter, which it shares with other keys.
+func RefundHits(n *Node, at Instant, h *Hit, hits uint64) uint64 {
+	now := n.millis(at)
+	if h.Limit == nil || hits == 0 || !n.keys.owns(h.Key) || n.homed(h) {
+		return 0
+	}
+	e := n.keys.live.Find(h.Key)
+	if e == nil || e.Inherited() {
+		return 0
+	}
+	origin := refundOrigin{alone: n.replica == nil || !replicated(h.Limit)}
+	left := hits
+	for _, window := range ownWindows(n, e, h.Limit, now, origin.alone) {
+		if left > 0 && quota.Of(h.Limit).Refundable(now, window) {
+			left -= refund(n, h, window, left, now, origin)
+		}
+	}
+	return hits - left
+}
+
+// ownWindows returns the windows of an entry in which RefundHits looks for hits
+// of this node, in the order in which it does.
+func ownWindows(n *Node, e *keytable.Entry, l *rules.Limit, now int64, alone bool) []int64 {
+	f := quota.Of(l)
+	window, _, _ := f.Shared(&e.Cell, now)
+	switch {
+	case f.Weighted():
+		return []int64{window, window - f.Window()}
+	case !f.Stamped():
+		return []int64{window}
+	case alone:
+		return []int64{now - f.Window() + 1} // with those of all later stamps
+	}
+	var out []int64
+	n.replica.engine.OwnWindows(e.Key, func(window, _ int64, net uint64) {
+		if net > 0 {
+			out = append(out, window)
+		}
+	})
+	slices.Sort(out)
+	return out
+}
+
+// refundOrigin is how hits were charged that are refunded.
+type refundOrigin struct{ alone, reserve bool } // of a Receipt
+
+// refund refunds up to hits of a hit's key in a window, and returns how many.
+func refund(n *Node, h *Hit, window int64, hits uint64, now int64, from refundOrigin) uint64 {
+	e := n.keys.live.Find(h.Key)
 	var eng *gossip.Engine
 	if n.replica != nil {
 		eng = n.replica.engine
 	}
-	if !r.Alone && eng != nil {
-		hits = eng.Refund(n.at.Mono, r.Key, r.Window, hits)
+	if !from.alone && eng != nil {
+		hits = eng.Refund(n.at.Mono, h.Key, window, hits)
 	} else if e == nil { // the charge has drained, or the key was dropped
 		hits = 0
 	}
 	if e == nil || hits == 0 {
-		return Refunded{Hits: hits, Expired: hits == 0}
+		return hits
 	}
-	n.keys.withdraw(eng, e, l, r.Window, hits, now)
-	h := Hit{Key: r.Key, Limit: l, Rule: rule}
-	if n.homed(&h) {
-		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: r.Key, Rule: rule}, r.Reserve, r.Window, hits)
-	} else if a := n.keys.sides.account(e.Extra); a != nil && n.bounded(&h) {
-		a.Left(l, n.gate.allotment(&n.rules, rule, now), now) // moves it to the window of now
-		a.Return(l, r.Window, hits)
+	n.keys.withdraw(eng, e, h.Limit, window, hits, now)
+	if n.homed(h) {
+		n.leases.Refund(n.leaseNow(), &lease.Hit{Key: h.Key, Rule: h.Rule}, from.reserve, window, hits)
+	} else if a := n.keys.sides.account(e.Extra); a != nil && n.bounded(h) {
+		a.Left(h.Limit, n.gate.allotment(&n.rules, h.Rule, now), now) // moves it to the window of now
+		a.Return(h.Limit, window, hits)
 	}
-	return Refunded{Hits: hits}
+	return hits
 }
 
 // withdraw subtracts hits from an entry that were refunded here or elsewhere.

@@ -63,7 +63,11 @@ descriptors:
 func (w *giving) step(t *testing.T, r *rapid.T) {
 	c := w.c
 	pick := func() *daemon { return c.daemons[rapid.IntRange(0, len(c.daemons)-1).Draw(r, "daemon")] }
-	switch rapid.IntRange(0, 11).Draw(r, "what") {
+	switch rapid.IntRange(0, 13).Draw(r, "what") {
+	case 12, 13:
+		if d := pick(); d.node != nil {
+			w.refundHits(t, r, d, rapid.Uint64Range(1, 60).Draw(r, "negative"))
+		}
 	case 0, 1, 2, 3:
 		if d := pick(); d.node != nil {
 			w.take(t, d, rapid.IntRange(1, 60).Draw(r, "times"))
@@ -142,4 +146,27 @@ func (w *giving) give(r *rapid.T, n int) {
 		}
 	}
 	w.slips = w.slips[:from]
+}
+
+// refundHits refunds hits at a daemon without their slips.
+func (w *giving) refundHits(t *testing.T, r *rapid.T, d *daemon, n uint64) {
+	var call Call
+	w.c.resolve(t, &call, "k=v")
+	at := d.instant(w.c.now)
+	own := func() (sum uint64) {
+		d.node.replica.engine.OwnWindows(call.Hits()[0].Key, func(_, _ int64, net uint64) { sum += net })
+		return sum
+	}
+	before := own()
+	got := RefundHits(d.node, at, &call.Hits()[0], n)
+	if got > n || got > before || own() != before-got {
+		r.Fatalf("%d hits gave back %d of %d, and left %d", n, got, before, own())
+	}
+	// Those of the last two windows at most, the latest first.
+	window := d.node.now - d.node.now%rightsWindow
+	for range 2 {
+		took := min(got, w.admitted[window])
+		w.admitted[window] -= took
+		got, window = got-took, window-rightsWindow
+	}
 }

@@ -33,6 +33,10 @@ func (e *InputError) Error() string {
 	return fmt.Sprintf("descriptor %d, entry %d: %s", e.Descriptor, e.Entry, e.Problem)
 }
 
+// Validate returns an *InputError for the first fault of the call that Resolve
+// would find, nil for a good one.
+func (c *Call) Validate() error { return validate(c) }
+
 // validate returns an *InputError for the first fault of a call, nil for a
 // good one.
 func validate(c *Call) error {

@@ -84,6 +84,9 @@ type RLS struct {
 	// DynamicMetadata echoes the request and returns the metadata of its rules
 	// (upstream's RESPONSE_DYNAMIC_METADATA).
 	DynamicMetadata bool
+	// NegativeHits accepts descriptors with is_negative_hits, which give hits
+	// back (upstream's ENABLE_NEGATIVE_HITS).
+	NegativeHits bool
 }
 
 // DefaultSettings returns upstream's defaults.

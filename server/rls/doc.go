@@ -9,6 +9,7 @@
 //
 // and these refusals where the reference answers Unknown, ignores a field or
 // dies: a malformed call is InvalidArgument and names its fault, a limit
-// override needs a unit and knows no multiplier, and a call with negative
-// hits is Unimplemented as a whole.
+// override needs a unit and knows no multiplier. Negative hits give back no
+// more than the daemon counted itself, and are Unimplemented without their
+// setting.
 package rls

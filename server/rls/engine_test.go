@@ -26,6 +26,8 @@ type asked struct {
 type engine struct {
 	mu       sync.Mutex
 	calls    []asked
+	refunds  []asked
+	refunded []node.Status
 	statuses []node.Status
 	decision node.Decision
 	err      error
@@ -34,15 +36,29 @@ type engine struct {
 func (e *engine) Check(_ context.Context, c *node.Call) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.calls = append(e.calls, copyOf(c))
+	c.Statuses = append(c.Statuses[:0], e.statuses...)
+	c.Decision = e.decision
+	return e.err
+}
+
+// copyOf returns what a call asks.
+func copyOf(c *node.Call) asked {
 	a := asked{Domain: c.Domain}
 	for _, d := range c.Descriptors {
 		d.Entries = slices.Clone(d.Entries)
 		a.Descriptors = append(a.Descriptors, d)
 	}
-	e.calls = append(e.calls, a)
-	c.Statuses = append(c.Statuses[:0], e.statuses...)
-	c.Decision = e.decision
-	return e.err
+	return a
+}
+
+// RefundHits records the call, and answers with refunded.
+func (e *engine) RefundHits(c *node.Call) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.refunds = append(e.refunds, copyOf(c))
+	c.Statuses = append(c.Statuses[:0], e.refunded...)
+	return nil
 }
 
 func (*engine) Rules() *rules.Set { return nil }

@@ -3,6 +3,7 @@ package rls
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server"
@@ -31,19 +32,22 @@ const (
 // messageName names the message in faults.
 const messageName = "RateLimitRequest"
 
-var errNegativeHits = errors.New("is_negative_hits is set, and refunds are not enabled")
+var errNegativeHits = errors.New("is_negative_hits is set, and the setting rls.negative_hits is not")
 
 // question is a RateLimitRequest.
 type question struct {
 	message.Held
 	draft message.Draft
 	hits  uint32 // hits_addend as sent
+	// negative are the descriptors that give hits back, by their index. It is
+	// empty if there are none.
+	negative []bool
 }
 
 // start makes q ready for a message.
 func (q *question) start() {
 	q.draft.Start()
-	q.hits = 0
+	q.hits, q.negative = 0, q.negative[:0]
 }
 
 // ReadMessage reads a RateLimitRequest. finish returns its faults.
@@ -94,7 +98,7 @@ func (q *question) readDescriptor(text string) {
 	}
 	q.draft.Malformed(messageName, s.Err())
 	if negative {
-		q.draft.Fail(fmt.Errorf("descriptor %d: %w", q.draft.Index(), errNegativeHits))
+		q.negate(q.draft.Index())
 	}
 	if hasHits {
 		q.draft.Hits(hits)
@@ -103,6 +107,23 @@ func (q *question) readDescriptor(text string) {
 		d.Override = q.checked(&limit)
 	}
 	q.draft.Close()
+}
+
+// negate marks descriptor i as one that gives hits back.
+func (q *question) negate(i int) {
+	for len(q.negative) <= i {
+		q.negative = append(q.negative, false)
+	}
+	q.negative[i] = true
+}
+
+// negates reports whether descriptor i gives hits back.
+func (q *question) negates(i int) bool { return i < len(q.negative) && q.negative[i] }
+
+// refusal returns why a question with negative hits is not answered where they
+// are not accepted.
+func (q *question) refusal() error {
+	return fmt.Errorf("descriptor %d: %w", slices.Index(q.negative, true), errNegativeHits)
 }
 
 // override is a limit override as sent.

@@ -151,7 +151,7 @@ func TestRefusedQuestions(t *testing.T) {
 		},
 		{
 			"negative hits", request(descriptor("k", "v"), negative),
-			codes.Unimplemented, "descriptor 1: is_negative_hits is set, and refunds are not enabled",
+			codes.Unimplemented, "descriptor 1: is_negative_hits is set, and the setting rls.negative_hits is not",
 		},
 		{
 			"10,000 descriptors", request(many...),

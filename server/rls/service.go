@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
 	"github.com/georld/rld/server/auth"
 	"github.com/georld/rld/server/message"
@@ -21,9 +22,19 @@ import (
 // ServiceName is the full name of the service.
 const ServiceName = "envoy.service.ratelimit.v3.RateLimitService"
 
+// Engine decides calls and gives hits back. Implementations are safe for
+// concurrent use.
+type Engine interface {
+	server.Engine
+	// RefundHits gives the hits of each descriptor back without a refund token,
+	// as far as this daemon counted them and they still count. It fills in
+	// c.Statuses as of a peek after that, and waits for nothing.
+	RefundHits(c *node.Call) error
+}
+
 // Service is the RLS edge. It is safe for concurrent use.
 type Service struct {
-	engine   server.Engine
+	engine   Engine
 	settings server.Settings
 	recorder server.Recorder
 
@@ -33,7 +44,7 @@ type Service struct {
 var _ ratelimitv3.RateLimitServiceServer = (*Service)(nil)
 
 // New returns the edge to an engine. A nil recorder records nothing.
-func New(engine server.Engine, settings server.Settings, recorder server.Recorder) *Service {
+func New(engine Engine, settings server.Settings, recorder server.Recorder) *Service {
 	recorder = cmp.Or(recorder, server.Recorder(server.NoRecorder{}))
 	return &Service{engine: engine, settings: settings, recorder: recorder}
 }
@@ -97,7 +108,7 @@ func (s *Service) answer(ctx context.Context, q *question) ([]byte, error) {
 	if err := q.finish(); err != nil {
 		return nil, s.refuse(err)
 	}
-	if err := s.engine.Check(ctx, q.draft.Call); err != nil {
+	if err := s.decide(ctx, q); err != nil {
 		return nil, s.refuse(err)
 	}
 	b := s.appendResponse(make([]byte, 0, responseBytes*len(q.draft.Call.Statuses)), q)
