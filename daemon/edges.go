@@ -26,6 +26,7 @@ import (
 	adminapi "github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/server/api"
 	"github.com/georld/rld/server/grpchost"
+	"github.com/georld/rld/server/rlqs"
 	"github.com/georld/rld/server/rls"
 	"github.com/georld/rld/server/web"
 	"github.com/georld/rld/telemetry"
@@ -240,7 +241,7 @@ func (d *daemon) makeServers(e *edges) {
 	host.Authorizer, host.Credentials, host.Reflection = s.Authorizer, d.callers.GRPC(), d.Config.GRPC.Reflection
 	host.ConnectionAge, host.ConnectionGrace = d.Config.GRPC.MaxConnectionAge, d.Config.GRPC.MaxConnectionAgeGrace
 	host.MaxCancelledCalls, host.RefusedStream = d.Config.GRPC.MaxCancelledCalls, d.metrics.RefusedStream
-	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics))
+	e.grpc = grpchost.New(host, rlsEdge, api.New(engine, s, d.metrics), rlqs.New(engine, s, d.metrics))
 
 	e.web = web.NewServer(web.New(web.Options{
 		Engine: engine, RLS: rlsEdge.ShouldRateLimit, Recorder: d.metrics, Settings: s,

@@ -264,3 +264,50 @@ func entries(request string) []rules.Entry {
 	}
 	return out
 }
+
+// TestArrange orders entries whose order has no meaning as the rules nest.
+func TestArrange(t *testing.T) {
+	leaf := func(key, value string, children ...rules.Node) rules.Node {
+		return rules.Node{Key: key, Value: value, Children: children}
+	}
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "d", Children: []rules.Node{
+		leaf("tier", "free", leaf("org", "", leaf("key", ""))),
+		leaf("org", "", leaf("a", "*x")),
+		leaf("a", "1", leaf("b", "", leaf("d", ""))),
+		leaf("b", "", leaf("a", "", leaf("c", ""))),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{
+		"key=k,org=o,tier=free": "tier=free,org=o,key=k",
+		"org=o,tier=free":       "tier=free,org=o",
+		"a=yx,org=o":            "org=o,a=yx",
+		"a=1,b=2,c=3":           "b=2,a=1,c=3", // a > b leads nowhere
+		"a=1,b=2":               "a=1,b=2",     // the first of two orders
+		"a=1,b=2,e=3":           "",
+		"key=k,org=o":           "",
+		"tier=paid":             "",
+	} {
+		var entries []rules.Entry
+		for e := range strings.SplitSeq(in, ",") {
+			k, v, _ := strings.Cut(e, "=")
+			entries = append(entries, rules.Entry{Key: k, Value: v})
+		}
+		found := set.Domain("d").Arrange(entries)
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Key+"="+e.Value)
+		}
+		order := strings.Join(got, ",")
+		switch {
+		case found != (want != ""), found && order != want, !found && order != in:
+			t.Errorf("%s: %v, %s; want %q", in, found, order, want)
+		case found && set.Domain("d").Match(entries) == nil:
+			t.Errorf("%s: no rule matches %s", in, order)
+		}
+	}
+	if set.Domain("d").Arrange(nil) {
+		t.Error("no entries have an order")
+	}
+}

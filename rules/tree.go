@@ -130,6 +130,33 @@ func (d *Domain) Match(entries []Entry) *Rule {
 	return b.rule
 }
 
+// Arrange orders entries whose order has no meaning such that Match finds a
+// rule. If several orders do, it is the one whose entries come first
+// in the order given, level by level. It returns false, and leaves the order,
+// if none does. It looks at each branch of the tree once at most if the keys of
+// the entries differ.
+func (d *Domain) Arrange(entries []Entry) bool {
+	return len(entries) > 0 && d.root.arrange(entries)
+}
+
+func (l *level) arrange(entries []Entry) bool {
+	for i := range entries {
+		b := l.find(&entries[i])
+		if b == nil {
+			continue
+		}
+		first := entries[i]
+		copy(entries[1:i+1], entries[:i])
+		entries[0] = first
+		if len(entries) == 1 || b.next.arrange(entries[1:]) {
+			return true
+		}
+		copy(entries[:i], entries[1:i+1])
+		entries[i] = first
+	}
+	return false
+}
+
 func (l *level) find(e *Entry) *branch {
 	k, ok := l.keys.get(e.Key)
 	if !ok {

@@ -38,6 +38,7 @@ const (
 	EdgeNative Edge = "native"
 	EdgeStream Edge = "stream"
 	EdgeHTTP   Edge = "http"
+	EdgeRLQS   Edge = "rlqs"
 )
 
 // Recorder receives the events of the edges. Implementations are safe for

@@ -96,7 +96,7 @@ func New(reg prometheus.Registerer, o Options) (*Metrics, error) {
 	durations := histogram(&r, "rld_decision_duration_seconds",
 		1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
 	malformed := vec(&r, "rld_malformed_total", prometheus.NewCounterVec)
-	for _, e := range []server.Edge{server.EdgeRLS, server.EdgeNative, server.EdgeStream, server.EdgeHTTP} {
+	for _, e := range []server.Edge{server.EdgeRLS, server.EdgeNative, server.EdgeStream, server.EdgeHTTP, server.EdgeRLQS} {
 		m.edges[e] = edgeMetrics{durations.WithLabelValues(string(e)), malformed.WithLabelValues(string(e))}
 	}
 	m.faulty = newFaulty(&r, o.Gateways)

@@ -225,6 +225,7 @@ func TestEdges(t *testing.T) {
 # TYPE rld_malformed_total counter
 rld_malformed_total{edge="http"} 1
 rld_malformed_total{edge="native"} 0
+rld_malformed_total{edge="rlqs"} 0
 rld_malformed_total{edge="rls"} 0
 rld_malformed_total{edge="stream"} 0
 `, "rld_malformed_total")
