@@ -80,6 +80,23 @@ func (s *rlqsStream) report(domain string, usages ...*rlqsUsage) []*rlqsAction {
 	return m.BucketAction
 }
 
+// allowAll is the tokens of an action that allows everything.
+const allowAll = -1
+
+// tokensOf returns the tokens that an action assigns, 0 for one that denies
+// everything or abandons the bucket.
+func tokensOf(a *rlqsAction) int {
+	switch s := a.GetQuotaAssignmentAction().GetRateLimitStrategy().GetStrategy().(type) {
+	case *typev3.RateLimitStrategy_BlanketRule_:
+		if s.BlanketRule == typev3.RateLimitStrategy_ALLOW_ALL {
+			return allowAll
+		}
+	case *typev3.RateLimitStrategy_TokenBucket:
+		return int(s.TokenBucket.MaxTokens)
+	}
+	return 0
+}
+
 // TestRLQS is a conversation of two clients with a daemon: they share a limit,
 // with each other and with calls of other edges.
 func TestRLQS(t *testing.T) {
@@ -100,20 +117,14 @@ func TestRLQS(t *testing.T) {
 		t.Errorf("refills %v in %v", bucket.GetTokensPerFill(), f)
 	}
 	got = two.report("edge", rlqsReport(0, 200, "tier", "free", "org", "a"))
-	if n := got[0].GetQuotaAssignmentAction().GetRateLimitStrategy().GetTokenBucket().GetMaxTokens(); n != 10 {
+	if n := tokensOf(got[0]); n != 10 {
 		t.Errorf("the second client has %d tokens, want 10", n)
 	}
-	// Of another domain of the daemon, and others of this one.
-	blanket := func(a *rlqsAction) typev3.RateLimitStrategy_BlanketRule {
-		return a.GetQuotaAssignmentAction().GetRateLimitStrategy().GetBlanketRule()
-	}
+	// Limits of nothing, in shadow mode, without a bound, and none.
 	got = one.report("", rlqsReport(1, 0, "none", "x"), rlqsReport(5, 0, "shadow", "x"), rlqsReport(1, 0, "open", "x"), rlqsReport(1, 0, "unknown", "x"))
-	want := []typev3.RateLimitStrategy_BlanketRule{
-		typev3.RateLimitStrategy_DENY_ALL, typev3.RateLimitStrategy_ALLOW_ALL,
-		typev3.RateLimitStrategy_ALLOW_ALL, typev3.RateLimitStrategy_ALLOW_ALL,
-	}
+	want := []int{0, allowAll, allowAll, allowAll}
 	for i := range want {
-		if len(got) != len(want) || blanket(got[i]) != want[i] {
+		if len(got) != len(want) || tokensOf(got[i]) != want[i] {
 			t.Fatalf("assigned %v, want %v", got, want)
 		}
 	}
@@ -128,7 +139,7 @@ func TestRLQS(t *testing.T) {
 		t.Errorf("%d calls pass beside the assigned hits, want 79", admitted)
 	}
 	time.Sleep(20 * time.Millisecond)
-	if got := two.report("", rlqsReport(10, 5, "tier", "free", "org", "a")); blanket(got[0]) != typev3.RateLimitStrategy_DENY_ALL {
+	if got := two.report("", rlqsReport(10, 5, "tier", "free", "org", "a")); tokensOf(got[0]) != 0 {
 		t.Errorf("without hits left the client gets %v, want to deny all", got)
 	}
 	// A drain ends streams.

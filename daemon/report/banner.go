@@ -37,7 +37,7 @@ func (b *Banner) Text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "rld %s: %s in %s from %s\n\n", b.Version,
 		plural(len(b.Rules.Rules()), "rule"), plural(len(b.Rules.Domains()), "domain"), cmp.Or(b.Limits, "the embedded examples"))
-	services := "Envoy RLS v3, rld.v1.RateLimiter, health"
+	services := "Envoy RLS v3, RLQS v3, rld.v1.RateLimiter, health"
 	if b.Reflection {
 		services += ", reflection"
 	}
