@@ -98,6 +98,7 @@ func (g gatewayReader) mapping(n *yamlpos.Node, name string, s *gateway.Settings
 	}
 	return g.Fields(n, name,
 		yamlpos.Field{Name: "domain", Read: g.Text(&s.Domain)},
+		yamlpos.Field{Name: "target", Read: g.Text((*string)(&s.Target))},
 		yamlpos.Field{Name: "descriptors", Read: g.ListOf(maxSettingsBytes, "[{key: ip, client: {hops: 1}}]", descriptor)},
 		yamlpos.Field{Name: "exempt", Read: g.client(&s.Exempt)},
 		yamlpos.Field{Name: "cost", Read: g.cost(&s.Cost)},

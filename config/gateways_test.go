@@ -30,6 +30,7 @@ const wholeGateway = `gateways:
     failure_status: 500
   login:
     domain: web
+    target: path
     descriptors: [[{key: ip, client: {}}]]
     action: challenge
     challenge_url: https://example.com/challenge
@@ -79,6 +80,7 @@ func TestGateways(t *testing.T) {
 		},
 		"login": {
 			Domain:      "web",
+			Target:      "path",
 			Descriptors: [][]gateway.Entry{{key("ip", gateway.Source{Client: &gateway.Client{}})}},
 			Answers:     gateway.Answers{Action: "challenge", ChallengeURL: "https://example.com/challenge"},
 		},
@@ -118,8 +120,9 @@ func TestGatewayFaults(t *testing.T) {
 		{"when_missing: skip", "when_missing: allow", `"allow" is none of skip, deny and {constant: TEXT}`},
 		{"{constant: other}", `{constant: ""}`, "the constant is empty"},
 		{"  login:", "  lo.gin:", `:18:3: gateways: "lo.gin" is no name of a mapping`},
+		{"target: path", "target: query", `:20:13: gateways.login.target: "query" is neither headers nor path`},
 		{"action: challenge", "action: allow", `gateways.login.action: "allow" is none of deny, challenge, log`},
-		{"    domain: web\n    descriptors: [[", "    descriptors: [[", "gateways.login.domain: is missing"},
+		{"    domain: web\n    target", "    target", "gateways.login.domain: is missing"},
 	} {
 		_, err := loadText(t, strings.Replace(wholeGateway, tt.old, tt.with, 1))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -34,15 +34,21 @@ func FuzzRead(f *testing.F) {
 		{Constant: "c"},
 		{Join: []Source{{Header: "X"}, {Method: true}}},
 	}
-	var mappings []*Mapping
+	var mappings, byPath []*Mapping
 	for _, s := range sources {
-		m, err := Compile(Settings{
+		settings := Settings{
 			Domain: "d", Cost: &Cost{Header: "X-Cost"}, Descriptors: [][]Entry{{{Key: "k", Source: s}}},
-		})
+		}
+		m, err := Compile(settings)
 		if err != nil {
 			f.Fatal(err)
 		}
 		mappings = append(mappings, m)
+		settings.Target = TargetPath
+		if m, err = Compile(settings); err != nil {
+			f.Fatal(err)
+		}
+		byPath = append(byPath, m)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, cost := range [][]string{nil, {text}} {
@@ -57,6 +63,12 @@ func FuzzRead(f *testing.F) {
 				r.Header = map[string][]string{forwardedURI: {text}, originalMethod: {text}}
 				for i, m := range mappings {
 					checkCall(t, &sources[i], m, r)
+				}
+				for _, target := range []string{text, "/" + text, "/?" + text} {
+					r.Line = &Line{Method: text, Target: target}
+					for i, m := range byPath {
+						checkCall(t, &sources[i], m, r)
+					}
 				}
 			}
 		}

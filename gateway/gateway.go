@@ -1,14 +1,17 @@
 // Package gateway maps the requests that a gateway (nginx, Caddy, Traefik,
-// HAProxy) asks about to a domain and descriptors. It reads the headers of the
-// question alone: those of the client, which a gateway passes on, and those by
-// which gateways describe the request. All bytes of a header are its value, so
-// no client can add an entry or change the hits.
+// HAProxy, Envoy) asks about to a domain and descriptors. It reads the headers
+// of the question: those of the client, which a gateway passes on, and those by
+// which gateways describe the request. A mapping with TargetPath reads the
+// request line of the question in place of the latter, and never both. All
+// bytes of a header are its value, so no client can add an entry or change the
+// hits.
 //
 // A header that comes twice, or a value that cannot be read, is a Fault: the
 // request is denied, and never decided by one of two readings.
 package gateway
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/georld/rld/rules"
@@ -20,6 +23,17 @@ type Request struct {
 	Header map[string][]string
 	// Host is the header Host, which net/http keeps apart.
 	Host string
+	// Line describes the request for a mapping with TargetPath. It is nil for
+	// all others.
+	Line *Line
+}
+
+// Line is what the request line of a question states about the request.
+type Line struct {
+	Method string
+	// Target is path and query as the client sent them, "" for a question
+	// without.
+	Target string
 }
 
 // Call is what a mapping makes of a request.
@@ -34,6 +48,7 @@ type Call struct {
 // Mapping is a compiled mapping. It is immutable.
 type Mapping struct {
 	Answers // with the defaults filled in
+	Target  Target
 
 	domain      string
 	descriptors [][]entry
@@ -57,7 +72,7 @@ func Compile(s Settings) (*Mapping, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	m := &Mapping{Answers: s.withDefaults(), domain: s.Domain}
+	m := &Mapping{Answers: s.withDefaults(), Target: cmp.Or(s.Target, TargetHeaders), domain: s.Domain}
 	if s.Cost != nil {
 		m.cost = Cost{Header: canonical(s.Cost.Header), Max: s.Cost.Max}
 		if m.cost.Max == 0 {
@@ -114,6 +129,9 @@ func (m *Mapping) Domain() string { return m.domain }
 // Read returns the call of a request. The error is a *Fault, and the request
 // must then be denied.
 func (m *Mapping) Read(r *Request) (Call, error) {
+	if (r.Line != nil) != (m.Target == TargetPath) {
+		return Call{}, &Fault{BadURI, "target"}
+	}
 	if m.exempt != nil {
 		switch network, fault := m.exempt(r); {
 		case fault != noFault:

@@ -278,3 +278,23 @@ func TestRead(t *testing.T) {
 		t.Errorf("changed: %v", h)
 	}
 }
+
+// TestLine holds that a mapping reads the request line or the headers that
+// describe a request, and never one in place of the other.
+func TestLine(t *testing.T) {
+	for target, want := range map[Target]string{
+		"": "own=fault: bad_uri, none=k=/h", TargetHeaders: "own=fault: bad_uri, none=k=/h",
+		TargetPath: "own=k=/p, none=fault: bad_uri",
+	} {
+		m, err := Compile(Settings{Domain: "d", Target: target, Descriptors: [][]Entry{{{Key: "k", Source: Source{Template: []string{"/h", "/p"}}}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &Request{Header: header("X-Original-URI: /h")}
+		none := reading(m.Read(r))
+		r.Line = &Line{Method: "GET", Target: "/p?x"}
+		if got := "own=" + reading(m.Read(r)) + ", none=" + none; got != want {
+			t.Errorf("target %q: %s, want %s", target, got, want)
+		}
+	}
+}

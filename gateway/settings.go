@@ -7,6 +7,9 @@ import "encoding/json"
 type Settings struct {
 	// Domain of every call.
 	Domain string `json:"domain"`
+	// Target is where path, query, method and host of a request come from. ""
+	// is TargetHeaders.
+	Target Target `json:"target,omitempty"`
 	// Descriptors of every call, each its entries in order.
 	Descriptors [][]Entry `json:"descriptors"`
 	// Exempt are the clients whose requests are admitted and not counted: those
@@ -32,6 +35,18 @@ type Answers struct {
 	// 599. 0 is 503.
 	FailureStatus int `json:"failure_status,omitempty"`
 }
+
+// Target is where path, query, method and host of a request come from.
+type Target string
+
+// The values of Target.
+const (
+	// TargetHeaders: the headers by which gateways describe a request.
+	TargetHeaders Target = "headers"
+	// TargetPath: the question itself. It has the method, the host and the
+	// query of the request, and its path behind the name of the mapping.
+	TargetPath Target = "path"
+)
 
 // NoMatch is what happens to requests that no rule matches.
 type NoMatch string

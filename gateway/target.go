@@ -39,7 +39,12 @@ const otherMethod = "OTHER"
 
 // method returns the method in upper case: some servers take get for GET.
 func (r *Request) method() (string, Reason) {
-	text, fault := r.agreed(originalMethod, forwardedMethod)
+	text, fault := "", noFault
+	if r.Line != nil {
+		text = r.Line.Method
+	} else {
+		text, fault = r.agreed(originalMethod, forwardedMethod)
+	}
 	if fault != noFault || text == "" {
 		return "", fault
 	}
@@ -73,6 +78,9 @@ func (r *Request) agreed(first, second string) (string, Reason) {
 // Gateways pass on headers that they do not set themselves. So a second header
 // must state the same: a client may have sent it.
 func (r *Request) target() (string, Reason) {
+	if r.Line != nil {
+		return r.Line.target()
+	}
 	found := ""
 	for _, name := range [...]string{originalURI, originalURL, forwardedURI, authRedirect} {
 		if name == authRedirect && found != "" {
@@ -99,6 +107,19 @@ func (r *Request) target() (string, Reason) {
 	return found, noFault
 }
 
+// target returns path and query, without a fragment. A question without them
+// comes from a gateway that does not append the path, which is a fault.
+func (l *Line) target() (string, Reason) {
+	target, _, _ := strings.Cut(l.Target, "#")
+	switch {
+	case len(l.Target) > maxURI:
+		return "", TooLong
+	case !strings.HasPrefix(target, "/"):
+		return "", BadURI
+	}
+	return target, noFault
+}
+
 // splitURI returns the host of a URI, "" for one without, and its path and
 // query without a fragment. A client may send the whole URI as request target.
 func splitURI(uri string) (host, target string, ok bool) {
@@ -123,6 +144,12 @@ func splitURI(uri string) (host, target string, ok bool) {
 
 // host returns the host that gateways state, and else the header Host.
 func (r *Request) host() (string, Reason) {
+	if r.Line != nil {
+		if r.Host == "" {
+			return "", noFault
+		}
+		return cleanHost(r.Host)
+	}
 	text, fault := r.one(forwardedHost)
 	if fault != noFault {
 		return "", fault

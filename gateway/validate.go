@@ -49,6 +49,11 @@ func (v *validator) fault(place, format string, args ...any) {
 func (s *Settings) Validate() error {
 	var v validator
 	v.text("domain", s.Domain, "edge")
+	switch s.Target {
+	case "", TargetHeaders, TargetPath:
+	default:
+		v.fault("target", "%q is neither headers nor path", s.Target)
+	}
 	if n := len(s.Descriptors); n == 0 || n > node.MaxDescriptors {
 		v.fault("descriptors", "%d descriptors: give 1 to %d, as in [[{key: ip, client: {hops: 1}}]]", n, node.MaxDescriptors)
 	}

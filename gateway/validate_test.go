@@ -51,6 +51,7 @@ func TestValidate(t *testing.T) {
 		},
 		{exempt, []string{"exempt: has no networks"}},
 		{cost, []string{"cost.header: ", "cost.max: 1000001"}},
+		{Settings{Domain: "d", Target: "uri", Descriptors: [][]Entry{{{Key: "k", Source: Source{Constant: "x"}}}}}, []string{`target: "uri" is neither headers nor path`}},
 		{answers(Answers{OnNoMatch: "x", Action: "y"}), []string{"on_no_match: ", "action: "}},
 		{answers(Answers{DenyStatus: 200, FailureStatus: 600}), []string{"deny_status: 200", "failure_status: 600"}},
 		{answers(Answers{DenyStatus: 403, Action: ActionLog}), []string{"deny_status: has no effect with action: log"}},

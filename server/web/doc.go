@@ -22,8 +22,10 @@
 // without a value count as missing, and hits, peek, deny_status and headers.
 //
 // /v1/forward-auth/ takes the headers of its mapping, see package gateway, and
-// neither query nor body. A faulty request is a denial there, no failure. Its
-// answers have the flat body, and the statuses of the mapping.
+// neither query nor body; with the setting target: path, path and query behind
+// the name are those of the request that is asked about. A faulty request is a
+// denial there, no failure. Its answers have the flat body, and the statuses of
+// the mapping.
 //
 // HEAD asks and charges as GET does and gets no body. peek=true charges
 // nothing and answers what the call would get. hits of 0 are refused, in a

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/georld/rld/gateway"
 	"github.com/georld/rld/node"
@@ -13,7 +14,8 @@ import (
 	"github.com/georld/rld/server/origin"
 )
 
-// forwardAuthPath begins the path of each mapping, and its name ends it.
+// forwardAuthPath begins the path of each mapping. Its name follows, and with
+// gateway.TargetPath the path of the request.
 const forwardAuthPath = "/v1/forward-auth/"
 
 // mapped is a mapping with its name and the settings of its answers.
@@ -45,12 +47,12 @@ func newMapped(o *Options) map[string]*mapped {
 // that is no denial. So every faulty request is answered as a denial, and
 // FailureStatus is for the failures of rld alone.
 func (h *handler) forwardAuth(w http.ResponseWriter, r *http.Request, name string) {
-	m := h.gateways[name]
+	m, line := h.mapping(r, name)
 	if m == nil {
 		h.notFound(w, r)
 		return
 	}
-	q := gateway.Request{Header: r.Header, Host: r.Host}
+	q := gateway.Request{Header: r.Header, Host: r.Host, Line: line}
 	if err := origin.CrossSite(r); err != nil && !q.Described() {
 		h.faulty(w, r, m, gateway.CrossSite, newProblem(m.Status(), codeForbidden, "%v", err))
 		return
@@ -77,6 +79,29 @@ func (h *handler) forwardAuth(w http.ResponseWriter, r *http.Request, name strin
 	x.denyStatus, x.failureStatus = m.Status(), m.FailureStatus
 	x.call.Domain, x.call.Descriptors = c.Domain, append(x.call.Descriptors, c.Descriptors...)
 	h.decideMapped(w, r, m, x)
+}
+
+// mapping returns the mapping of a question, nil for none, and what its request
+// line states about the request. Only a mapping with gateway.TargetPath may
+// have something behind its name. Nothing is decoded before the name is found,
+// so an encoded slash or letter finds no other mapping.
+func (h *handler) mapping(r *http.Request, name string) (*mapped, *gateway.Line) {
+	if m := h.gateways[name]; m != nil && m.Target != gateway.TargetPath {
+		return m, nil
+	}
+	rest, ok := strings.CutPrefix(r.RequestURI, forwardAuthPath)
+	if !ok {
+		return nil, nil
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	m := h.gateways[rest[:end]]
+	if m == nil || m.Target != gateway.TargetPath {
+		return nil, nil
+	}
+	return m, &gateway.Line{Method: r.Method, Target: rest[end:]}
 }
 
 // mayCall returns the refusal of a gateway that may not ask about a domain.

@@ -218,11 +218,98 @@ func TestForwardAuth(t *testing.T) {
 	}
 }
 
+// TestPathInjections holds that with target: path a client cannot choose
+// another template than that of the path that the gateway proxies, nor add a
+// parameter of rld: of 13 requests, each with another {i}, a limit of 10 admits
+// 10.
+func TestPathInjections(t *testing.T) {
+	const path = "/v1/forward-auth/edge"
+	byPath := gateway.Settings{Domain: "web", Target: gateway.TargetPath, Answers: gateway.Answers{
+		DenyStatus: 403, OnNoMatch: gateway.NoMatchDeny,
+	}, Descriptors: [][]gateway.Entry{{{Key: "api_key", Source: gateway.Source{Template: []string{"/free/*", "/v1/*"}}}}}}
+	for _, tt := range []struct {
+		name     string
+		target   string
+		headers  []string
+		admitted int
+	}{
+		{"plain", "/v1/a", nil, 10},
+		{"a query of the request", "/v1/a{i}?hits=0&peek=true&domain=other&deny_status=200&d=a:b", nil, 10},
+		{"a broken query", "/v1/a?%zz;&&=", nil, 10},
+		{"a path in the query", "/v1/a?/free/{i}", nil, 10},
+		{"a question in a question", "/v1/forward-auth/edge/free/{i}", nil, 10},
+		{"many slashes", "///v1//{i}", nil, 10},
+		{"dots", "/free/../v1/{i}", nil, 10},
+		{"encoded dots", "/free/%2e%2e/v1/{i}", nil, 10},
+		{"above the root", "/../../../../v1/{i}", nil, 10},
+		{"encoded letters", "/%761/{i}", nil, 10},
+		{"parameters of a segment", "/v1;x={i}/a", nil, 10},
+		{"a fragment", "/v1/{i}#/../../free/a", nil, 10},
+		{"headers of another convention", "/v1/a", []string{
+			"X-Original-URI: /free/{i}", "X-Forwarded-Uri: /free/{i}", "X-Auth-Request-Redirect: /free/{i}", "X-Original-URL: http://a/free/{i}",
+		}, 10},
+		{"such headers twice", "/v1/a", []string{"X-Original-URI: /free/a", "X-Original-URI: /free/b"}, 10},
+		{"a header in place of the path", "", []string{"X-Original-URI: /v1/a"}, 0},
+		{"a query without a path", "?/v1/a", nil, 0},
+		{"a fragment without a path", "#/v1/a", nil, 0},
+		{"8 KiB", "/v1/" + strings.Repeat("x", 8<<10), nil, 0},
+		{"no template", "/other/{i}", nil, 0},
+		{"NUL", "/v%00", nil, 0},
+	} {
+		for _, method := range []string{"GET", "POST", "HEAD", "OPTIONS", "PROPFIND"} {
+			r := newGatewayRig(server.Settings{}, map[string]gateway.Settings{"edge": byPath})
+			admitted := 0
+			for i := range 13 {
+				number := strings.NewReplacer("{i}", fmt.Sprint(i))
+				var headers []string
+				for _, line := range tt.headers {
+					headers = append(headers, number.Replace(line))
+				}
+				switch w := r.ask(method, path+number.Replace(tt.target), headers...); w.Code {
+				case http.StatusOK:
+					admitted++
+				case http.StatusForbidden:
+				default:
+					t.Fatalf("%s: status %d", tt.name, w.Code)
+				}
+			}
+			if admitted != tt.admitted {
+				t.Errorf("%s, %s: %d admitted, want %d", method, tt.name, admitted, tt.admitted)
+			}
+			if faults := len(r.faults); faults != 0 && tt.admitted > 0 || faults != 13 && tt.admitted == 0 {
+				t.Errorf("%s: %d faults counted: %v", tt.name, faults, r.faults)
+			}
+		}
+	}
+}
+
+// TestPathSources holds that with target: path the request line and the header
+// Host alone describe the request.
+func TestPathSources(t *testing.T) {
+	forged := []string{"X-Original-Method: HEAD", "X-Forwarded-Host: other.test", "X-Original-URL: http://b/?user=x"}
+	for want, s := range map[string]gateway.Source{
+		"DELETE": {Method: true}, "example.com": {Host: true}, "u 1": {Query: "user"}, "/v1/*": {Template: []string{"/v1/*"}},
+	} {
+		e := &counting{hits: map[string]uint64{}}
+		h := New(Options{Engine: e, Ready: func() bool { return true }, Now: startOfScripts, Gateways: map[string]gateway.Settings{
+			"edge": {Domain: "web", Target: gateway.TargetPath, Descriptors: [][]gateway.Entry{{{Key: "api_key", Source: s}}}},
+		}})
+		w := (&gatewayRig{Handler: h}).ask("DELETE", "/v1/forward-auth/edge/v1/a?user=u+1", forged...)
+		if w.Code != 200 || fmt.Sprint(e.hits) != fmt.Sprint(map[string]uint64{want: 1}) {
+			t.Errorf("%+v: %d %v, want %s", s, w.Code, e.hits, want)
+		}
+	}
+}
+
 // TestForwardAuthPaths holds that the name of a mapping is exact.
 func TestForwardAuthPaths(t *testing.T) {
-	r := newGatewayRig(server.Settings{}, map[string]gateway.Settings{"edge": byAPIKey(gateway.Answers{})})
+	byPath := byAPIKey(gateway.Answers{})
+	byPath.Target = gateway.TargetPath
+	r := newGatewayRig(server.Settings{}, map[string]gateway.Settings{"edge": byAPIKey(gateway.Answers{}), "path": byPath})
 	for path, want := range map[string]int{
-		"edge": 200, "Edge": 404, "edge/": 404, "": 404, "edge/x": 404, "edg%65": 200,
+		"edge": 200, "Edge": 404, "edge/": 404, "": 404, "edge/x": 404, "edg%65": 200, "edge?/x": 200, "edge%2Fx": 404,
+		"path": 200, "path/": 200, "path/x": 200, "path?x": 200, "path*": 404, "pathx/y": 404, "pat%68/x": 404, "path%2Fx": 404,
+		"/path/x": 404, "path/../edge": 200, "edge/../path": 404, "path//v1/forward-auth/edge": 200,
 	} {
 		w := r.ask("GET", "/v1/forward-auth/"+path, "X-Api-Key: k1")
 		if w.Code != want || want == 404 && !strings.Contains(w.Body.String(), `"/v1/forward-auth/NAME"`) {
