@@ -26,6 +26,8 @@ RELEASE := $(TOOLS)/release
 KUBERNETES := deploy/kubernetes/test
 # And the proxies that the tests build.
 GATEWAYS := internal/e2e/gateways/modules
+# And the parsers of the files of gateways that no test runs.
+FILES := internal/e2e/gateways/files
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
 LONG := cmd/rld control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario \
@@ -79,6 +81,9 @@ e2e: e2e-cluster e2e-gateways e2e-kubernetes ## real daemons under faults, behin
 .PHONY: e2e-long
 e2e-long: ## ten real daemons through all that operators do, a witness, attacks, a newer Caddy: 20 minutes, as root
 	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run 'Operations|Replaced|Witness|Away|Attacks' ./internal/e2e
+	go -C $(FILES) mod tidy -diff
+	go -C $(FILES) vet ./...
+	go -C $(FILES) test -count=1 -timeout 5m -v ./...
 	go -C $(GATEWAYS) mod tidy -diff
 	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 30m -v -run Modules ./internal/e2e/gateways
 
@@ -94,7 +99,7 @@ race: ## run every test COUNT times under the race detector
 
 .PHONY: e2e-gateways
 e2e-gateways:
-	@echo "e2e: nginx, Caddy and HAProxy of Debian in front of rld, with the files of examples/gateways"
+	@echo "e2e: nginx, Caddy and HAProxy of Debian in front of rld, with the files of examples/gateways; Envoy where there is one"
 	go test -tags e2e -count=1 -timeout 8m -v ./internal/e2e/gateways
 
 # It has go.mod and the checks that lint leaves out, so that make test does not

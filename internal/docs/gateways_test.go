@@ -132,9 +132,13 @@ func matchesAll(t *testing.T, what string, s gateway.Settings, set *rules.Set) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := m.Read(&gateway.Request{Header: map[string][]string{
-		"X-Api-Key": {"k1"}, "X-Original-Uri": {"/v1/a?b"}, "X-Forwarded-For": {"192.0.2.1"},
-	}})
+	r := &gateway.Request{Header: map[string][]string{
+		"X-Api-Key": {"k1"}, "X-Original-Uri": {"/v1/a?b"}, "X-Forwarded-For": {"192.0.2.1"}, "X-Client-Address": {"192.0.2.1"},
+	}}
+	if m.Target == gateway.TargetPath {
+		r.Line = &gateway.Line{Method: "GET", Target: "/v1/a?b"}
+	}
+	c, err := m.Read(r)
 	if err != nil || len(c.Descriptors) != len(s.Descriptors) {
 		t.Fatalf("%s: %+v, %v", what, c, err)
 	}

@@ -38,8 +38,7 @@ func rldFails(t *testing.T, p proxy) {
 	if t.Failed() {
 		return
 	}
-	ports := freeAddresses(t, 2)
-	s.rld = s.startRLD(t, ports[0], ports[1])
+	s.rld = s.startRLD(t, freeAddresses(t, 1)[0])
 	s.recovers(t)
 	t.Run("frozen", func(t *testing.T) {
 		s.rld.freeze(t)
@@ -48,7 +47,7 @@ func rldFails(t *testing.T, p proxy) {
 		s.recovers(t)
 	})
 	t.Run("slow", func(t *testing.T) {
-		r := newRelay(t, s.rldAddr, late)
+		r := newRelay(t, s.asked(), late)
 		s := *s
 		s.addr = s.startProxy(t, r.addr, freeAddresses(t, 1)[0])
 		s.expect(t, "slow", s.load(failing, keyPath, "slow", nil), p.silent)
@@ -95,7 +94,7 @@ func (s *site) among(t *testing.T, answers []answer, allowed ...int) {
 func (s *site) recovers(t *testing.T) {
 	t.Helper()
 	until(t, "rld decides again", func() error {
-		if a := s.get(keyPath, "recovery"); a.status != http.StatusOK || a.header.Get("RateLimit") == "" {
+		if a := s.get(keyPath, "recovery"); a.status != http.StatusOK || a.header.Get(s.limitHeader()) == "" {
 			return fmt.Errorf("status %d, headers %v", a.status, a.header)
 		}
 		return nil

@@ -118,7 +118,7 @@ func exactLimit(t *testing.T, p proxy) {
 		t.Errorf("want %d, and 429 for all others", keyLimit)
 	}
 	for _, a := range answers {
-		if a.header.Get("RateLimit") == "" || (a.header.Get("Retry-After") == "") != (a.status == http.StatusOK) {
+		if a.header.Get(s.limitHeader()) == "" || (a.header.Get("Retry-After") == "") != (a.status == http.StatusOK) {
 			t.Fatalf("the headers of an answer %d are %v", a.status, a.header)
 		}
 	}

@@ -3,9 +3,11 @@
 package gateways
 
 import (
+	"cmp"
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,6 +27,12 @@ type proxy struct {
 	version string
 	// replace changes a file before the start: old text and new.
 	replace [2]string
+	// grpc is set for a proxy that asks rld as Envoy's rate limit service.
+	grpc bool
+	// header is in all decided answers, RateLimit by default.
+	header string
+	// refuses are parts of the names of injections that it may refuse itself.
+	refuses []string
 	// killed and silent are what clients get while rld is not there, and while
 	// it does not answer. http.StatusOK is the answer of the service.
 	killed, silent int
@@ -55,6 +63,14 @@ func closed(p proxy) proxy {
 	p.replace = [2]string{"-m str allowed failed", "-m str allowed"}
 	p.killed, p.silent = http.StatusServiceUnavailable, http.StatusServiceUnavailable
 	return p
+}
+
+// limitHeader returns the name of the header of all decided answers.
+func (p proxy) limitHeader() string { return cmp.Or(p.header, "RateLimit") }
+
+// mayRefuse reports whether the proxy itself may refuse an injection.
+func (p proxy) mayRefuse(x *injection) bool {
+	return slices.ContainsFunc(p.refuses, func(part string) bool { return strings.Contains(x.name, part) })
 }
 
 func program(command string) string { return strings.Fields(command)[0] }

@@ -23,6 +23,8 @@ const (
 	exampleAll     = "http://:8000" // for all hosts, with bind
 	exampleService = "127.0.0.1:8001"
 	exampleRLD     = "127.0.0.1:8080"
+	exampleGRPC    = "127.0.0.1:8081" // of rld
+	exampleTCP     = "127.0.0.1:8002" // of the proxy
 	exampleSocket  = "abns@rld"
 )
 
@@ -32,15 +34,21 @@ const rldCommand = "rld serve --config rld.yaml --limits limits.yaml"
 // serviceMark is in the answers of the service, which no proxy can invent.
 const serviceMark = "X-Service-Answered"
 
+// responseCost is the cost that the service states in X-Cost, for proxies that
+// read it.
+const responseCost = "7"
+
 // site is an rld, a proxy in front of a service, and the service.
 type site struct {
 	proxy
-	addr    string // of the proxy
-	rldAddr string
-	folder  string
-	rld     *process
-	reached *atomic.Int64 // requests at the service
-	web     *http.Client
+	addr     string // of the proxy
+	tcpAddr  string // of its TCP listener, if it has one
+	rldAddr  string
+	grpcAddr string // of rld
+	folder   string
+	rld      *process
+	reached  *atomic.Int64 // requests at the service
+	web      *http.Client
 }
 
 // example returns the path of a file of the example.
@@ -52,7 +60,7 @@ func (p proxy) example(file string) string {
 func newSite(t *testing.T, p proxy) *site {
 	t.Helper()
 	ports := freeAddresses(t, 4)
-	s := &site{proxy: p, rldAddr: ports[0], folder: t.TempDir(), reached: new(atomic.Int64)}
+	s := &site{proxy: p, rldAddr: ports[0], grpcAddr: ports[1], folder: t.TempDir(), reached: new(atomic.Int64)}
 	s.web = &http.Client{
 		Timeout:   patience,
 		Transport: &http.Transport{MaxIdleConnsPerHost: workers, DisableCompression: true},
@@ -61,16 +69,24 @@ func newSite(t *testing.T, p proxy) *site {
 	for _, file := range []string{"rld.yaml", "limits.yaml"} {
 		s.copyFile(t, file)
 	}
-	s.rld = s.startRLD(t, ports[1], ports[2])
-	s.addr = s.startProxy(t, s.rldAddr, ports[3])
+	s.rld = s.startRLD(t, ports[2])
+	s.addr = s.startProxy(t, s.asked(), ports[3])
 	return s
 }
 
+// asked returns the address of rld that the proxy asks.
+func (s *site) asked() string {
+	if s.grpc {
+		return s.grpcAddr
+	}
+	return s.rldAddr
+}
+
 // startRLD starts rld, with other addresses than the default ones.
-func (s *site) startRLD(t *testing.T, grpc, admin string) *process {
+func (s *site) startRLD(t *testing.T, admin string) *process {
 	t.Helper()
 	command := fmt.Sprintf("%s --http-addr %s --grpc-addr %s --admin-addr %s --admin-uds %s",
-		rldCommand, s.rldAddr, grpc, admin, filepath.Join(s.folder, "admin.sock"))
+		rldCommand, s.rldAddr, s.grpcAddr, admin, filepath.Join(s.folder, "admin.sock"))
 	p := startProcess(t, s.folder, "rld", command, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
 	p.waitFor(t, s.rldAddr)
 	return p
@@ -84,16 +100,33 @@ func (s *site) startProxy(t *testing.T, rldAddr, addr string) string {
 		s.reached.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body) // the client may be gone
 		w.Header().Set(serviceMark, "yes")
+		w.Header().Set("X-Cost", responseCost)
 	}))
 	t.Cleanup(service.Close)
 	_, port, _ := net.SplitHostPort(addr)
+	pairs := []string{exampleAll, "http://:" + port, exampleSocket, exampleSocket + port}
+	s.tcpAddr = freeAddresses(t, 1)[0]
+	for _, p := range [][2]string{
+		{exampleProxy, addr},
+		{exampleService, service.Listener.Addr().String()},
+		{exampleRLD, rldAddr},
+		{exampleGRPC, rldAddr},
+		{exampleTCP, s.tcpAddr},
+	} {
+		pairs = append(pairs, p[0], p[1], portField(p[0]), portField(p[1]))
+	}
 	for _, file := range s.files {
-		s.copyFile(t, file, exampleProxy, addr, exampleAll, "http://:"+port, exampleService, service.Listener.Addr().String(),
-			exampleRLD, rldAddr, exampleSocket, exampleSocket+port)
+		s.copyFile(t, file, pairs...)
 	}
 	p := startProcess(t, s.folder, s.proxy.folder, s.command, s.environment())
 	p.waitFor(t, addr)
 	return addr
+}
+
+// portField returns the port of an address as Envoy has it, after the host.
+func portField(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return "port_value: " + port + "}"
 }
 
 // copyFile copies a file of the example, with other addresses: pairs of old
@@ -105,7 +138,7 @@ func (s *site) copyFile(t *testing.T, file string, pairs ...string) {
 		t.Fatal(err)
 	}
 	text := strings.NewReplacer(pairs...).Replace(string(data))
-	if old := s.replace[0]; old != "" && strings.HasSuffix(file, ".cfg") {
+	if old := s.replace[0]; old != "" && len(s.files) > 0 && file == s.files[0] {
 		if strings.Count(text, old) != 1 {
 			t.Fatalf("%s: want %q once", file, old)
 		}
