@@ -128,16 +128,30 @@ func act(t *testing.T, a *route.RateLimit_Action, r request) (key, value string,
 		m := a.GetHeaderValueMatch()
 		all := true
 		for _, h := range m.GetHeaders() {
-			if _, ok := h.GetHeaderMatchSpecifier().(*route.HeaderMatcher_PresentMatch); !ok {
-				t.Fatalf("%v is not known here", h)
-			}
-			_, has := r.header[h.GetName()]
-			all = all && has == h.GetPresentMatch()
+			all = all && hasHeader(t, h, r)
 		}
-		return m.GetDescriptorKey(), m.GetDescriptorValue(), all == m.GetExpectMatch().GetValue()
+		return m.GetDescriptorKey(), m.GetDescriptorValue(), all == (m.GetExpectMatch() == nil || m.GetExpectMatch().GetValue())
 	}
 	t.Fatalf("the action %v is not known here", a)
 	return "", "", false
+}
+
+// hasHeader reports whether a request has a header as h wants it.
+func hasHeader(t *testing.T, h *route.HeaderMatcher, r request) bool {
+	t.Helper()
+	value, has := r.header[h.GetName()]
+	switch m := h.GetHeaderMatchSpecifier().(type) {
+	case *route.HeaderMatcher_PresentMatch:
+		return has == m.PresentMatch
+	case *route.HeaderMatcher_StringMatch:
+		prefix := m.StringMatch.GetPrefix()
+		if h.GetName() != ":path" || prefix == "" {
+			break
+		}
+		return value == "" && strings.HasPrefix(r.path, prefix)
+	}
+	t.Fatalf("%v is not known here", h)
+	return false
 }
 
 var dynamic = regexp.MustCompile(`^%DYNAMIC_METADATA\((\w+):(\w+)\)%$`)

@@ -48,7 +48,11 @@ func checkLua(t *testing.T, f *luafilter.Lua) {
 	t.Helper()
 	l := lua.NewState()
 	defer l.Close()
-	if err := l.DoString(string(example(t, "envoy", f.GetDefaultSourceCode().GetFilename()))); err != nil {
+	script := f.GetDefaultSourceCode().GetInlineString()
+	if script == "" {
+		script = string(example(t, "envoy", f.GetDefaultSourceCode().GetFilename()))
+	}
+	if err := l.DoString(script); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {

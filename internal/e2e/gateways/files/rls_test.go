@@ -2,8 +2,10 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,9 +22,14 @@ import (
 
 const patience = 60 * time.Second
 
-// startRLD starts rld with the files of the example, and returns a client of
-// its gRPC listener.
-func startRLD(t *testing.T) service.RateLimitServiceClient {
+// daemon is an rld that runs.
+type daemon struct {
+	grpc service.RateLimitServiceClient
+	http string // its address
+}
+
+// startRLD starts rld with the files of an example.
+func startRLD(t *testing.T, folder string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "rld")
@@ -36,13 +43,13 @@ func startRLD(t *testing.T) service.RateLimitServiceClient {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	from, err := filepath.Abs(filepath.Join(root, "examples", "gateways", "envoy"))
+	from, err := filepath.Abs(filepath.Join(root, "examples", "gateways", folder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := freeAddress(t)
+	addr, web := freeAddress(t), freeAddress(t)
 	cmd := exec.Command(binary, "serve", "--config", filepath.Join(from, "rld.yaml"), "--limits", filepath.Join(from, "limits.yaml"),
-		"--grpc-addr", addr, "--http-addr", freeAddress(t), "--admin-addr", freeAddress(t), "--admin-uds", filepath.Join(dir, "admin.sock"))
+		"--grpc-addr", addr, "--http-addr", web, "--admin-addr", freeAddress(t), "--admin-uds", filepath.Join(dir, "admin.sock"))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -59,7 +66,27 @@ func startRLD(t *testing.T) service.RateLimitServiceClient {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return service.NewRateLimitServiceClient(conn)
+	d := &daemon{service.NewRateLimitServiceClient(conn), web}
+	d.waitFor(t)
+	return d
+}
+
+// waitFor waits until rld is ready.
+func (d *daemon) waitFor(t *testing.T) {
+	t.Helper()
+	var problem error
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		r, err := http.Get("http://" + d.http + "/healthcheck")
+		if err == nil {
+			r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return
+			}
+			err = errors.New(r.Status)
+		}
+		problem = err
+	}
+	t.Fatalf("rld is not ready: %v", problem)
 }
 
 func freeAddress(t *testing.T) string {
@@ -149,7 +176,7 @@ func untilTomorrow(t *testing.T) {
 // each limit admits exactly its hits.
 func TestDescriptors(t *testing.T) {
 	untilTomorrow(t)
-	e := &envoy{readEnvoy(t, "envoy.yaml"), startRLD(t)}
+	e := &envoy{readEnvoy(t, "envoy.yaml"), startRLD(t, "envoy").grpc}
 	key := func(k string) map[string]string { return map[string]string{"x-api-key": k} }
 	cost := map[string]string{"x-cost": "7"}
 	for i, tt := range []struct {
