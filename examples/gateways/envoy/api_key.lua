@@ -7,7 +7,7 @@ function envoy_on_request(handle)
   if key == nil then
     return
   end
-  if headers:getNumValues("x-api-key") ~= 1 or #key > 4096 or key:find("[^\33-\126]") then
+  if headers:getNumValues("x-api-key") ~= 1 or #key > 4096 or key:find("[^\32-\126]") then
     handle:respond({[":status"] = "400"}, "X-Api-Key is faulty\n")
   elseif key == "" then
     headers:remove("x-api-key")

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,8 +101,8 @@ func envoyHeaders(t *testing.T, s *site) {
 		have := a.header
 		limit, left := have.Get("X-RateLimit-Limit"), have.Get("X-RateLimit-Remaining")
 		denied := i >= smallLimit
-		if want := fmt.Sprint(max(smallLimit-1-i, 0)); !strings.HasPrefix(limit, "10, 10;w=86400") || left != want {
-			t.Errorf("request %d: limit %q, remaining %q, want 10, %s", i, limit, left, want)
+		if want := fmt.Sprint(max(smallLimit-1-i, 0)); limit != "10, 5000;w=3600, 10;w=86400" || left != want {
+			t.Errorf("request %d: limit %q, remaining %q, want 10 of the limits of the address and the key, %s", i, limit, left, want)
 		}
 		if denied != (a.status == http.StatusTooManyRequests) || denied != (have.Get("X-Limited-By") == "rld") ||
 			denied != (have.Get("Retry-After") != "") || denied != (have.Get("X-Envoy-Ratelimited") != "") {
@@ -154,8 +153,7 @@ func envoyCosts(t *testing.T, s *site) {
 // remaining returns the hits that a key has left on a path, as rld knows.
 func (s *site) remaining(t *testing.T, path, key string) int {
 	t.Helper()
-	query := url.Values{"domain": {"web"}, "peek": {"true"}, "d": {"api_key:" + key + ",path:" + path}}
-	r, err := s.web.Get("http://" + s.rldAddr + "/v1/check?" + query.Encode())
+	r, err := s.web.Get("http://" + s.rldAddr + "/v1/check?domain=web&peek=true&d=api_key:" + key + ",path:" + path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +164,7 @@ func (s *site) remaining(t *testing.T, path, key string) int {
 		} `json:"statuses"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Statuses) != 1 {
-		t.Fatalf("%v, %+v", err, body)
+		t.Fatalf("%s: %v, %+v", r.Status, err, body)
 	}
 	return body.Statuses[0].Remaining
 }

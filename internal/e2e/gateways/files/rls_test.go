@@ -32,12 +32,6 @@ type daemon struct {
 func startRLD(t *testing.T, folder string) *daemon {
 	t.Helper()
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "rld")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/rld")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building rld: %v\n%s", err, out)
-	}
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
