@@ -186,6 +186,10 @@ func (a *Admin) Credentials() bool { return a.TokensFile != "" || a.TLS.ClientCA
 type Probe struct {
 	// Addr is host:port, "" for none; port 0 takes a free one.
 	Addr string
+	// MetricsPath is the path of the metrics there, not that of a probe.
+	MetricsPath string
+	// UpstreamMetrics adds metrics under the names of envoyproxy/ratelimit.
+	UpstreamMetrics bool
 }
 
 // Limits configures the source of the limits.
@@ -260,6 +264,7 @@ func Default() Config {
 			Addr: "127.0.0.1:8080", UDSMode: defaultSocketMode, Headers: HeadersDraft, RateLimitAPI: web.DefaultMapping(), Connections: defaultConnections(),
 		},
 		Admin:   Admin{Addr: "127.0.0.1:6070"},
+		Probe:   Probe{MetricsPath: "/metrics"},
 		Limits:  Limits{Names: NamesYAML, Poll: time.Second, NearRatio: 80 * rules.Percent, XDS: defaultXDS()},
 		MaxKeys: 1_000_000, KeyReserve: 50 * rules.Percent,
 		Peer:    defaultPeer(),

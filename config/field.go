@@ -136,6 +136,10 @@ func listenerFields(c *Config) []field {
 				"serve profiles of the process at /debug/pprof/ of admin.addr"),
 			set("probe.addr", given(&c.Probe.Addr, "host:port", "no such listener"),
 				"listening address of /healthz, /readyz and /metrics alone, for everyone; port 0 takes a free one"),
+			set("probe.metrics_path", text(&c.Probe.MetricsPath, "path"),
+				"path of the metrics at probe.addr"),
+			set("probe.upstream_metrics", boolean(&c.Probe.UpstreamMetrics),
+				"serve metrics at probe.addr under the names of envoyproxy/ratelimit, too"),
 			set("auth.tokens_file", path(&c.Auth.TokensFile, "callers without tokens"),
 				"file with the hashed tokens of callers, see rld token new"),
 		})

@@ -77,11 +77,11 @@ func (l *loader) asUpstream() {
 	l.set("grpc.insecure", "true", by)
 }
 
-// upstreamPrometheus serves metrics at the address of the variables, unless
-// probe.addr is given. An address without a host is on loopback, unless callers
+// upstreamPrometheus serves metrics at the address of the variables, with
+// upstream's names, unless probe.addr is given. An address without a host is on loopback, unless callers
 // reach HTTP from elsewhere: so it comes after the address of HTTP.
 func (l *loader) upstreamPrometheus(env map[string]string) {
-	const use, addr, path = "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH"
+	const use, addr, path, mapper = "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH", "PROMETHEUS_MAPPER_YAML"
 	if !l.upstreamBool(env, use) {
 		return
 	}
@@ -96,11 +96,18 @@ func (l *loader) upstreamPrometheus(env map[string]string) {
 		}
 		text = net.JoinHostPort(host, port)
 	}
-	if _, given := l.origins["probe.addr"]; !given {
-		l.set("probe.addr", text, from)
+	unlessGiven := func(field, value string, from Origin) {
+		if _, given := l.origins[field]; !given {
+			l.set(field, value, from)
+		}
 	}
-	if v := env[path]; v != "" && v != "/metrics" {
-		l.fault("", fromEnv(path), fmt.Sprintf("%q: metrics are at /metrics only: unset it", v))
+	unlessGiven("probe.addr", text, from)
+	unlessGiven("probe.upstream_metrics", "true", fromEnv(use))
+	if v := env[path]; v != "" {
+		unlessGiven("probe.metrics_path", v, fromEnv(path))
+	}
+	if env[mapper] != "" {
+		l.warnings = append(l.warnings, "not used, metrics have the names of the default mapping of envoyproxy/ratelimit: "+mapper)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -26,6 +27,7 @@ func (c *Config) Validate() error {
 	v.settings(c)
 	v.listeners(c)
 	v.http(&c.HTTP)
+	v.probe(&c.Probe)
 	v.gateways(c)
 	v.xds(c)
 	v.rls(&c.RLS)
@@ -101,6 +103,20 @@ func checkPort(port string) error {
 		return fmt.Errorf("%q is no port: a number from 0 (any free one) to 65535", port)
 	}
 	return nil
+}
+
+// urlPath matches a path without a slash at the end and characters that URLs
+// or routes use.
+var urlPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+$`)
+
+func (v *validator) probe(p *Probe) {
+	const field = "probe.metrics_path"
+	switch path := p.MetricsPath; {
+	case path == "/healthz" || path == "/readyz":
+		v.fault(field, "%s is the path of a probe: want another one, such as /metrics", path)
+	case !urlPath.MatchString(path):
+		v.fault(field, "%s is no path of letters, digits and . _ ~ -, such as /metrics", quote(path))
+	}
 }
 
 func (v *validator) http(h *HTTP) {

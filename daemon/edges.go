@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon/report"
 	"github.com/georld/rld/gossip/link"
@@ -275,7 +277,8 @@ func (d *daemon) makeServers(e *edges) {
 		o.Limits, o.LimitsHistory = d.report.LimitsPage, d.report.LimitsHistory
 		o.LimitsCommand, o.ChangeLimits = d.report.LimitsCommand, d.report.ChangeLimits
 	}
-	e.admin, e.probe = admin.NewServer(admin.New(o)), admin.NewServer(admin.NewProbe(o))
+	e.admin = admin.NewServer(admin.New(o))
+	e.probe = admin.NewServer(admin.NewProbe(o, d.Config.Probe.MetricsPath, d.probeMetrics()))
 	e.admin.TLSConfig, e.admin.ErrorLog = d.callers.Admin(), d.callers.AdminLog()
 	e.probe.ErrorLog = slog.NewLogLogger(d.Log.Handler(), slog.LevelWarn)
 	e.web.TLSConfig, e.web.ErrorLog = d.callers.HTTP(), d.callers.HTTPLog()
@@ -418,4 +421,12 @@ func addrOf(lis net.Listener) string {
 		return ""
 	}
 	return lis.Addr().String()
+}
+
+// probeMetrics returns the handler of the metrics of the probe listener.
+func (d *daemon) probeMetrics() http.Handler {
+	if !d.Config.Probe.UpstreamMetrics {
+		return telemetry.Handler(d.registry)
+	}
+	return telemetry.Handler(prometheus.Gatherers{d.registry, d.metrics.Upstream(d.engine)})
 }

@@ -445,7 +445,7 @@ func (d *daemon) banner(e *edges) {
 	b := &report.Banner{
 		Program: d.Program, Version: d.Version, Exposed: d.Config.Exposed(), Limits: d.Config.Limits.Source(), Rules: d.engine.Rules(),
 		GRPC: e.grpcAddr(), UDS: addrOf(e.udsLis), HTTP: e.httpAddr(), Admin: e.adminAddr(),
-		AdminUDS: socketPath(e.adminUDSLis), Probe: addrOf(e.probeLis), Reflection: d.Config.GRPC.Reflection,
+		AdminUDS: socketPath(e.adminUDSLis), Probe: addrOf(e.probeLis), MetricsPath: d.Config.Probe.MetricsPath, Reflection: d.Config.GRPC.Reflection,
 	}
 	b.TLS, b.HTTPTLS, b.Tokens = d.Config.GRPC.TLS.On(), d.Config.HTTP.TLS.On(), d.callers.Authorizer() != nil
 	if d.cluster != nil {

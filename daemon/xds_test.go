@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -116,17 +115,9 @@ func TestXDS(t *testing.T) {
 	if got := r.limits.fault(); !strings.Contains(got, "descriptors[0].rate_limit") || r.limit() != 5 {
 		t.Errorf("fault %s, limit %d", got, r.limit())
 	}
-	answer, err := http.Get("http://" + r.edges.adminAddr() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(answer.Body)
-	answer.Body.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := scrape(t, "http://"+r.edges.adminAddr()+"/metrics")
 	for _, want := range []string{"rld_xds_connected 1", `rld_xds_responses_total{result="success"} 1`, "rld_config_stale 1"} {
-		if !bytes.Contains(text, []byte("\n"+want+"\n")) {
+		if !strings.Contains(text, "\n"+want+"\n") {
 			t.Errorf("metrics lack %s:\n%s", want, text)
 		}
 	}
@@ -246,7 +237,8 @@ func TestXDSReplicas(t *testing.T) {
 
 // TestEnvoyGateway starts a daemon with the environment of the rate limit
 // deployment of Envoy Gateway: it is ready by /healthcheck before it has
-// limits, gets them over TLS of both ends, and answers Envoy over TLS.
+// limits, gets them over TLS of both ends, and answers Envoy over TLS. Its
+// metrics have the names of that deployment.
 func TestEnvoyGateway(t *testing.T) {
 	f := certstest.New(t, nil).Write(t, t.TempDir(), func(c *x509.Certificate) { c.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} })
 	own, err := certs.Read(certs.Files{Cert: f.Cert, Key: f.Key, CA: f.CA})
@@ -260,7 +252,8 @@ func TestEnvoyGateway(t *testing.T) {
 	loaded, err := config.Load(config.Sources{Upstream: true, Environ: []string{
 		"PORT=0", "GRPC_PORT=0", "RLD_ADMIN_ADDR=127.0.0.1:0", // in place of the usual ports
 		"RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_IGNOREDOTFILES=true", "RUNTIME_WATCH_ROOT=false",
-		"LOG_LEVEL=info", "USE_STATSD=true", "STATSD_PORT=9125",
+		"LOG_LEVEL=info", "USE_STATSD=false",
+		"USE_PROMETHEUS=true", "PROMETHEUS_ADDR=127.0.0.1:0", "PROMETHEUS_MAPPER_YAML=/etc/statsd-exporter/conf.yaml",
 		"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL=" + s.addr, "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit",
 		"GRPC_SERVER_USE_TLS=true", "GRPC_SERVER_TLS_CERT=" + f.Cert, "GRPC_SERVER_TLS_KEY=" + f.Key, "GRPC_SERVER_TLS_CA_CERT=" + f.CA,
 		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=" + f.Cert, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=" + f.Key,
@@ -300,4 +293,33 @@ func TestEnvoyGateway(t *testing.T) {
 			t.Errorf("%v, %v, want %v", got, err, want)
 		}
 	}
+	text := scrape(t, "http://"+addrOf(r.edges.probeLis)+"/metrics")
+	for _, want := range []string{
+		`ratelimit_service_rate_limit_total_hits{domain="edge",key1="user",key2=""} 2`,
+		`ratelimit_service_rate_limit_within_limit{domain="edge",key1="user",key2=""} 1`,
+		`ratelimit_service_rate_limit_over_limit{domain="edge",key1="user",key2=""} 1`,
+		`ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 2`,
+		`ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"} 2`,
+		"ratelimit_service_config_load_success 2", // of none at first
+		"rld_xds_connected 1",
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("metrics lack %s:\n%s", want, text)
+		}
+	}
+}
+
+// scrape returns the metrics at an address.
+func scrape(t *testing.T, url string) string {
+	t.Helper()
+	answer, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", url, answer.Status, err)
+	}
+	return string(text)
 }

@@ -133,8 +133,7 @@ func (o *outcomes) count(h *Hit, st *Status, rule int32) {
 	}
 	switch {
 	case st.Over && h.Limit.Shadow && st.decided.passed:
-		t.Shadowed++
-		t.Refused(h.N)
+		t.Shadow(h.N)
 	case st.Over:
 		t.Denied++
 		t.Refused(h.N)

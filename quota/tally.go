@@ -16,6 +16,8 @@ type Tally struct {
 	// near-limit ratio, beyond it but within the limit, and over it. Hits that
 	// fit a call which another descriptor denied are in none of them.
 	HitsWithin, HitsNear, HitsOver uint64
+	// HitsShadowed is the part of HitsOver that shadow mode let pass.
+	HitsShadowed uint64
 	// Offered counts all hits that were asked for. DeniedRights counts those
 	// that only the rights gate denied, Stranded the part of them that was
 	// denied while less than nine tenths of the limit were in use.
@@ -30,6 +32,7 @@ func (t Tally) Plus(o Tally) Tally {
 	return Tally{
 		t.Allowed + o.Allowed, t.Denied + o.Denied, t.Shadowed + o.Shadowed,
 		t.HitsWithin + o.HitsWithin, t.HitsNear + o.HitsNear, t.HitsOver + o.HitsOver,
+		t.HitsShadowed + o.HitsShadowed,
 		t.Offered + o.Offered, t.DeniedRights + o.DeniedRights, t.Stranded + o.Stranded,
 		t.Keys + o.Keys, t.KeysFull + o.KeysFull,
 	}
@@ -61,6 +64,14 @@ func (t *Tally) Ungranted(l *rules.Limit, free, n uint64) {
 	if free > Of(l).Capacity()/10 {
 		t.Stranded += n
 	}
+}
+
+// Shadow counts a descriptor of n hits over a limit in shadow mode.
+func (t *Tally) Shadow(n uint64) {
+	n = min(n, 1<<32)
+	t.Shadowed++
+	t.HitsShadowed += n
+	t.HitsOver += n
 }
 
 // Refused counts n hits over a limit. More than 2^32 hits of one descriptor

@@ -49,6 +49,8 @@ type Rule struct {
 	// Index is the rule's position in Set.Rules.
 	Index  int
 	Domain string
+	// Entries are the path of the rule. Read only.
+	Entries []Entry
 	// Path is the readable form of the entries: "tier=premium > user_id".
 	Path string
 	// Limit is nil for an entry that whitelists the requests it matches.

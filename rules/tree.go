@@ -252,7 +252,7 @@ func (c *compiler) branch(n *Node) (*branch, error) {
 }
 
 func (c *compiler) rule(n *Node) *Rule {
-	r := &Rule{ID: pathID(c.domain, c.path), Domain: c.domain, Limit: n.Limit, Metadata: n.Metadata, Pos: n.Pos}
+	r := &Rule{ID: pathID(c.domain, c.path), Domain: c.domain, Entries: slices.Clone(c.path), Limit: n.Limit, Metadata: n.Metadata, Pos: n.Pos}
 	parts := make([]string, len(c.path))
 	for i, e := range c.path {
 		parts[i] = e.Key

@@ -17,6 +17,8 @@ type Banner struct {
 	// GRPC, HTTP and Admin are the addresses of the listeners; UDS and AdminUDS
 	// are the paths of unix sockets, and Probe is an address, "" for none.
 	GRPC, UDS, HTTP, Admin, AdminUDS, Probe string
+	// MetricsPath is the path of the metrics at Probe.
+	MetricsPath string
 	// Reflection reports that gRPC has it.
 	Reflection bool
 	// Region and Name identify the daemon, Peer and Swim are its addresses for
@@ -51,7 +53,7 @@ func (b *Banner) Text() string {
 		fmt.Fprintf(&s, "  admin  unix:%s   commands\n", b.AdminUDS)
 	}
 	if b.Probe != "" {
-		fmt.Fprintf(&s, "  probe  %s   /metrics, /healthz, /readyz\n", b.Probe)
+		fmt.Fprintf(&s, "  probe  %s   %s, /healthz, /readyz\n", b.Probe, b.MetricsPath)
 	}
 	if b.Region != "" {
 		fmt.Fprintf(&s, "  peers  %s   %s of region %s; see rld daemon list, rld netcheck\n", b.Peer, b.Name, b.Region)

@@ -187,6 +187,17 @@ func TestMetrics(t *testing.T) {
 		}
 		return "Kinds of replica events: " + strings.Join(kinds, ", ") + ".\n"
 	}
+	parts["metrics of upstream"] = func() string {
+		upstream := make(map[string]*family)
+		for _, f := range telemetry.UpstreamFamilies() {
+			x := &family{kind: string(f.Kind), help: f.Help}
+			for _, l := range f.Labels {
+				x.by = append(x.by, "`"+l+"`")
+			}
+			upstream[f.Name] = x
+		}
+		return metricTable(upstream, slices.Sorted(maps.Keys(upstream)))
+	}
 	p := readPage(t, "docs/metrics.md")
 	settle(t, p, generate(t, p, parts))
 	checkLegend(t, p, all)

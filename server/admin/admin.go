@@ -192,10 +192,11 @@ func newGate(o *Options) *gate {
 }
 
 // NewProbe returns the handler of the listener for probes and metrics alone:
-// /healthz, /readyz and /metrics of New. It serves everyone but web pages.
-func NewProbe(o Options) http.Handler {
+// /healthz and /readyz of New, and metrics at a path. It serves everyone but
+// web pages.
+func NewProbe(o Options, path string, metrics http.Handler) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", o.Metrics.ServeHTTP)
+	mux.HandleFunc("GET "+path, metrics.ServeHTTP)
 	mux.HandleFunc("GET /healthz", healthz)
 	mux.HandleFunc("GET /readyz", readyz(&o))
 	return origin.NoPages(mux)

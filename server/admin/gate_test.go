@@ -188,9 +188,10 @@ func TestPagesAndProxies(t *testing.T) {
 
 // TestProbe serves three pages to everyone but pages of other sites.
 func TestProbe(t *testing.T) {
-	h := admin.NewProbe(options())
+	o := options()
+	h := admin.NewProbe(o, "/stats/prometheus", o.Metrics)
 	for path, want := range map[string]int{
-		"/healthz": 200, "/readyz": 200, "/metrics": 200,
+		"/healthz": 200, "/readyz": 200, "/stats/prometheus": 200, "/metrics": 404,
 		"/": 404, "/v1/status": 404, "/rlconfig": 404, "/v1/cluster/init": 404, "/debug/pprof/": 404,
 	} {
 		r := httptest.NewRequest("GET", path, nil)
@@ -201,7 +202,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", path, w.Code, want)
 		}
 	}
-	r := httptest.NewRequest("GET", "/metrics", nil)
+	r := httptest.NewRequest("GET", "/stats/prometheus", nil)
 	r.Header.Set("Sec-Fetch-Site", "cross-site")
 	w := httptest.NewRecorder()
 	if h.ServeHTTP(w, r); w.Code != 403 {
