@@ -94,6 +94,12 @@ func (f *file) descriptor(d *ratelimit.RateLimitDescriptor, field string, level 
 	if d.GetShadowMode() {
 		f.entry("shadow_mode", "true", within+"shadow_mode")
 	}
+	if d.GetQuotaMode() {
+		f.entry("quota_mode", "true", within+"quota_mode")
+	}
+	if m := d.GetMetadata(); m != nil {
+		f.metadata(m, within+"metadata")
+	}
 	entry := d.GetKey()
 	if d.GetValue() != "" {
 		entry += "=" + d.GetValue()
