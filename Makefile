@@ -28,6 +28,8 @@ KUBERNETES := deploy/kubernetes/test
 GATEWAYS := internal/e2e/gateways/modules
 # And the parsers of the files of gateways that no test runs.
 FILES := internal/e2e/gateways/files
+# And Envoy Gateway.
+ENVOYGATEWAY := internal/e2e/envoygateway/modules
 # Packages that explore many states or take hours of virtual time: short under
 # the race detector, complete without.
 LONG := cmd/rld control daemon limits quota/agent quota/epoch quota/transfer sim sim/explore sim/grid sim/scenario \
@@ -79,13 +81,15 @@ e2e: e2e-cluster e2e-gateways e2e-kubernetes ## real daemons under faults, behin
 	RLD_CHARGE_DENIED=true replay -tags denied-hits-count
 
 .PHONY: e2e-long
-e2e-long: ## ten real daemons through all that operators do, a witness, attacks, a newer Caddy: 20 minutes, as root
+e2e-long: ## ten real daemons through all that operators do, a witness, attacks, a newer Caddy, Envoy Gateway: 30 minutes, as root
 	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 25m -v -run 'Operations|Replaced|Witness|Away|Attacks' ./internal/e2e
 	go -C $(FILES) mod tidy -diff
 	go -C $(FILES) vet ./...
 	go -C $(FILES) test -count=1 -timeout 5m -v ./...
 	go -C $(GATEWAYS) mod tidy -diff
 	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 30m -v -run Modules ./internal/e2e/gateways
+	go -C $(ENVOYGATEWAY) mod tidy -diff
+	RLD_E2E_LONG=1 go test -tags e2e -count=1 -timeout 40m -v ./internal/e2e/envoygateway
 
 .PHONY: e2e-cluster
 e2e-cluster:

@@ -78,8 +78,9 @@ func (l *loader) asUpstream() {
 }
 
 // upstreamPrometheus serves metrics at the address of the variables, with
-// upstream's names, unless probe.addr is given. An address without a host is on loopback, unless callers
-// reach HTTP from elsewhere: so it comes after the address of HTTP.
+// upstream's names, unless the settings of probe.addr are given. An address
+// without a host is on loopback, unless callers reach HTTP from elsewhere: so
+// it comes after the address of HTTP.
 func (l *loader) upstreamPrometheus(env map[string]string) {
 	const use, addr, path, mapper = "USE_PROMETHEUS", "PROMETHEUS_ADDR", "PROMETHEUS_PATH", "PROMETHEUS_MAPPER_YAML"
 	if !l.upstreamBool(env, use) {
