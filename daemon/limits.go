@@ -107,7 +107,7 @@ func (s *limitsSource) follow() error {
 		select {
 		case <-s.turn:
 			defer func() { s.turn <- struct{}{} }()
-			return s.apply(config.Reading{Files: set.Files, Explain: set.Explain})
+			return s.applySet(set)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -261,6 +261,11 @@ func (s *limitsSource) apply(r config.Reading) error {
 	s.active.files(set, own, examples)
 	s.metrics.Reloaded(time.Now())
 	return nil
+}
+
+// applySet is apply for a set of an xDS server.
+func (s *limitsSource) applySet(set *xds.Set) error {
+	return s.apply(config.Reading{Files: set.Files, Explain: set.Explain})
 }
 
 // ownFiles returns files with their names below a path, so that equal files of
