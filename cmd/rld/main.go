@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -48,6 +49,20 @@ type process struct {
 // envoyproxy/ratelimit, under its name.
 func (p process) upstream() bool { return filepath.Base(p.program) == config.UpstreamName }
 
+// upstreamArguments returns the arguments of a program with the name of
+// envoyproxy/ratelimit, which serves and ignores all arguments: flags without a
+// command are ignored here, too.
+func (p process) upstreamArguments(args []string) []string {
+	switch {
+	case len(args) == 0:
+	case !strings.HasPrefix(args[0], "-") || slices.Contains([]string{"-h", "--help", "--version"}, args[0]):
+		return args
+	default:
+		fmt.Fprintf(p.err, "warning: not used, as by envoyproxy/ratelimit: %s\n", strings.Join(args, " ")) // best effort
+	}
+	return []string{"serve"}
+}
+
 // write writes the output of a command, and its warnings and faults to standard
 // error.
 func (p process) write(out, faults string) error {
@@ -74,8 +89,8 @@ func main() {
 // run executes a command line and returns its exit code. What went wrong is
 // on p.err, without the usage.
 func run(args []string, p process) int {
-	if p.upstream() && len(args) == 0 {
-		args = []string{"serve"}
+	if p.upstream() {
+		args = p.upstreamArguments(args)
 	}
 	root := newRoot(p)
 	root.SetArgs(args)
