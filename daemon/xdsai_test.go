@@ -55,7 +55,7 @@ func TestEnvoyAIGateway(t *testing.T) {
 		"RUNTIME_ROOT=/data", "RUNTIME_SUBDIRECTORY=ratelimit", "USE_STATSD=false",
 		"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_NODE_ID=envoy-ai-gateway-ratelimit", "CONFIG_GRPC_XDS_SERVER_URL=" + s.addr,
 		"FORCE_START_WITHOUT_INITIAL_CONFIG=true", // the first limits come later, but the test waits for them
-		"RLD_CHARGE_DENIED=true", // tokens are used, whether they fit or not
+		"RLD_CHARGE_DENIED=true",                  // tokens are used, whether they fit or not
 	}})
 	if err != nil {
 		t.Fatal(err)

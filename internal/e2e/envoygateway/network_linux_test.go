@@ -59,7 +59,9 @@ func (h *host) do(f func() error) error {
 // connect wires two namespaces.
 func connect(t *testing.T, a, b *host) {
 	t.Helper()
-	err := a.do(func() error { return command("ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", b.path) })
+	err := a.do(func() error {
+		return command("ip", "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", b.path)
+	})
 	for _, h := range []*host{a, b} {
 		if err == nil {
 			err = h.do(func() error {
