@@ -9,6 +9,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // What forwarding costs is measured beside processes that pass bytes on to each
@@ -99,18 +101,15 @@ func (c *client) bare(ctx context.Context, j job) (result, error) {
 		b[0] = barePass
 	}
 	start := time.Now().Add(time.Millisecond)
-	took := newLatencies()
-	took.from = start.Add(j.Warm)
-	p := newPlan(start, &j)
-	for planned, ok := p.wait(); ok; planned, ok = p.wait() {
+	call := func(context.Context) (bool, error) {
 		if err := exchange(conn, b); err != nil {
-			return result{}, fmt.Errorf("relay at %s: %w", j.Target, err)
+			return false, fmt.Errorf("relay at %s: %w", j.Target, err)
 		}
-		took.add(planned)
+		return true, nil
 	}
-	r := result{Elapsed: time.Since(start)}
-	took.summarize(&r)
-	return r, nil
+	return counted(start.Add(j.Warm), func(done load.Done) error {
+		return load.Open(ctx, []load.Call{call}, j.schedule(start), done)
+	})
 }
 
 // startRelays starts two relays, of which the second passes on to the first,

@@ -3,17 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/georld/rld/internal/bench/secured"
+	"github.com/georld/rld/internal/load"
+	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
 // users is how many users the client asks for, in turn.
@@ -93,8 +96,11 @@ func (c *client) to(target string) ([]*grpc.ClientConn, error) {
 
 // do does a job.
 func (c *client) do(ctx context.Context, j job) (result, error) {
-	if j.Kind == kindBare {
+	switch j.Kind {
+	case kindBare:
 		return c.bare(ctx, j)
+	case kindHTTP:
+		return c.requests(ctx, j)
 	}
 	conns, err := c.to(j.Target)
 	if err != nil {
@@ -139,20 +145,11 @@ func verify(r *ratelimitv3.RateLimitResponse) error {
 	return nil
 }
 
-// caller is one of the goroutines that call.
-type caller struct {
-	stub     ratelimitv3.RateLimitServiceClient
-	requests []*ratelimitv3.RateLimitRequest
-	next     *atomic.Int64 // counts on through requests
-	took     *latencies
-}
-
-// callers returns n callers of a job over the connections, each with users of
-// its own to begin with, or in turn for those of another key than the usual
-// one.
-func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
-	took, requests := newLatencies(), requestsFor(j.Ask)
-	all := make([]*caller, n)
+// calls returns n calls of a job over the connections, each with users of its
+// own to begin with, or in turn for those of another key than the usual one.
+func (c *client) calls(conns []*grpc.ClientConn, n int, j *job) []load.Call {
+	requests := requestsFor(j.Ask)
+	all := make([]load.Call, n)
 	for i := range all {
 		next := new(atomic.Int64)
 		next.Store(int64(i * len(requests) / n))
@@ -162,56 +159,104 @@ func (c *client) callers(conns []*grpc.ClientConn, n int, j *job) []*caller {
 			}
 			next = c.turns[j.Ask.Key]
 		}
-		all[i] = &caller{
-			stub:     ratelimitv3.NewRateLimitServiceClient(conns[i%len(conns)]),
-			requests: requests, next: next, took: took,
-		}
+		all[i] = load.RLS(conns[i%len(conns)], func() *ratelimitv3.RateLimitRequest {
+			return requests[(next.Add(1)-1)%int64(len(requests))]
+		}, verify)
 	}
 	return all
 }
 
-// call makes the next call and counts how long after start it was answered.
-func (c *caller) call(ctx context.Context, start time.Time) error {
-	n := (c.next.Add(1) - 1) % int64(len(c.requests))
-	answer, err := c.stub.ShouldRateLimit(ctx, c.requests[n])
-	if err == nil {
-		err = verify(answer)
-	}
-	if err == nil {
-		c.took.add(start)
-	}
-	return err
-}
-
-// together runs every caller in a goroutine and returns the sum of their
-// results, and the error of the first that fails.
-func together(all []*caller, run func(*caller) error) (result, error) {
-	var running errgroup.Group
+// counted runs a load and returns its result: the latencies of the calls that
+// were due at an instant or later. A call that fails ends it.
+func counted(from time.Time, run func(load.Done) error) (result, error) {
+	took := load.NewLatencies(from)
 	start := time.Now()
-	for _, c := range all {
-		running.Go(func() error { return run(c) })
-	}
-	err := running.Wait()
+	err := run(func(r load.Result) error {
+		if r.Err == nil {
+			took.Add(r.Due)
+		}
+		return r.Err
+	})
 	r := result{Elapsed: time.Since(start)}
-	all[0].took.summarize(&r)
+	r.Checks, r.Took = took.Snapshot()
 	return r, err
 }
 
 // closed keeps a number of calls in flight.
 func (c *client) closed(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
-	all := c.callers(conns, j.Flight, &j)
 	begin := time.Now().Add(j.Warm)
-	all[0].took.from = begin
-	end := begin.Add(j.Length)
-	return together(all, func(c *caller) error {
-		for {
-			start := time.Now()
-			if start.After(end) {
-				return nil
-			}
-			if err := c.call(ctx, start); err != nil {
-				return err
-			}
-		}
+	return counted(begin, func(done load.Done) error {
+		return load.Closed(ctx, c.calls(conns, j.Flight, &j), begin.Add(j.Length), done)
 	})
 }
+
+// openCallers bounds the calls in flight of an open loop.
+const openCallers = 256
+
+// open starts calls at planned instants and measures each from its instant.
+func (c *client) open(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
+	start := time.Now().Add(time.Millisecond)
+	return counted(start.Add(j.Warm), func(done load.Done) error {
+		return load.Open(ctx, c.calls(conns, openCallers, &j), j.schedule(start), done)
+	})
+}
+
+// schedule returns the schedule of an open loop from start on. Every call that
+// was due is made.
+func (j *job) schedule(start time.Time) *load.Schedule {
+	return load.Constant(start, start.Add(j.Warm+j.Length), float64(j.Rate), jobGrace)
+}
+
+// stream has checks in flight on a CheckStream over each connection.
+func (c *client) stream(ctx context.Context, conns []*grpc.ClientConn, j job) (result, error) {
+	p := load.Pipelines{
+		Domain: benchDomain, Descriptors: descriptors(&j), Once: j.Keys > 0, Flight: j.Flight, Frame: j.Frame,
+		Rate: j.Rate, Length: j.Length, Window: j.Window,
+		Overtaken: j.Ask.Key != "", // by a check that waits for an owner
+	}
+	r, err := p.Run(ctx, conns)
+	return result{Checks: r.Checks, Elapsed: r.Elapsed, Windows: r.Windows}, err
+}
+
+// descriptors returns the descriptors of a job.
+func descriptors(j *job) [][]*rldv1.Descriptor {
+	numbers := j.Ask.Users
+	if numbers == nil {
+		numbers = numbered(max(j.Keys, users))
+	}
+	if j.Keys > 0 {
+		numbers = numbers[:min(j.Keys, len(numbers))]
+	}
+	var all [][]*rldv1.Descriptor
+	for _, n := range numbers {
+		all = append(all, []*rldv1.Descriptor{{
+			Entries: []*rldv1.Entry{{Key: j.Ask.key(), Value: userName(n)}},
+		}})
+	}
+	return all
+}
+
+// requests keeps a number of requests in flight at a web server, each on a
+// connection of its own, which are opened anew in each job.
+func (c *client) requests(ctx context.Context, j job) (result, error) {
+	h := load.HTTP{Dial: func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", j.Target)
+	}}
+	var calls []load.Call
+	for i := range j.Flight {
+		next := i * users / j.Flight
+		call, closing := h.Call(func() []byte {
+			next++
+			return []byte(strings.Replace(httpRequest, "{user}", userName(next%users), 1))
+		})
+		defer closing()
+		calls = append(calls, call)
+	}
+	begin := time.Now().Add(j.Warm)
+	return counted(begin, func(done load.Done) error {
+		return load.Closed(ctx, calls, begin.Add(j.Length), done)
+	})
+}
+
+// httpRequest is a request of a client behind a gateway.
+const httpRequest = "GET / HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nX-User: {user}\r\n\r\n"

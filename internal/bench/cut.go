@@ -10,6 +10,7 @@ import (
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/internal/load"
 )
 
 // The regions of a cut: the one that is measured, and the owner of cutKey,
@@ -79,7 +80,7 @@ func (x *cuts) round(ctx context.Context, b *bench) {
 	check(far.cmd.Process.Signal(syscall.SIGSTOP))
 	// A process that is stopped does not end when it is asked to.
 	defer finish(func() error { return far.cmd.Process.Signal(syscall.SIGCONT) })
-	res, h := r.ask(job{Kind: kindOpen, Ask: ask, Rate: forwardRate, Length: cutFor}), newHistogram()
+	res, h := r.ask(job{Kind: kindOpen, Ask: ask, Rate: forwardRate, Length: cutFor}), load.NewHistogram()
 	res.mergeInto(h)
 	x.first = append(x.first, float64(h.Max()))
 	x.circuitOpen(ctx, b, r, ask, before)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // A hot key: so many checks a second of it, on streams, in frames.
@@ -93,7 +95,7 @@ func localShare(before, after []sample) float64 {
 
 // underAdmitted returns which share of a limit each window left over. In each
 // of them more must have been asked for, and not a hit more admitted.
-func underAdmitted(windows []tally, limit int64) ([]float64, error) {
+func underAdmitted(windows []load.Tally, limit int64) ([]float64, error) {
 	if len(windows) == 0 {
 		return nil, errors.New("not a full window was measured")
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // job is one task of the client's process: a JSON object per line in, and one
@@ -64,6 +66,7 @@ const (
 	kindClosed kind = "closed" // Flight callers, each waits for its answer
 	kindOpen   kind = "open"   // calls at planned instants, whatever happens
 	kindBare   kind = "bare"   // exchanges with a relay at planned instants
+	kindHTTP   kind = "http"   // Flight requests of clients of a gateway
 	kindStream kind = "stream" // CheckStream with Flight checks outstanding
 )
 
@@ -73,9 +76,12 @@ type result struct {
 	Elapsed time.Duration // until the last answer
 	Took    *hdr.Snapshot // latencies of calls; nil for streams
 	Bytes   int           // of the answer to a probe
-	Windows []tally       // those that a stream lived through from end to end
+	Windows []load.Tally  // those that a stream lived through from end to end
 	Problem string        // why there is nothing of the above
 }
+
+// mergeInto adds the calls of a result to a histogram of the same range.
+func (r *result) mergeInto(h *hdr.Histogram) { h.Merge(hdr.Import(r.Took)) }
 
 // rate returns the checks a second.
 func (r *result) rate() float64 { return float64(r.Checks) / r.Elapsed.Seconds() }

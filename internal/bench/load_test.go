@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/internal/load"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
@@ -52,7 +53,7 @@ func testClient(t *testing.T) *client {
 // took returns the latencies of a result.
 func took(t *testing.T, r *result) *hdr.Histogram {
 	t.Helper()
-	h := newHistogram()
+	h := load.NewHistogram()
 	r.mergeInto(h)
 	return h
 }
@@ -185,7 +186,7 @@ func TestStreamAtARate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sum tally
+	var sum load.Tally
 	for _, w := range r.Windows {
 		sum.Allowed += w.Allowed
 		sum.Refused += w.Refused
@@ -220,25 +221,5 @@ func TestWrongAnswersFailTheJob(t *testing.T) {
 		if r, err := c.do(t.Context(), j); err == nil {
 			t.Errorf("%s: %+v, want an error", k, r)
 		}
-	}
-}
-
-func TestPlan(t *testing.T) {
-	start := time.Unix(0, 0)
-	var slept []time.Time
-	p := &plan{
-		next: start, end: start.Add(3 * time.Second), interval: time.Second,
-		sleep: func(until time.Time) { slept = append(slept, until) },
-	}
-	for i := range 3 {
-		planned, ok := p.wait()
-		want := start.Add(time.Duration(i) * time.Second)
-		if !ok || !planned.Equal(want) || !slept[i].Equal(want) {
-			t.Errorf("call %d is planned at %v (%v), slept until %v; want %v",
-				i, planned, ok, slept[i], want)
-		}
-	}
-	if planned, ok := p.wait(); ok || len(slept) != 3 {
-		t.Errorf("a fourth call at %v, want the end", planned)
 	}
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"slices"
+
+	hdr "github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // side measures one side of a comparison once.
@@ -89,3 +91,15 @@ func ratios(readings [][]float64) []float64 {
 // The best reading of what should be small, and of what should be large.
 func least(v []float64) float64 { return slices.Min(v) }
 func most(v []float64) float64  { return slices.Max(v) }
+
+// quantiles returns a quantile of the latencies of each round, one slice a
+// side.
+func quantiles(rounds [][]*hdr.Histogram, quantile float64) [][]float64 {
+	readings := make([][]float64, len(rounds[0]))
+	for _, sides := range rounds {
+		for i, h := range sides {
+			readings[i] = append(readings[i], float64(h.ValueAtQuantile(quantile)))
+		}
+	}
+	return readings
+}

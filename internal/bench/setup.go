@@ -4,6 +4,8 @@ import (
 	"context"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // setup is the processes of some lines: servers, and the client that calls
@@ -59,7 +61,7 @@ func (s *setup) latencies(ctx context.Context, rounds int, jobs ...job) [][]*hdr
 	for round := range all {
 		took, sides := make([]*hdr.Histogram, len(jobs)), make([]side, len(jobs))
 		for i, j := range jobs {
-			took[i] = newHistogram()
+			took[i] = load.NewHistogram()
 			sides[i] = func() float64 {
 				r := s.ask(j)
 				r.mergeInto(took[i])

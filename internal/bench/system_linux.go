@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
@@ -12,28 +11,6 @@ import (
 // ends.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-}
-
-// prSetTimerSlack is the prctl option for the nanoseconds by which the kernel
-// may delay a thread's timers to join them; the default is 50 µs.
-const prSetTimerSlack = 29
-
-// sleepUntil returns at t, some microseconds late. A timer of the runtime may
-// be a millisecond late, more than the measured latencies.
-func sleepUntil(t time.Time) {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	// It cannot fail with these arguments; if it did, we would be 50 µs late.
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerSlack, 1, 0)
-	for {
-		left := time.Until(t)
-		if left <= 0 {
-			return
-		}
-		ts := syscall.NsecToTimespec(int64(left))
-		// An interrupted sleep continues with the time that is left.
-		_ = syscall.Nanosleep(&ts, nil)
-	}
 }
 
 // clockThreadCPU is the clock of the CPU time of the calling thread.

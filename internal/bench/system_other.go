@@ -12,9 +12,6 @@ import (
 // rld when bench does.
 func dieWithParent() *syscall.SysProcAttr { return nil }
 
-// sleepUntil returns at t, as exactly as the runtime can.
-func sleepUntil(t time.Time) { time.Sleep(time.Until(t)) }
-
 // started is when the process started.
 var started = time.Now()
 
