@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/cmd/rld/bench"
 	"github.com/georld/rld/cmd/rld/caller"
 	"github.com/georld/rld/cmd/rld/cert"
 	"github.com/georld/rld/cmd/rld/keyring"
@@ -149,7 +150,7 @@ func newRoot(p process) *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
-		newExplain(p), newStatus(p), newTop(p), newStrict(p),
+		newExplain(p), newStatus(p), newTop(p), newStrict(p), newBench(p),
 		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newKeyring(p), newToken(p), newDemo(p), newSim(p), newVersion(p))
 	return root
 }
@@ -197,6 +198,10 @@ func newCert(p process) *cobra.Command {
 
 func newKeyring(p process) *cobra.Command {
 	return keyring.New(p.out, func(err error) error { return exitWith(exitNo, err) })
+}
+
+func newBench(p process) *cobra.Command {
+	return bench.New(p.out, p.err, func(err error) error { return exitWith(exitNo, err) })
 }
 
 func newVersion(p process) *cobra.Command {
