@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/georld/rld/gateway"
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/rules"
 )
@@ -45,6 +46,27 @@ func hotRequest() *http.Request {
 
 func BenchmarkCheck(b *testing.B) {
 	h, r, w := New(Options{Engine: newFixed()}), hotRequest(), &sink{http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(w, r)
+	}
+}
+
+// BenchmarkForwardAuth is the question of a gateway with two descriptors.
+func BenchmarkForwardAuth(b *testing.B) {
+	h := New(Options{Engine: newFixed(), Gateways: map[string]gateway.Settings{"edge": {
+		Domain: "edge",
+		Descriptors: [][]gateway.Entry{
+			{{Key: "api_key", Source: gateway.Source{Header: "X-Api-Key", Hash: true}}, {Key: "path", Source: gateway.Source{Template: []string{"/v1/*"}}}},
+			{{Key: "ip", Source: gateway.Source{Client: &gateway.Client{Hops: 1}}}},
+		},
+	}}})
+	r, w := httptest.NewRequest(http.MethodGet, "/v1/forward-auth/edge", nil), &sink{http.Header{}}
+	for name, value := range map[string]string{
+		"X-Api-Key": "k1", "X-Original-URI": "/v1/orders", "X-Original-Method": "GET", "X-Forwarded-For": "192.0.2.1",
+	} {
+		r.Header.Set(name, value)
+	}
 	b.ReportAllocs()
 	for b.Loop() {
 		h.ServeHTTP(w, r)

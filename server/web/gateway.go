@@ -67,7 +67,7 @@ func (h *handler) forwardAuth(w http.ResponseWriter, r *http.Request, name strin
 		return
 	}
 	if c.Exempt {
-		reply(w, r, http.StatusOK, jsonType, encode(answerBody{Allowed: true}))
+		pass(w)
 		return
 	}
 	if len(c.Descriptors) == 0 {
@@ -141,14 +141,27 @@ func (h *handler) decideMapped(w http.ResponseWriter, r *http.Request, m *mapped
 		return
 	}
 	v := judge(x, &m.settings, now)
-	for _, field := range v.fields() {
-		w.Header().Set(field.Name, field.Value)
-	}
+	v.setFields(w.Header())
 	if !x.call.Decision.Allowed {
 		m.denial(w)
 	}
+	if v.allowed {
+		delete(w.Header(), "Content-Type")
+		pass(w)
+		return
+	}
 	send(w, r, v.status, encode(v.body(rateLimitForm)))
 }
+
+// pass answers that a request may pass, without a body: gateways discard it,
+// and nginx closes a connection whose body it has not read.
+func pass(w http.ResponseWriter) {
+	w.Header()["Cache-Control"] = noStore
+	w.WriteHeader(http.StatusOK)
+}
+
+// noStore is a header of pass, which nobody changes.
+var noStore = []string{"no-store"}
 
 // unmatched reports whether no descriptor of a decided call has a rule.
 func (x *exchange) unmatched() bool {
@@ -166,7 +179,7 @@ func (h *handler) unmatched(w http.ResponseWriter, r *http.Request, m *mapped) {
 		h.faulty(w, r, m, gateway.NoMatchDenied, newProblem(m.Status(), codeNoMatch, "no rule matches the request"))
 		return
 	}
-	reply(w, r, http.StatusOK, jsonType, encode(answerBody{Allowed: true}))
+	pass(w)
 }
 
 // faultyRead answers a request that the mapping cannot read.
@@ -190,7 +203,7 @@ func (h *handler) faulty(w http.ResponseWriter, r *http.Request, m *mapped, reas
 func (m *mapped) answer(w http.ResponseWriter, r *http.Request, p *problem) {
 	if m.settings.Shadow {
 		w.Header().Del("Retry-After")
-		reply(w, r, http.StatusOK, jsonType, encode(answerBody{Allowed: true}))
+		pass(w)
 		return
 	}
 	reply(w, r, p.Status, problemType, encode(answerBody{problem: p}))

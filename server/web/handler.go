@@ -101,8 +101,6 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, x *exchange, f 
 	}
 	h.opts.Recorder.Decided(server.EdgeHTTP, now.Sub(start))
 	v := judge(x, &h.opts.Settings, now)
-	for _, field := range v.fields() {
-		w.Header().Set(field.Name, field.Value)
-	}
+	v.setFields(w.Header())
 	send(w, r, v.status, encode(v.body(f)))
 }

@@ -2,8 +2,8 @@ package web
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/georld/rld/node"
 	"github.com/georld/rld/server"
@@ -13,18 +13,30 @@ import (
 // net/http; the wire does not care.
 type Field struct{ Name, Value string }
 
-// fields returns the header fields of a decision.
-func (v *verdict) fields() []Field {
+// setFields sets the header fields of a decision.
+func (v *verdict) setFields(header http.Header) {
+	var room [8]Field
+	fields := v.fields(room[:0])
+	values := make([]string, len(fields))
+	for i, f := range fields {
+		values[i] = f.Value
+		header[f.Name] = values[i : i+1 : i+1]
+	}
+}
+
+// fields appends the header fields of a decision, with names in the form of
+// net/http.
+func (v *verdict) fields(out []Field) []Field {
 	contentType := jsonType
 	if !v.allowed {
 		contentType = problemType
 	}
-	out := []Field{{"Cache-Control", "no-store"}, {"Content-Type", contentType}}
+	out = append(out, Field{"Cache-Control", "no-store"}, Field{"Content-Type", contentType})
 	add := func(name string, value any) { out = append(out, Field{name, fmt.Sprint(value)}) }
 	if v.retryAfter > 0 {
 		add("Retry-After", v.retryAfter)
 	}
-	out = append(out, v.draftFields()...)
+	out = v.draftFields(out)
 	if v.x.legacy {
 		out = append(out, v.legacyFields()...)
 	}
@@ -40,15 +52,37 @@ func (v *verdict) fields() []Field {
 	return out
 }
 
-// draftFields returns the fields of draft-ietf-httpapi-ratelimit-headers, none
+// draftFields appends the fields of draft-ietf-httpapi-ratelimit-headers, none
 // without an enforced limit.
-func (v *verdict) draftFields() []Field {
-	policies, limits := v.rateLimit()
-	if len(policies) == 0 {
-		return nil
+func (v *verdict) draftFields(out []Field) []Field {
+	var list [maxItems]int
+	items := v.rateLimit(list[:0])
+	if len(items) == 0 {
+		return out
 	}
-	return []Field{{"Ratelimit-Policy", strings.Join(policies, ", ")}, {"Ratelimit", strings.Join(limits, ", ")}}
+	var room [fieldRoom]byte
+	write := func(one func(b []byte, s *node.Status) []byte) string {
+		b := room[:0]
+		for n, i := range items {
+			if n > 0 {
+				b = append(b, ", "...)
+			}
+			b = one(b, &v.x.call.Statuses[i])
+		}
+		return string(b)
+	}
+	policies := write(func(b []byte, s *node.Status) []byte {
+		hits, seconds := server.Quota(s.Limit)
+		return appendPolicy(b, displayName(s), hits, seconds)
+	})
+	limits := write(func(b []byte, s *node.Status) []byte {
+		return appendLimit(b, displayName(s), s.Remaining, effective(s))
+	})
+	return append(out, Field{"Ratelimit-Policy", policies}, Field{"Ratelimit", limits})
 }
+
+// fieldRoom is the length of most fields, in bytes.
+const fieldRoom = 256
 
 // legacyFields returns the X-RateLimit-* fields of the binding limit, none if
 // it is not enforced.
@@ -73,12 +107,11 @@ func (v *verdict) enforced(s *node.Status) bool {
 	return s.Limit != nil && !s.Limit.Shadow && !v.settings.Shadow
 }
 
-// rateLimit returns the items of RateLimit-Policy and RateLimit, one for each
-// name of an enforced limit. Of more than maxItems the first are listed, and
-// the binding one in any case.
-func (v *verdict) rateLimit() (policies, limits []string) {
+// rateLimit appends the statuses of the items of RateLimit-Policy and RateLimit,
+// one for each name of an enforced limit. Of more than maxItems the first are
+// listed, and the binding one in any case.
+func (v *verdict) rateLimit(items []int) []int {
 	statuses := v.x.call.Statuses
-	var items []int
 	for i := range statuses {
 		if !v.enforced(&statuses[i]) {
 			continue
@@ -97,13 +130,7 @@ func (v *verdict) rateLimit() (policies, limits []string) {
 			items[maxItems-1] = i
 		}
 	}
-	for _, i := range items {
-		s := &statuses[i]
-		hits, seconds := server.Quota(s.Limit)
-		policies = append(policies, policyItem(displayName(s), hits, seconds))
-		limits = append(limits, limitItem(displayName(s), s.Remaining, effective(s)))
-	}
-	return policies, limits
+	return items
 }
 
 // binds reports whether status i binds the call more than status k: the

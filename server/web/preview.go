@@ -11,7 +11,7 @@ import (
 // /v1/check answers a decided call with at an instant.
 func Preview(c *node.Call, s *server.Settings, now time.Time) (status int, header []Field) {
 	v := judge(newExchange(c, s), s, now)
-	return v.status, v.fields()
+	return v.status, v.fields(nil)
 }
 
 // Flat returns the status and the body that /api/v1/rate_limit answers a

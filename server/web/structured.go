@@ -1,9 +1,6 @@
 package web
 
-import (
-	"fmt"
-	"strings"
-)
+import "strconv"
 
 // This file alone knows draft-ietf-httpapi-ratelimit-headers-11 and the part
 // of Structured Fields (RFC 9651) it needs.
@@ -18,37 +15,50 @@ const (
 	maxItems     = 24
 )
 
-// policyItem returns an item of RateLimit-Policy, at most quota hits in a
+// appendPolicy appends an item of RateLimit-Policy, at most quota hits in a
 // window of seconds: "name";q=100;w=60. A window of 0 is written as 1, the
 // shortest the draft has.
-func policyItem(name string, quota, window uint64) string {
-	return fmt.Sprintf("%s;q=%d;w=%d", sfString(name), min(quota, maxSFInteger), min(max(window, 1), maxSFInteger))
+func appendPolicy(b []byte, name string, quota, window uint64) []byte {
+	b = appendSFString(b, name)
+	b = strconv.AppendUint(append(b, ";q="...), min(quota, maxSFInteger), 10)
+	return strconv.AppendUint(append(b, ";w="...), min(max(window, 1), maxSFInteger), 10)
 }
 
-// limitItem returns an item of RateLimit, the remaining hits for the next
+// appendLimit appends an item of RateLimit, the remaining hits for the next
 // effective seconds: "name";r=42;t=17.
-func limitItem(name string, remaining, effective uint64) string {
-	return fmt.Sprintf("%s;r=%d;t=%d", sfString(name), min(remaining, maxSFInteger), min(effective, maxSFInteger))
+func appendLimit(b []byte, name string, remaining, effective uint64) []byte {
+	b = appendSFString(b, name)
+	b = strconv.AppendUint(append(b, ";r="...), min(remaining, maxSFInteger), 10)
+	return strconv.AppendUint(append(b, ";t="...), min(effective, maxSFInteger), 10)
 }
 
-// sfString returns s as a String, which can hold printable ASCII alone. Quotes
-// and backslashes are escaped. All other bytes, and '%' so that the name stays
-// unambiguous, are percent-encoded: no name can end a field or start another
-// one. Text beyond maxNameBytes is cut off.
-func sfString(s string) string {
-	var b strings.Builder
+// appendSFString appends s as a String, which can hold printable ASCII alone.
+// Quotes and backslashes are escaped. All other bytes, and '%' so that the name
+// stays unambiguous, are percent-encoded: no name can end a field or start
+// another one. Text beyond maxNameBytes is cut off.
+func appendSFString(b []byte, s string) []byte {
+	const hex = "0123456789ABCDEF"
+	b = append(b, '"')
+	first := len(b)
 	for i := range len(s) {
-		piece := s[i : i+1]
+		room := first + maxNameBytes - len(b)
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
-			piece = `\` + piece
+			if room < 2 {
+				return append(b, '"')
+			}
+			b = append(b, '\\', c)
 		case c < ' ' || c > '~' || c == '%':
-			piece = fmt.Sprintf("%%%02X", c)
+			if room < 3 {
+				return append(b, '"')
+			}
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		default:
+			if room < 1 {
+				return append(b, '"')
+			}
+			b = append(b, c)
 		}
-		if b.Len()+len(piece) > maxNameBytes {
-			break
-		}
-		b.WriteString(piece)
 	}
-	return `"` + b.String() + `"`
+	return append(b, '"')
 }
