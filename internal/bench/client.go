@@ -236,11 +236,12 @@ func descriptors(j *job) [][]*rldv1.Descriptor {
 	return all
 }
 
-// requests keeps a number of requests in flight at a web server, each on a
-// connection of its own, which are opened anew in each job.
+// requests keeps a number of requests in flight at a gateway that listens at a
+// unix socket, each on a connection of its own, which are opened anew in each
+// job.
 func (c *client) requests(ctx context.Context, j job) (result, error) {
 	h := load.HTTP{Dial: func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", j.Target)
+		return new(net.Dialer).DialContext(ctx, "unix", j.Target)
 	}}
 	var calls []load.Call
 	for i := range j.Flight {
@@ -259,4 +260,4 @@ func (c *client) requests(ctx context.Context, j job) (result, error) {
 }
 
 // httpRequest is a request of a client behind a gateway.
-const httpRequest = "GET / HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nX-User: {user}\r\n\r\n"
+const httpRequest = "GET /v1/orders HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nX-User: {user}\r\n\r\n"

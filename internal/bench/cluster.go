@@ -119,14 +119,24 @@ func quarters(values []float64) []any {
 // first call to after the last one, and the turns of both sides alternate: what
 // slows the processors down for longer than a turn slows both alike.
 func (b *bench) processorTimes(ctx context.Context, p *peers) [][]float64 {
-	limits := b.file("bench.yaml", benchLimits())
-	alone := b.serve(ctx, limits)
+	alone := b.serve(ctx, b.file("bench.yaml", benchLimits()))
 	defer finish(alone.stop)
-	var region []*served
+	var stopping cleanup
+	defer finish(stopping.stop)
+	region := b.serveThree(ctx, &stopping)
+	sides := []side{b.processorTime(ctx, p, region...), b.processorTime(ctx, p, alone)}
+	alternate(ctx, daemonsOfRegion, sides...) // does not count: it warms them up
+	return alternate(ctx, cpuTurns, sides...)
+}
+
+// serveThree starts three daemons of one region, which stop with a cleanup, and
+// returns when each knows the others.
+func (b *bench) serveThree(ctx context.Context, stopping *cleanup) (region []*served) {
+	limits := b.file("bench.yaml", benchLimits())
 	var seeds []string
 	for i := range daemonsOfRegion {
 		s := b.serveMember(ctx, limits, neighborRegions[0], daemonName(i), seeds...)
-		defer finish(s.stop)
+		stopping.add(s.stop)
 		region, seeds = append(region, s), []string{"--swim-seeds", s.swim}
 	}
 	for _, s := range region {
@@ -134,9 +144,32 @@ func (b *bench) processorTimes(ctx context.Context, p *peers) [][]float64 {
 			check(sleep(ctx, 10*readyPoll))
 		}
 	}
-	sides := []side{b.processorTime(ctx, p, region...), b.processorTime(ctx, p, alone)}
-	alternate(ctx, daemonsOfRegion, sides...) // does not count: it warms them up
-	return alternate(ctx, cpuTurns, sides...)
+	return region
+}
+
+// measureClusterOfThree compares the calls a second that a daemon of three of a
+// region answers with those of the no-op, while the daemons are idle: the
+// median of the ratios of the rounds. The other two receive its counts, on the
+// same processors.
+func measureClusterOfThree(ctx context.Context, b *bench) outcome {
+	p := b.network()
+	var stopping cleanup
+	defer finish(stopping.stop)
+	s := b.serveThree(ctx, &stopping)[0]
+	p.servers[s.grpc] = s.child
+	j := job{Kind: kindClosed, Target: s.grpc, Flight: flight, Length: b.load}
+	other := j
+	other.Target = p.noopAddr
+	p.warm(b, j, other)
+	readings := alternate(ctx, b.rounds(7),
+		func() float64 {
+			rate := p.rate(j)()
+			check(sleep(ctx, restTime)) // in which the last counts are sent
+			return rate
+		},
+		p.rate(other),
+	)
+	return compareRatios(readings, "no-op gRPC server")
 }
 
 const (

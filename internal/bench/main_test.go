@@ -73,7 +73,7 @@ func TestLinesHaveNamesOfTheirOwn(t *testing.T) {
 // alone: the whole way from the build to the table.
 func TestQuickRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rows.json")
-	args := []string{"-quick", "-json", file, "-run", "^(take-1k|unary-1|stream-8|start)$"}
+	args := []string{"-quick", "-json", file, "-run", "^(take-1k|unary-1|stream-8|start|xds-load)$"}
 	var out, progress strings.Builder
 	if code := run(t.Context(), args, &out, &progress); code != exitOK {
 		t.Fatalf("exit %d:\n%s%s", code, &progress, &out)
@@ -86,8 +86,8 @@ func TestQuickRun(t *testing.T) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 4 || !r.Quick || r.Machine != thisMachine() {
-		t.Errorf("report %+v, want four rows of a quick run on this machine", r)
+	if len(r.Rows) != 5 || !r.Quick || r.Machine != thisMachine() {
+		t.Errorf("report %+v, want five rows of a quick run on this machine", r)
 	}
 	for _, row := range r.Rows {
 		if row.Measured <= 0 || row.Beside <= 0 || row.Ratio != row.Measured/row.Beside {
@@ -96,6 +96,26 @@ func TestQuickRun(t *testing.T) {
 		if !strings.Contains(out.String(), row.Unit.figure(row.Measured)) {
 			t.Errorf("%s is not in the table:\n%s", row.Unit.figure(row.Measured), &out)
 		}
+	}
+}
+
+// A line that needs a program which is not here is left out, visibly, and the
+// run does not fail.
+func TestRunWithoutNginx(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	file := filepath.Join(t.TempDir(), "rows.json")
+	var out, progress strings.Builder
+	if code := run(t.Context(), []string{"-json", file, "-run", "^forward-auth$"}, &out, &progress); code != exitOK {
+		t.Errorf("exit %d, want %d", code, exitOK)
+	}
+	for _, want := range []string{"LEFT OUT", "forward-auth was left out: there is no nginx here: apt-get install nginx-light\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table lacks %q:\n%s", want, &out)
+		}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(data), `"left_out": "there is no nginx here`) {
+		t.Errorf("error %v, rows %s", err, data)
 	}
 }
 

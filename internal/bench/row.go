@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -130,11 +131,23 @@ type row struct {
 	Bound   string `json:"bound"`
 	OK      bool   `json:"ok"`
 	Problem string `json:"problem,omitempty"` // why it could not be measured
+	// LeftOut is why it was not measured, which is no failure.
+	LeftOut string `json:"left_out,omitempty"`
 }
+
+// leftOut is the error of a line that needs something this machine does not
+// have.
+type leftOut string
+
+func (e leftOut) Error() string { return string(e) }
 
 // newRow judges an outcome.
 func newRow(l *line, o outcome, err error) row {
 	r := row{Name: l.Name, What: l.What, Bound: l.bound.String()}
+	if e, ok := errors.AsType[leftOut](err); ok {
+		r.LeftOut = string(e)
+		return r
+	}
 	if err != nil {
 		r.Problem = err.Error()
 		return r

@@ -14,9 +14,10 @@ import (
 // served is a running rld.
 type served struct {
 	*child
-	grpc, admin string        // addresses
-	peers, swim string        // of a daemon with a region
-	ready       time.Duration // from its start to the first 200 of /readyz
+	// The addresses; peers and swim are of a daemon with a region.
+	grpc, http, admin, peers, swim string
+
+	ready time.Duration // from its start to the first 200 of /readyz
 }
 
 // readyWait bounds how long rld may take to become ready.
@@ -40,13 +41,15 @@ func (b *bench) rld(ctx context.Context) string {
 	return path
 }
 
-// serve starts rld on a file or folder of limits and free ports, and returns
-// when it is ready.
+// serve starts rld on a file or folder of limits, "" for others, and free
+// ports, and returns when it is ready.
 func (b *bench) serve(ctx context.Context, limits string, more ...string) *served {
 	path, start := b.rld(ctx), time.Now()
 	args := []string{
-		"serve", "--limits", limits,
-		"--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+		"serve", "--grpc-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0",
+	}
+	if limits != "" {
+		args = append(args, "--limits", limits)
 	}
 	s := &served{child: must(startChild(ctx, "rld serve", b.dir, path, append(args, more...)...))}
 	if err := s.await(ctx, start, slices.Contains(more, "--region")); err != nil {
@@ -69,7 +72,7 @@ func (b *bench) serveMember(ctx context.Context, limits, region, name string, mo
 // and waits until /readyz answers 200.
 func (s *served) await(ctx context.Context, start time.Time, region bool) error {
 	defer s.killAfter(readyWait)()
-	for s.grpc == "" || s.admin == "" || region && s.swim == "" {
+	for s.grpc == "" || s.http == "" || s.admin == "" || region && s.swim == "" {
 		line, err := s.readLine()
 		if err != nil {
 			return err
@@ -77,6 +80,8 @@ func (s *served) await(ctx context.Context, start time.Time, region bool) error 
 		switch what, addr, _ := listener(line); what {
 		case "gRPC":
 			s.grpc = addr
+		case "HTTP":
+			s.http = addr
 		case "admin":
 			s.admin = addr
 		case "peers":

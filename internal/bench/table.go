@@ -20,8 +20,11 @@ var columns = []struct {
 // cells returns a row as the texts of its columns. The ratio is "" where the
 // other side is nothing.
 func (r *row) cells() []string {
-	if r.Problem != "" {
+	switch {
+	case r.Problem != "":
 		return []string{r.Name, r.What, "-", "-", "-", "-", r.Bound, "FAILED"}
+	case r.LeftOut != "":
+		return []string{r.Name, r.What, "-", "-", "-", "-", r.Bound, "LEFT OUT"}
 	}
 	ratio, verdict := "", "MISSED"
 	if r.Beside != 0 {
@@ -36,7 +39,7 @@ func (r *row) cells() []string {
 }
 
 // table returns rows as text: a title, a line each, and below the reasons of
-// the rows that failed.
+// the rows that failed or were left out.
 func table(rows []row) string {
 	lines := make([][]string, 1+len(rows))
 	for _, c := range columns {
@@ -66,6 +69,9 @@ func table(rows []row) string {
 	for i := range rows {
 		if p := rows[i].Problem; p != "" {
 			s.WriteString("\n" + rows[i].Name + " failed: " + p + "\n")
+		}
+		if why := rows[i].LeftOut; why != "" {
+			s.WriteString("\n" + rows[i].Name + " was left out: " + why + "\n")
 		}
 	}
 	return s.String()

@@ -107,9 +107,9 @@ func (v *verdict) enforced(s *node.Status) bool {
 	return s.Limit != nil && !s.Limit.Shadow && !v.settings.Shadow
 }
 
-// rateLimit appends the statuses of the items of RateLimit-Policy and RateLimit,
-// one for each name of an enforced limit. Of more than maxItems the first are
-// listed, and the binding one in any case.
+// rateLimit appends the statuses of the items of RateLimit-Policy and
+// RateLimit, one for each name of an enforced limit. Of more than maxItems the
+// first are listed, and the binding one in any case.
 func (v *verdict) rateLimit(items []int) []int {
 	statuses := v.x.call.Statuses
 	for i := range statuses {
