@@ -1,4 +1,4 @@
-# The image of rld: one static binary, and nothing else.
+# The image of rld: one static binary, a link to it, and nothing else.
 #
 #   docker build -t registry.example/rld:TAG .
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
@@ -9,9 +9,13 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags='-s -w' -o /out/rld ./cmd/rld
+# Under the name of envoyproxy/ratelimit it takes the place of that: see
+# docs/migrate.md.
+RUN mkdir -p /out/links/bin && ln -s /usr/local/bin/rld /out/links/bin/ratelimit
 
 FROM scratch
 COPY --from=build /out/rld /usr/local/bin/rld
+COPY --from=build /out/links/ /
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/rld"]
 CMD ["serve"]

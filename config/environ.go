@@ -25,7 +25,7 @@ func parseEnviron(environ []string) map[string]string {
 	env := make(map[string]string, len(environ))
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
-		if value != "" && !serviceLink(name, value) {
+		if value != "" && !ServiceLink(name, value) {
 			env[name] = value
 		}
 	}
@@ -38,7 +38,9 @@ var (
 	linkValue = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 )
 
-func serviceLink(name, value string) bool {
+// ServiceLink reports whether a variable is one that Kubernetes adds to each
+// container for a service around it.
+func ServiceLink(name, value string) bool {
 	return linkName.MatchString(name) || strings.HasSuffix(name, "_PORT") && linkValue.MatchString(value)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/georld/rld/config/upstream"
 	"github.com/georld/rld/internal/yamlpos"
 )
 
@@ -100,9 +101,11 @@ func gather(s Sources) (l *loader, path string, err error) {
 			return nil, "", err
 		}
 	}
-	l.upstream(env, s.namesLimits(env))
+	theirs := upstream.Only(env)
+	l.upstream(theirs, s.namesLimits(env))
+	l.upstreamUnused(env)
 	l.environ(env)
-	l.upstreamLast(env)
+	l.upstreamLast(theirs)
 	l.flags(s.Flags)
 	l.diskless()
 	l.validate()

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/georld/rld/config/upstream"
 )
 
 // The settings of envoyproxy/ratelimit, which reads them from the environment
@@ -17,24 +19,6 @@ import (
 // instead of it, and settings that rld would implement less securely are
 // rejected.
 
-// upstreamSame maps variables to the settings that have the same values.
-var upstreamSame = map[string]string{
-	"GRPC_UDS":                       "grpc.uds",
-	"GRPC_MAX_CONNECTION_AGE":        "grpc.max_connection_age",
-	"GRPC_MAX_CONNECTION_AGE_GRACE":  "grpc.max_connection_age_grace",
-	"LOG_FORMAT":                     "log.format",
-	"MERGE_DOMAIN_CONFIG":            "limits.merge_domains",
-	"NEAR_LIMIT_RATIO":               "limits.near_limit_ratio",
-	"LIMIT_RESPONSE_HEADERS_ENABLED": "rls.headers",
-	"LIMIT_LIMIT_HEADER":             "rls.limit_header",
-	"LIMIT_REMAINING_HEADER":         "rls.remaining_header",
-	"LIMIT_RESET_HEADER":             "rls.reset_header",
-	"RESPONSE_DYNAMIC_METADATA":      "rls.dynamic_metadata",
-	"ENABLE_NEGATIVE_HITS":           "rls.negative_hits",
-	"SHADOW_MODE":                    "shadow",
-	"QUOTA_MODE":                     "quota_all",
-}
-
 // upstreamLevels maps log levels with other names.
 var upstreamLevels = map[string]string{
 	"trace": "debug", "warning": "warn", "fatal": "error", "panic": "error",
@@ -43,11 +27,7 @@ var upstreamLevels = map[string]string{
 // upstream applies the variables of envoyproxy/ratelimit. With ownPath a
 // stronger source names the limits, so RUNTIME_* is ignored.
 func (l *loader) upstream(env map[string]string, ownPath bool) {
-	for _, name := range slices.Sorted(maps.Keys(upstreamSame)) {
-		if v := env[name]; v != "" {
-			l.set(upstreamSame[name], v, fromEnv(name))
-		}
-	}
+	l.upstreamSame(env, upstream.Always)
 	if v := env["LOG_LEVEL"]; v != "" {
 		if ours, ok := upstreamLevels[strings.ToLower(v)]; ok {
 			v = ours
@@ -61,7 +41,16 @@ func (l *loader) upstream(env map[string]string, ownPath bool) {
 		l.upstreamRuntime(env)
 	}
 	l.upstreamTLS(env)
-	l.upstreamUnused(env)
+}
+
+// upstreamSame applies the variables of a group that have the same values as a
+// setting.
+func (l *loader) upstreamSame(env map[string]string, g upstream.Group) {
+	for _, u := range upstream.Settings(g) {
+		if v := env[u.Name]; v != "" {
+			l.set(u.Setting, v, fromEnv(u.Name))
+		}
+	}
 }
 
 // UpstreamName is the name of the program of envoyproxy/ratelimit.
@@ -188,14 +177,6 @@ func (l *loader) upstreamRuntime(env map[string]string) {
 	l.set("limits.names", string(kind), from)
 }
 
-// upstreamTLSFiles maps variables that GRPC_SERVER_USE_TLS switches on.
-var upstreamTLSFiles = []struct{ name, setting string }{
-	{"GRPC_SERVER_TLS_CERT", "grpc.tls.cert_file"},
-	{"GRPC_SERVER_TLS_KEY", "grpc.tls.key_file"},
-	{"GRPC_CLIENT_TLS_CACERT", "grpc.tls.client_ca_file"},
-	{"GRPC_CLIENT_TLS_SAN", "grpc.tls.client_san"},
-}
-
 // upstreamTLS applies the variables of TLS. Upstream ignores those of files
 // without GRPC_SERVER_USE_TLS and answers in plain text, which is rejected here
 // unless it is false.
@@ -206,11 +187,12 @@ func (l *loader) upstreamTLS(env map[string]string) {
 	}
 	on := env[use] != ""
 	var given []string
-	for _, f := range upstreamTLSFiles {
-		if v := env[f.name]; v != "" && on {
-			l.set(f.setting, v, fromEnv(f.name))
-		} else if v != "" {
-			given = append(given, f.name)
+	if on {
+		l.upstreamSame(env, upstream.ServerTLS)
+	}
+	for _, u := range upstream.Settings(upstream.ServerTLS) {
+		if env[u.Name] != "" && !on {
+			given = append(given, u.Name)
 		}
 	}
 	switch {
@@ -222,17 +204,10 @@ func (l *loader) upstreamTLS(env map[string]string) {
 	}
 }
 
-// storePrefixes begin the names of settings of the store, which rld does not
-// have.
-var storePrefixes = []string{
-	"REDIS_", "MEMCACHE_", "BACKEND_TYPE", "CACHE_KEY_PREFIX", "EXPIRATION_JITTER_MAX_SECONDS",
-	"LOCAL_CACHE_SIZE_IN_BYTES",
-}
-
 // upstreamUnused warns once of each group of settings without effect.
 func (l *loader) upstreamUnused(env map[string]string) {
 	store := slices.DeleteFunc(slices.Sorted(maps.Keys(env)), func(name string) bool {
-		return !slices.ContainsFunc(storePrefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+		return !upstream.OfStore(name)
 	})
 	stats := slices.DeleteFunc([]string{"USE_STATSD", "USE_DOG_STATSD"}, func(name string) bool {
 		return !isOn(env[name])

@@ -3,28 +3,9 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/georld/rld/config/upstream"
 )
-
-// upstreamXDSSame maps variables of an xDS server to the settings that have the
-// same values. The last one of a setting wins.
-var upstreamXDSSame = []struct{ name, setting string }{
-	{"CONFIG_GRPC_XDS_NODE_ID", "limits.xds.node_id"},
-	{"CONFIG_GRPC_XDS_NODE_METADATA", "limits.xds.node_metadata"},
-	{"CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL", "limits.xds.backoff_min"},
-	{"XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", "limits.xds.backoff_min"},
-	{"XDS_CLIENT_BACKOFF_MAX_INTERVAL", "limits.xds.backoff_max"},
-	{"FORCE_START_WITHOUT_INITIAL_CONFIG", "limits.xds.start_without_limits"},
-	{"CONFIG_GRPC_XDS_SERVER_USE_TLS", "limits.xds.tls.enabled"},
-}
-
-// upstreamXDSFiles maps variables that CONFIG_GRPC_XDS_SERVER_USE_TLS switches
-// on.
-var upstreamXDSFiles = []struct{ name, setting string }{
-	{"CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "limits.xds.tls.cert_file"},
-	{"CONFIG_GRPC_XDS_CLIENT_TLS_KEY", "limits.xds.tls.key_file"},
-	{"CONFIG_GRPC_XDS_SERVER_TLS_CACERT", "limits.xds.tls.ca_file"},
-	{"CONFIG_GRPC_XDS_SERVER_TLS_SAN", "limits.xds.tls.server_name"},
-}
 
 // upstreamXDS applies the variables of an xDS server, and reports whether they
 // select one as the source of the limits. Without CONFIG_TYPE they have no
@@ -44,20 +25,12 @@ func (l *loader) upstreamXDS(env map[string]string) bool {
 		server, from = strings.TrimPrefix(v, "dns:///"), fromEnv(url)
 	}
 	l.set("limits.xds.server", server, from)
-	for _, s := range upstreamXDSSame {
-		if v := env[s.name]; v != "" {
-			l.set(s.setting, v, fromEnv(s.name))
-		}
-	}
+	l.upstreamSame(env, upstream.XDS)
 	// Upstream ignores files of TLS that are not switched on, and uses plain
 	// text. Here that is a fault, unless plain text is asked for.
 	const use = "CONFIG_GRPC_XDS_SERVER_USE_TLS"
 	if env[use] == "" || l.cfg.Limits.XDS.TLS.Enabled {
-		for _, f := range upstreamXDSFiles {
-			if v := env[f.name]; v != "" {
-				l.set(f.setting, v, fromEnv(f.name))
-			}
-		}
+		l.upstreamSame(env, upstream.XDSTLS)
 	}
 	const healthy = "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED"
 	if l.upstreamBool(env, healthy) {

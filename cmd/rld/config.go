@@ -1,15 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/georld/rld/cmd/rld/importer"
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/quota/overage"
 )
 
 func newConfig(p process) *cobra.Command {
@@ -163,4 +169,77 @@ func groupedUsage(cmd *cobra.Command, listed bool) error {
 	}
 	_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
 	return err
+}
+
+func newImport(p process) *cobra.Command {
+	o := importer.Options{Regions: 2, Staleness: 500 * time.Millisecond}
+	var env string
+	var form formFlag
+	cmd := &cobra.Command{
+		Use:   "envoy-ratelimit [PATH]",
+		Short: "Report what a deployment of envoyproxy/ratelimit becomes",
+		Long: "Read the limits and the environment of a deployment of envoyproxy/ratelimit, and report\n" +
+			"what rld loads unchanged, refuses, or reads in another way, the effect of each variable,\n" +
+			"and a bound for each limit. PATH is the file or the folder of limits, usually\n" +
+			"RUNTIME_ROOT/RUNTIME_SUBDIRECTORY/config; leave it out for limits of an xDS server.\n" +
+			"--env names a file with NAME=VALUE lines, a file of Docker Compose, or YAML of\n" +
+			"Kubernetes; - is standard input. Nothing is changed. The exit code is 0 when rld can take\n" +
+			"the place of the deployment, 1 when it would not start, 2 for wrong usage and for input\n" +
+			"that cannot be read.",
+		Example: "  rld import envoy-ratelimit /data/ratelimit/config\n" +
+			"  rld import envoy-ratelimit config/ --env docker-compose.yml\n" +
+			"  kubectl get deployment envoy-ratelimit -o yaml | rld import envoy-ratelimit --env -",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.Staleness < 0:
+				return fmt.Errorf("--staleness %s: want an age such as 500ms", o.Staleness)
+			case o.Regions < 1 || o.Regions > overage.MaxRegions:
+				return fmt.Errorf("--regions %d: want 1 to %d", o.Regions, overage.MaxRegions)
+			case len(args) == 0 && env == "":
+				return errors.New("nothing to read: give the path of the limits, --env, or both")
+			case len(args) == 1:
+				if o.Path = args[0]; strings.TrimSpace(o.Path) == "" {
+					return errors.New("the path is empty, use a file or folder of limits")
+				}
+			}
+			if env != "" {
+				var err error
+				if o.Env, err = readAtMost(cmd.InOrStdin(), env, importer.MaxEnvBytes); err != nil {
+					return exitWith(exitNoneOf, err)
+				}
+				o.EnvName = env
+			}
+			r, err := importer.Run(o)
+			if err != nil {
+				return exitWith(exitNoneOf, err)
+			}
+			var stopped error
+			if !r.OK {
+				stopped = &exitError{code: exitNo}
+			}
+			if form.json {
+				return cmp.Or(exitWith(exitNoneOf, indented(p.out, r)), stopped)
+			}
+			return cmp.Or(p.write(r.Text()), stopped)
+		},
+	}
+	cmd.Flags().StringVar(&env, "env", "", "file with the environment of the deployment, - for standard input")
+	cmd.Flags().IntVar(&o.Regions, "regions", o.Regions, "number of regions that rld will run in, for the bounds")
+	cmd.Flags().DurationVar(&o.Staleness, "staleness", o.Staleness, "expected age of the views of other regions, for the bounds")
+	addFormFlag(cmd.Flags(), &form, formTable, "report")
+	return group("import", "Report what a deployment of another rate limiter becomes", cmd)
+}
+
+// readAtMost reads a file, or in for "-", up to a byte more than most.
+func readAtMost(in io.Reader, path string, most int64) ([]byte, error) {
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	return io.ReadAll(io.LimitReader(in, most+1))
 }

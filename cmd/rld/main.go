@@ -149,7 +149,7 @@ func newRoot(p process) *cobra.Command {
 		Version:       versionLine(),
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
+	root.AddCommand(newServe(p), newConfig(p), newLimits(p), newImport(p), newKey(p), newCheck(p), newNetcheck(p), newBudget(p),
 		newExplain(p), newStatus(p), newTop(p), newStrict(p), newBench(p),
 		newCluster(p), newRegion(p), newDaemon(p), newCert(p), newKeyring(p), newToken(p), newDemo(p), newSim(p), newVersion(p))
 	return root

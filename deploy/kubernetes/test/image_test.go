@@ -26,6 +26,8 @@ type dockerfile struct {
 	builder    string // the image in which it runs
 	base       string // the image that the binary is added to
 	copied     string // path of the binary there
+	link       string // path of the link there
+	linked     string // what the link names
 	user       string // UID:GID
 	entrypoint []string
 	command    []string
@@ -50,6 +52,14 @@ func parseDockerfile(text string) (d dockerfile, err error) {
 			d.base = last()
 		case word == "RUN" && strings.Contains(rest, "go build"):
 			d.build = rest
+		case word == "RUN" && strings.Contains(rest, " ln -s "):
+			d.link, d.linked = last(), fields[len(fields)-2]
+		case word == "COPY" && fields[0] == "--from="+builder && strings.HasSuffix(fields[1], "/") && last() == "/":
+			path, ok := strings.CutPrefix(d.link, strings.TrimSuffix(fields[1], "/"))
+			if !ok {
+				return d, fmt.Errorf("copies %s, in which there is no link", fields[1])
+			}
+			d.link = path
 		case word == "COPY" && fields[0] == "--from="+builder:
 			if !strings.Contains(d.build, " -o "+fields[1]+" ") {
 				return d, fmt.Errorf("copies %s, which the build does not make: %s", fields[1], d.build)
@@ -133,6 +143,9 @@ func TestImage(t *testing.T) {
 	if !slices.Contains([]string{"/usr/local/bin", "/usr/bin", "/bin"}, filepath.Dir(image.copied)) {
 		t.Errorf("the binary is %s: kubectl exec POD -- rld looks for it in /usr/local/bin", image.copied)
 	}
+	if image.link != "/bin/ratelimit" || image.linked != image.copied {
+		t.Errorf("%s is a link to %s, want /bin/ratelimit and %s: Envoy Gateway starts that", image.link, image.linked, image.copied)
+	}
 	mod := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(readFile(t, root+"/go.mod"))
 	if want := "golang:" + mod[1]; image.builder != want {
 		t.Errorf("the image is built in %s, want %s as in go.mod", image.builder, want)
@@ -184,6 +197,7 @@ func TestDockerfileFaults(t *testing.T) {
 	text := readFile(t, root+"/Dockerfile")
 	for _, tc := range []struct{ old, by, want string }{
 		{"COPY --from=build /out/rld", "COPY --from=build /out/rlx", "which the build does not make"},
+		{"COPY --from=build /out/links/", "COPY --from=build /out/link/", "in which there is no link"},
 		{`["serve"]`, `["serve"`, "CMD"},
 		{"USER 65532:65532", "USER", "has no arguments"},
 		{"USER", "USR", "USR is not known here"},
