@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/config/upstream"
 )
 
 // TestSettings holds docs/settings.md to the settings: name, flag, variable,
@@ -281,6 +282,18 @@ func TestUpstreamVariables(t *testing.T) {
 			if from := string(l.Origin(row[2])); !strings.Contains(from, name) {
 				t.Errorf("%s: %s comes from %s", name, row[2], from)
 			}
+		}
+	}
+}
+
+// TestUpstreamVariablesNamed: the page names each variable of the reference
+// that has an effect.
+func TestUpstreamVariablesNamed(t *testing.T) {
+	_, section, _ := strings.Cut(readPage(t, "docs/settings.md").text, "## Variables of envoyproxy/ratelimit")
+	for _, v := range upstream.Variables() {
+		has := v.Kind != upstream.Unneeded && v.Kind != upstream.Replaced && v.Name != "PROMETHEUS_PATH"
+		if has && !regexp.MustCompile("`"+v.Name+"[`=]").MatchString(section) {
+			t.Errorf("docs/settings.md does not name %s", v.Name)
 		}
 	}
 }

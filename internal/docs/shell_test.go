@@ -28,6 +28,9 @@ import (
 // machine is neither needed nor disturbed: in the text of a command, by the
 // environment (RLD_HTTP_ADDR and so on), and by the rld command of the folder,
 // which adds the flags for rld check and rld demo.
+//
+// A block behind such a block that is marked output is what its last command
+// prints: see checkOutput.
 func TestShell(t *testing.T) {
 	for _, tool := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -43,7 +46,7 @@ func TestShell(t *testing.T) {
 	}
 	for _, p := range pages(t) {
 		checkSpans(t, p, program)
-		commands := shellCommands(t, p)
+		commands, outputs := shellCommands(t, p)
 		for _, c := range commands {
 			if e := exceptionOf(p, c, excepted); e != nil {
 				e.used = true
@@ -54,7 +57,7 @@ func TestShell(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			runPage(t, p, commands, excepted, program)
+			runPage(t, p, commands, outputs, excepted, program)
 		})
 	}
 	for _, e := range excepted {
@@ -125,13 +128,15 @@ func readExceptions(t *testing.T) []*exception {
 // commands of the page find it in their folder.
 var namedFile = regexp.MustCompile("(?ms)^```yaml\n(# ([a-z0-9-]+\\.yaml)\n.*?)^```")
 
-var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
+var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```(?:\n\n```output\n(.*?)^```)?")
 
 // shellCommands returns the commands of a page in their order. A command ends
-// with the first line after which bash has nothing open.
-func shellCommands(t *testing.T, p page) []string {
+// with the first line after which bash has nothing open. outputs has the output
+// that a block which is marked output shows, by the number of the last command
+// of the block before it.
+func shellCommands(t *testing.T, p page) (out []string, outputs map[int]string) {
 	t.Helper()
-	var out []string
+	outputs = make(map[int]string)
 	for _, block := range shellBlock.FindAllStringSubmatch(p.text, -1) {
 		command := ""
 		for line := range strings.Lines(block[1]) {
@@ -148,8 +153,37 @@ func shellCommands(t *testing.T, p page) []string {
 		if command != "" {
 			t.Errorf("%s: a command that does not end: %s", p.name, command)
 		}
+		if block[2] != "" {
+			outputs[len(out)-1] = block[2]
+		}
 	}
-	return out
+	return out, outputs
+}
+
+// checkOutput compares the output of a command with the one that a page shows.
+// Its lines are in the output in this order; a line ... stands for any lines,
+// and ... in a line for any text.
+func checkOutput(t *testing.T, p page, command, shown, got string) {
+	t.Helper()
+	pattern := strings.Builder{}
+	pattern.WriteString(`(?s)^`)
+	for line := range strings.Lines(shown) {
+		if line == "...\n" {
+			pattern.WriteString(`(?:.*\n)?`)
+			continue
+		}
+		parts := strings.Split(strings.TrimRight(line, "\n"), "...")
+		for i := range parts {
+			parts[i] = regexp.QuoteMeta(strings.TrimSpace(parts[i]))
+			if i == 0 {
+				parts[i] = strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " "))) + parts[i]
+			}
+		}
+		pattern.WriteString(strings.Join(parts, `[^\n]*`) + ` *\n`)
+	}
+	if !regexp.MustCompile(pattern.String() + `$`).MatchString(strings.TrimRight(got, " \n") + "\n") {
+		t.Errorf("%s: %s\nthe page shows\n%s\nthe output is\n%s", p.name, command, shown, got)
+	}
 }
 
 func complete(t *testing.T, command string) bool {
@@ -174,8 +208,14 @@ ready() {
 }
 `
 
-// runPage runs the commands of a page in one shell.
-func runPage(t *testing.T, p page, commands []string, excepted []*exception, program string) {
+// earlyFunction waits until enough of the minute is left for the commands up to
+// the next daemon: what a page shows of limits per minute is in one window.
+const earlyFunction = `early() { while (( 10#$(date +%S) > 50 )); do sleep 0.2; done; }
+`
+
+// runPage runs the commands of a page in one shell. outputs are those that the
+// page shows, by the number of the command.
+func runPage(t *testing.T, p page, commands []string, outputs map[int]string, excepted []*exception, program string) {
 	t.Helper()
 	at := freeAddresses(t)
 	folder := clone(t, program, at)
@@ -185,7 +225,7 @@ func runPage(t *testing.T, p page, commands []string, excepted []*exception, pro
 		}
 	}
 	var script strings.Builder
-	script.WriteString(readyFunction)
+	script.WriteString(readyFunction + earlyFunction)
 	for i, command := range commands {
 		want, how := "0", ""
 		if e := exceptionOf(p, command, excepted); e != nil {
@@ -202,6 +242,9 @@ func runPage(t *testing.T, p page, commands []string, excepted []*exception, pro
 			// One daemon at a time has the addresses.
 			head, comment, _ := strings.Cut(text, " #")
 			text = "kill -TERM $last 2>/dev/null; wait\n" + head + " >background.log 2>&1 & last=$!\n#" + comment + "\nready"
+			if len(outputs) > 0 {
+				text += "; early"
+			}
 		case "":
 		default:
 			want = how
@@ -219,6 +262,10 @@ func runPage(t *testing.T, p page, commands []string, excepted []*exception, pro
 			out, _ := os.ReadFile(filepath.Join(folder, fmt.Sprintf("out.%d", i)))
 			log, _ := os.ReadFile(filepath.Join(folder, "background.log"))
 			t.Errorf("%s: exit code %q, want %s\n%s\n%s\nthe daemon: %s\nthe shell: %s", p.name, got, want, command, out, tail(log), said)
+		}
+		if shown := outputs[i]; shown != "" {
+			out, _ := os.ReadFile(filepath.Join(folder, fmt.Sprintf("out.%d", i)))
+			checkOutput(t, p, command, shown, string(out))
 		}
 	}
 }
@@ -338,7 +385,7 @@ func TestBlocksAreMarked(t *testing.T) {
 				}
 				continue
 			}
-			if open = !open; open && !slices.Contains([]string{"", "sh", "yaml", "json", "text", "go", "csv", "console"}, language) {
+			if open = !open; open && !slices.Contains([]string{"", "sh", "output", "yaml", "json", "text", "go", "csv", "console"}, language) {
 				t.Errorf("%s:%d: a block of an unknown language: %s", p.name, i+1, language)
 			}
 		}

@@ -22,6 +22,7 @@ func TestYAMLBlocks(t *testing.T) {
 		for _, block := range yamlBlock.FindAllStringSubmatch(p.text, -1) {
 			text := block[1]
 			switch {
+			case checkForeignYAML(t, p, text):
 			case strings.HasPrefix(text, "tokens:"):
 				if _, err := auth.Parse(p.name, []byte(text)); err != nil {
 					t.Errorf("%s: %v\n%s", p.name, err, text)
