@@ -18,8 +18,10 @@ var table = []Variable{
 	{Name: "GRPC_SERVER_TLS_KEY", Kind: Same, Group: ServerTLS, Setting: "grpc.tls.key_file"},
 	{Name: "GRPC_CLIENT_TLS_CACERT", Kind: Same, Group: ServerTLS, Setting: "grpc.tls.client_ca_file"},
 	{Name: "GRPC_CLIENT_TLS_SAN", Kind: Same, Group: ServerTLS, Setting: "grpc.tls.client_san"},
-	{Name: "GRPC_SERVER_TLS_CA_CERT", Kind: Unneeded, Group: ServerTLS,
-		Text: "Envoy Gateway sets it, and neither program reads it; GRPC_CLIENT_TLS_CACERT would verify callers"},
+	{
+		Name: "GRPC_SERVER_TLS_CA_CERT", Kind: Unneeded, Group: ServerTLS,
+		Text: "Envoy Gateway sets it, and neither program reads it; GRPC_CLIENT_TLS_CACERT would verify callers",
+	},
 	{Name: "PROTO", Kind: Unneeded, Text: "it has no effect in the reference, either"},
 
 	// Logs.
@@ -35,8 +37,10 @@ var table = []Variable{
 	{Name: "LIMIT_RESET_HEADER", Kind: Same, Setting: "rls.reset_header"},
 	{Name: "RESPONSE_DYNAMIC_METADATA", Kind: Same, Setting: "rls.dynamic_metadata"},
 	{Name: "ENABLE_NEGATIVE_HITS", Kind: Same, Setting: "rls.negative_hits", Text: "a daemon gives back no more hits than it counted itself"},
-	{Name: "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", Kind: Derived, Setting: "limits.charge_denied",
-		Text: "only true has an effect: rld does not charge denied hits by default, and the reference does"},
+	{
+		Name: "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", Kind: Derived, Setting: "limits.charge_denied",
+		Text: "only true has an effect: rld does not charge denied hits by default, and the reference does",
+	},
 
 	// Limits in files.
 	{Name: "CONFIG_TYPE", Kind: Selector, Setting: "limits.xds.server", Text: "selects the source of the limits: files, or an xDS server"},
@@ -70,9 +74,11 @@ var table = []Variable{
 	// Metrics and traces.
 	{Name: "USE_PROMETHEUS", Kind: Selector, Setting: "probe.addr", Text: "serves metrics at PROMETHEUS_ADDR, also under the names of the reference"},
 	{Name: "PROMETHEUS_ADDR", Kind: Derived, Group: Prometheus, Setting: "probe.addr"},
-	{Name: "PROMETHEUS_PATH", Kind: Derived, Group: Prometheus, Text: "metrics are at /metrics only"},
-	{Name: "PROMETHEUS_MAPPER_YAML", Kind: Unneeded, Group: Prometheus,
-		Text: "metrics need no mapping of names: docs/metrics.md lists their names"},
+	{Name: "PROMETHEUS_PATH", Kind: Derived, Group: Prometheus, Setting: "probe.metrics_path"},
+	{
+		Name: "PROMETHEUS_MAPPER_YAML", Kind: Replaced, Group: Prometheus,
+		Text: "metrics have the names of the default mapping of the reference: rename them where they are read",
+	},
 	{Name: "USE_STATSD", Kind: Replaced, Group: Stats, Text: "metrics are not sent: let Prometheus read /metrics of the admin listener, or set USE_PROMETHEUS=true"},
 	{Name: "USE_DOG_STATSD", Kind: Replaced, Group: Stats, Text: "metrics are not sent: let Prometheus, or the agent of Datadog, read /metrics"},
 	{Name: "USE_DOG_STATSD_MOGRIFIERS", Kind: Replaced, Group: Stats, Text: "rename metrics where they are read"},

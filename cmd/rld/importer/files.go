@@ -8,7 +8,6 @@ import (
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
-	"github.com/georld/rld/rules"
 )
 
 // limits reads the files of limits as a daemon with these settings does.
@@ -164,6 +163,3 @@ func text(n *yamlpos.Node) string {
 	}
 	return n.Text
 }
-
-// path returns a rule as rld shows it.
-func path(rule *rules.Rule) string { return rule.Domain + ": " + rule.Path }
