@@ -68,8 +68,8 @@ func TestShell(t *testing.T) {
 }
 
 var (
-	rldSpan      = regexp.MustCompile("`(?:bin/)?rld((?: [a-z]+)+)")
-	groupCommand = regexp.MustCompile(`(?s)Usage:\n  rld((?: [a-z]+)*).*Available Commands:`)
+	rldSpan      = regexp.MustCompile("`(?:bin/)?rld((?: [a-z]+(?:-[a-z]+)*)+)")
+	groupCommand = regexp.MustCompile(`(?s)Usage:\n  rld((?: [a-z-]+)*).*Available Commands:`)
 )
 
 // checkSpans fails for a command that a text names between backquotes and that
