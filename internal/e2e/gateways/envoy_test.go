@@ -17,16 +17,16 @@ import (
 
 // envoyRefuses are injections that Envoy, or the script of the example, may
 // refuse before rld is asked.
-var envoyRefuses = []string{"invalid UTF-8", "7 KiB", "the method QUERY", "Connection: close, X-Forwarded"}
+var envoyRefuses = []string{"%72eports", "invalid UTF-8", "7 KiB", "the method QUERY", "Connection: close, X-Forwarded"}
 
 var (
 	envoy = proxy{
-		name: "envoy", folder: "envoy", files: []string{"envoy.yaml", "api_key.lua"}, version: "envoy --version | grep version",
+		name: "envoy", folder: "envoy", files: []string{"envoy.yaml", "refuse.lua"}, version: "envoy --version | grep version",
 		command: "envoy -c envoy.yaml --disable-hot-restart", grpc: true, header: "X-RateLimit-Limit", refuses: envoyRefuses,
 		killed: http.StatusServiceUnavailable, silent: http.StatusServiceUnavailable,
 	}
 	extAuthz = proxy{
-		name: "envoy with ext_authz", folder: "envoy", files: []string{"ext-authz.yaml", "api_key.lua"}, version: envoy.version,
+		name: "envoy with ext_authz", folder: "envoy", files: []string{"ext-authz.yaml", "refuse.lua"}, version: envoy.version,
 		command: "envoy -c ext-authz.yaml --disable-hot-restart", refuses: envoyRefuses,
 		killed: http.StatusServiceUnavailable, silent: http.StatusServiceUnavailable,
 	}

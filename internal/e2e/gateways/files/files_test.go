@@ -1,7 +1,6 @@
 package files
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,16 +64,6 @@ func readJSON(t *testing.T, what string, text []byte, into proto.Message) {
 	if err := validate(into); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
-}
-
-// readValue reads a value of a struct as a message.
-func readValue(t *testing.T, what string, value any, into proto.Message) {
-	t.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	readJSON(t, what, text, into)
 }
 
 // validate applies the rules of the protos to a message and to those packed in

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -42,6 +43,28 @@ func luaHeaders(l *lua.LState, headers map[string][]string) *lua.LTable {
 	return t
 }
 
+// refuses returns the status by which the script of a filter refuses a request,
+// "" for none.
+func refuses(t *testing.T, l *lua.LState, headers map[string][]string) string {
+	t.Helper()
+	status := ""
+	handle := l.NewTable()
+	l.SetFuncs(handle, map[string]lua.LGFunction{
+		"headers": func(l *lua.LState) int {
+			l.Push(luaHeaders(l, headers))
+			return 1
+		},
+		"respond": func(l *lua.LState) int {
+			status = l.CheckTable(2).RawGetString(":status").String()
+			return 0
+		},
+	})
+	if err := l.CallByParam(lua.P{Fn: l.GetGlobal("envoy_on_request"), Protect: true}, handle); err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
 // checkLua runs the script of a filter with keys that must be refused, and with
 // others.
 func checkLua(t *testing.T, f *luafilter.Lua) {
@@ -74,25 +97,38 @@ func checkLua(t *testing.T, f *luafilter.Lua) {
 		{[]string{"a b"}, "", 1},
 		{[]string{"k\x7f"}, "400", 1},
 	} {
-		headers := map[string][]string{}
+		headers := map[string][]string{":path": {"/v1/orders?x=%41"}}
 		if tt.values != nil {
 			headers["x-api-key"] = tt.values
 		}
-		status := ""
-		handle := l.NewTable()
-		l.SetFuncs(handle, map[string]lua.LGFunction{
-			"headers": func(l *lua.LState) int {
-				l.Push(luaHeaders(l, headers))
-				return 1
-			},
-			"respond": func(l *lua.LState) int {
-				status = l.CheckTable(2).RawGetString(":status").String()
-				return 0
-			},
-		})
-		err := l.CallByParam(lua.P{Fn: l.GetGlobal("envoy_on_request"), Protect: true}, handle)
-		if err != nil || status != tt.status || len(headers["x-api-key"]) != tt.left {
-			t.Errorf("%.20q: %v, status %q, headers %.40q; want %q", tt.values, err, status, headers, tt.status)
+		if got := refuses(t, l, headers); got != tt.status || len(headers["x-api-key"]) != tt.left {
+			t.Errorf("%.20q: status %q, headers %.40q; want %q", tt.values, got, headers, tt.status)
+		}
+	}
+}
+
+// TestEscapedPaths holds that the script of Envoy refuses letters and digits
+// that are escaped in a path.
+func TestEscapedPaths(t *testing.T) {
+	l := lua.NewState()
+	defer l.Close()
+	if err := l.DoString(string(example(t, "envoy", "refuse.lua"))); err != nil {
+		t.Fatal(err)
+	}
+	for c := range 256 {
+		for _, form := range []string{"/v1/%%%02x", "/v1/%%%02X"} {
+			letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+			path := fmt.Sprintf(form, c)
+			want := ""
+			if letter {
+				want = "400"
+			}
+			if got := refuses(t, l, map[string][]string{":path": {path}}); got != want {
+				t.Errorf("%s: status %q, want %q", path, got, want)
+			}
+			if got := refuses(t, l, map[string][]string{":path": {"/v1/?" + path}}); got != "" {
+				t.Errorf("%s in a query: status %q", path, got)
+			}
 		}
 	}
 }
