@@ -1,7 +1,8 @@
 package upstream
 
 // table has each variable of src/settings/settings.go of envoyproxy/ratelimit
-// (3fb702589d36), and those that deployments of it set beside them.
+// (3fb702589d36), those of request headers, which are of a later version, and
+// those that deployments of it set beside them.
 var table = []Variable{
 	// Listeners.
 	{Name: "HOST", Kind: Derived, Setting: "http.addr"},
@@ -22,7 +23,6 @@ var table = []Variable{
 		Name: "GRPC_SERVER_TLS_CA_CERT", Kind: Unneeded, Group: ServerTLS,
 		Text: "Envoy Gateway sets it, and neither program reads it; GRPC_CLIENT_TLS_CACERT would verify callers",
 	},
-	{Name: "PROTO", Kind: Unneeded, Text: "it has no effect in the reference, either"},
 
 	// Logs.
 	{Name: "LOG_LEVEL", Kind: Derived, Setting: "log.level"},
@@ -35,6 +35,13 @@ var table = []Variable{
 	{Name: "LIMIT_LIMIT_HEADER", Kind: Same, Setting: "rls.limit_header"},
 	{Name: "LIMIT_REMAINING_HEADER", Kind: Same, Setting: "rls.remaining_header"},
 	{Name: "LIMIT_RESET_HEADER", Kind: Same, Setting: "rls.reset_header"},
+	{
+		Name: "LIMIT_REQUEST_HEADERS_ENABLED", Kind: Replaced,
+		Text: "rld adds headers to responses alone: a service behind Envoy that reads them of requests gets none",
+	},
+	{Name: "LIMIT_REQUEST_LIMIT_HEADER", Kind: Unneeded, Text: "rld adds no headers to requests"},
+	{Name: "LIMIT_REQUEST_REMAINING_HEADER", Kind: Unneeded, Text: "rld adds no headers to requests"},
+	{Name: "LIMIT_REQUEST_RESET_HEADER", Kind: Unneeded, Text: "rld adds no headers to requests"},
 	{Name: "RESPONSE_DYNAMIC_METADATA", Kind: Same, Setting: "rls.dynamic_metadata"},
 	{Name: "ENABLE_NEGATIVE_HITS", Kind: Same, Setting: "rls.negative_hits", Text: "a daemon gives back no more hits than it counted itself"},
 	{
