@@ -10,7 +10,6 @@ import (
 	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/internal/await"
@@ -64,16 +63,15 @@ func TestEnvoyAIGateway(t *testing.T) {
 	t.Cleanup(r.closeState)
 	await.True(t, "the limits are in force", func() bool { return len(r.engine.Rules().Rules()) == 6 })
 	client := rlsv3.NewRateLimitServiceClient(dial(t, r.edges.grpcAddr()))
-	call := func(tokens uint64, entries ...string) bool {
+	call := func(tokens uint32, entries ...string) bool {
 		t.Helper()
 		d := &envoyratelimit.RateLimitDescriptor{}
 		for i := 0; i < len(entries); i += 2 {
 			d.Entries = append(d.Entries, &envoyratelimit.RateLimitDescriptor_Entry{Key: entries[i], Value: entries[i+1]})
 		}
-		if tokens > 0 { // of apply_on_stream_done
-			d.HitsAddend = wrapperspb.UInt64(tokens)
-		}
-		got, err := client.ShouldRateLimit(t.Context(), &rlsv3.RateLimitRequest{Domain: "ai-gateway-quota", Descriptors: []*envoyratelimit.RateLimitDescriptor{d}})
+		got, err := client.ShouldRateLimit(t.Context(), &rlsv3.RateLimitRequest{
+			Domain: "ai-gateway-quota", Descriptors: []*envoyratelimit.RateLimitDescriptor{d}, HitsAddend: tokens,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +82,7 @@ func TestEnvoyAIGateway(t *testing.T) {
 	}
 	for i, tt := range []struct {
 		entries []string
-		tokens  uint64 // of the response
+		tokens  uint32 // of the response
 		want    bool   // whether the request is admitted
 	}{
 		{of("small"), 6, true},

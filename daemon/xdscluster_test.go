@@ -8,10 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
+	"github.com/envoyproxy/go-control-plane/pkg/cache/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
@@ -34,18 +35,29 @@ func (w *limitsWorld) receiver(r *resident) func(requests uint32) {
 	stream := xds.New(xds.Config{
 		NodeID: r.name, BackoffMin: time.Second, BackoffMax: time.Second, Random: rand.New(rand.NewPCG(1, 1)), Apply: source.applySet,
 	})
-	stream.Begin()
+	server := cache.NewSnapshotCache(true, cache.IDHash{}, nil)
 	return func(requests uint32) {
 		w.t.Helper()
-		resource, err := anypb.New(&ratelimit.RateLimitConfig{Name: "edge", Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{
+		c := &ratelimit.RateLimitConfig{Name: "edge", Domain: "edge", Descriptors: []*ratelimit.RateLimitDescriptor{
 			{Key: "user", RateLimit: &ratelimit.RateLimitPolicy{Unit: ratelimit.RateLimitUnit_MINUTE, RequestsPerUnit: requests}},
-		}})
+		}}
+		snapshot, err := cache.NewSnapshot("of "+r.name+time.Now().String(), map[resource.Type][]types.Resource{resource.RateLimitConfigType: {c}})
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		reply := stream.Receive(&discovery.DiscoveryResponse{
-			TypeUrl: xds.TypeURL, VersionInfo: "of " + r.name + time.Now().String(), Nonce: "n", Resources: []*anypb.Any{resource},
-		})
+		if err := server.SetSnapshot(w.t.Context(), r.name, snapshot); err != nil {
+			w.t.Fatal(err)
+		}
+		fetched, err := server.Fetch(w.t.Context(), stream.Begin())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		response, err := fetched.GetDiscoveryResponse()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		response.Nonce = "n"
+		reply := stream.Receive(response)
 		if reply.Fault != "" {
 			w.t.Fatal(reply.Fault)
 		}

@@ -62,6 +62,7 @@ descriptors:
 	want := []rules.Rule{{
 		Index:    1,
 		Domain:   "d",
+		Entries:  []rules.Entry{{Key: "tier", Value: "p*"}, {Key: "user"}},
 		Path:     "tier=p* > user",
 		Patterns: []string{"p*", ""},
 		Entity:   true,
@@ -74,11 +75,12 @@ descriptors:
 			HasBudget: true, OnFailure: rules.Share, ReserveShare: 125_000,
 		},
 	}, {
-		Index:  2,
-		Domain: "d",
-		Path:   "org",
-		Entity: true,
-		Pos:    rules.Position{File: "f.yaml", Line: 26, Column: 5},
+		Index:   2,
+		Domain:  "d",
+		Entries: []rules.Entry{{Key: "org"}},
+		Path:    "org",
+		Entity:  true,
+		Pos:     rules.Position{File: "f.yaml", Line: 26, Column: 5},
 		Limit: &rules.Limit{
 			Unit: rules.Day, Multiplier: 1, Requests: 7, CarryDebt: true, ChargeDenied: true,
 			Scope: rules.Region, Consistency: rules.Partition, Placement: rules.PerRegion,
