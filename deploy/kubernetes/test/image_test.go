@@ -55,11 +55,11 @@ func parseDockerfile(text string) (d dockerfile, err error) {
 		case word == "RUN" && strings.Contains(rest, " ln -s "):
 			d.link, d.linked = last(), fields[len(fields)-2]
 		case word == "COPY" && fields[0] == "--from="+builder && strings.HasSuffix(fields[1], "/") && last() == "/":
-			path, ok := strings.CutPrefix(d.link, strings.TrimSuffix(fields[1], "/"))
+			path, ok := strings.CutPrefix(d.link, fields[1])
 			if !ok {
 				return d, fmt.Errorf("copies %s, in which there is no link", fields[1])
 			}
-			d.link = path
+			d.link = "/" + path
 		case word == "COPY" && fields[0] == "--from="+builder:
 			if !strings.Contains(d.build, " -o "+fields[1]+" ") {
 				return d, fmt.Errorf("copies %s, which the build does not make: %s", fields[1], d.build)
