@@ -38,7 +38,7 @@ func TestStalledTargetShowsInPercentiles(t *testing.T) {
 		start := time.Now()
 		target := func(context.Context) (bool, error) {
 			if since := time.Since(start); since >= 4*time.Second && since < 5*time.Second {
-				time.Sleep(start.Add(5 * time.Second).Sub(time.Now()))
+				time.Sleep(time.Until(start.Add(5 * time.Second)))
 			}
 			time.Sleep(time.Millisecond)
 			return true, nil

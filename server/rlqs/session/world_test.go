@@ -16,13 +16,11 @@ type world struct {
 	taken  []taken
 }
 
-// fakeLimit is the limit of a bucket. One of no hits and not shadow is
-// unlimited.
+// fakeLimit is the limit of a bucket.
 type fakeLimit struct {
 	requests uint64
 	window   time.Duration // 0 for a limit that never comes back
 	shadow   bool
-	denies   bool // requests is meant
 	used     map[time.Duration]uint64
 }
 
