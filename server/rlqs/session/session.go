@@ -61,9 +61,6 @@ func New(l Limiter) *Session {
 	return &Session{limiter: l, buckets: map[string]*bucket{}, interval: firstInterval}
 }
 
-// Buckets returns the number of buckets of the stream.
-func (s *Session) Buckets() int { return len(s.buckets) }
-
 // Report applies the reports of one message, and returns what the client has
 // to do, in the order of the reports.
 func (s *Session) Report(now time.Duration, usages []Usage) ([]Action, error) {
