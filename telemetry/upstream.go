@@ -59,9 +59,6 @@ func (m *Metrics) upstream(e Engine) *upstreamCollector {
 	return &upstreamCollector{newCollector(upstreamFamilies, nil), m, e}
 }
 
-// UpstreamFamilies returns the metrics of Metrics.Upstream.
-func UpstreamFamilies() []Family { return slices.Clone(upstreamFamilies) }
-
 // Collect implements prometheus.Collector.
 func (c *upstreamCollector) Collect(ch chan<- prometheus.Metric) {
 	sums := c.sums()

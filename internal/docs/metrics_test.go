@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/georld/rld/gossip"
 	"github.com/georld/rld/internal/connlimit"
@@ -126,9 +127,20 @@ func exported(t *testing.T, o telemetry.Options) map[string]*family {
 	if err != nil {
 		t.Fatal(err)
 	}
+	out := familiesOf(families, "rld_")
+	for name := range c.names {
+		if out[name] == nil {
+			t.Errorf("%s is described and has no value here", name)
+		}
+	}
+	return out
+}
+
+// familiesOf returns the families whose names begin with a prefix.
+func familiesOf(families []*dto.MetricFamily, prefix string) map[string]*family {
 	out := make(map[string]*family)
 	for _, f := range families {
-		if !strings.HasPrefix(f.GetName(), "rld_") {
+		if !strings.HasPrefix(f.GetName(), prefix) {
 			continue
 		}
 		x := &family{kind: strings.ToLower(f.GetType().String()), help: f.GetHelp()}
@@ -141,11 +153,6 @@ func exported(t *testing.T, o telemetry.Options) map[string]*family {
 			}
 		}
 		out[f.GetName()] = x
-	}
-	for name := range c.names {
-		if out[name] == nil {
-			t.Errorf("%s is described and has no value here", name)
-		}
 	}
 	return out
 }
@@ -188,19 +195,30 @@ func TestMetrics(t *testing.T) {
 		return "Kinds of replica events: " + strings.Join(kinds, ", ") + ".\n"
 	}
 	parts["metrics of upstream"] = func() string {
-		upstream := make(map[string]*family)
-		for _, f := range telemetry.UpstreamFamilies() {
-			x := &family{kind: string(f.Kind), help: f.Help}
-			for _, l := range f.Labels {
-				x.by = append(x.by, "`"+l+"`")
-			}
-			upstream[f.Name] = x
-		}
+		upstream := upstreamMetrics(t)
 		return metricTable(upstream, slices.Sorted(maps.Keys(upstream)))
 	}
 	p := readPage(t, "docs/metrics.md")
 	settle(t, p, generate(t, p, parts))
 	checkLegend(t, p, all)
+}
+
+// upstreamMetrics returns the metrics that have names of upstream.
+func upstreamMetrics(t *testing.T) map[string]*family {
+	t.Helper()
+	set, err := rules.NewSet([]rules.DomainNode{{Name: "d", Children: []rules.Node{{Key: "k", Limit: &rules.Limit{Unit: rules.Second, Multiplier: 1}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := telemetry.New(prometheus.NewRegistry(), telemetry.Options{Engine: source{set}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	families, err := m.Upstream(source{set}).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return familiesOf(families, "ratelimit_")
 }
 
 func metricTable(all map[string]*family, names []string) string {
