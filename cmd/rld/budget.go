@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -220,7 +221,7 @@ func epochLines(what string, at time.Time, all []api.EpochState) string {
 		}
 		rows := ""
 		if e.RuleWeights > 0 {
-			rows = fmt.Sprintf(", and other weights for %s as above", plural(e.RuleWeights, "rule"))
+			rows = fmt.Sprintf(", and other weights for %s as above", suggest.Plural(e.RuleWeights, "rule"))
 		}
 		fmt.Fprintf(&b, "Shares of the %s: %s, %s: %s%s.\n", what, state, since, few(members(e.Members)), rows)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -369,7 +370,7 @@ func withVoters(s *api.ClusterState) []api.ClusterDaemon {
 // backupText formats what the file of a backup has.
 func backupText(path string, b *api.Backup) string {
 	text := fmt.Sprintf("%s has version %s of cluster %s: %s, %s, %s.\n", printable(path), printable(b.Version), printable(b.Cluster),
-		plural(len(b.Regions), "region"), plural(len(b.Files), "file"), plural(len(b.Overrides), "override"))
+		suggest.Plural(len(b.Regions), "region"), suggest.Plural(len(b.Files), "file"), suggest.Plural(len(b.Overrides), "override"))
 	if len(b.Files) == 0 {
 		text += "It has no rules: none were applied or adopted. Keep a copy of the limits files of the daemons.\n"
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -297,9 +298,9 @@ func (c *clusterChange) restore(ctx context.Context, p process, q *api.InitReque
 	if c.client.form.json {
 		return indented(p.out, out)
 	}
-	text := initText(answer) + fmt.Sprintf("It has the limits of %s: %s, %s", printable(out.From), plural(len(b.Files), "file"), plural(out.Overrides, "override"))
+	text := initText(answer) + fmt.Sprintf("It has the limits of %s: %s, %s", printable(out.From), suggest.Plural(len(b.Files), "file"), suggest.Plural(out.Overrides, "override"))
 	if out.Ended > 0 {
-		text += fmt.Sprintf("; %s ended meanwhile", plural(out.Ended, "override"))
+		text += fmt.Sprintf("; %s ended meanwhile", suggest.Plural(out.Ended, "override"))
 	}
 	return p.write(text+". rld limits list shows when they are in force.\n", "")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/internal/suggest"
 )
 
 func newConfigCheck(p process) *cobra.Command {
@@ -85,7 +86,7 @@ func (r *configReport) print(p process) error {
 		}
 	}
 	if n := r.faults(); n > 0 {
-		faults += fmt.Sprintf("rld: a daemon would refuse these settings: %s\n", plural(n, "fault"))
+		faults += fmt.Sprintf("rld: a daemon would refuse these settings: %s\n", suggest.Plural(n, "fault"))
 		return cmp.Or(p.write("", faults), error(&exitError{code: exitNo}))
 	}
 	return p.write(fmt.Sprintf("%s: ok\n  settings  %s\n  cluster   %s\n  limits    %s\n%s",
@@ -145,6 +146,6 @@ func (r *configReport) cluster() string {
 	if c.Peer.TLS.On() {
 		streams = "streams with TLS"
 	}
-	return fmt.Sprintf("%s in %s; %s; %s with %s; %s", name, c.Region, plural(len(c.Swim.Seeds), "seed"),
-		plural(regions, "other region"), plural(peers, "peer"), streams)
+	return fmt.Sprintf("%s in %s; %s; %s with %s; %s", name, c.Region, suggest.Plural(len(c.Swim.Seeds), "seed"),
+		suggest.Plural(regions, "other region"), suggest.Plural(peers, "peer"), streams)
 }

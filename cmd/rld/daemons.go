@@ -11,6 +11,7 @@ import (
 
 	"github.com/georld/rld/disk"
 	"github.com/georld/rld/disk/osdir"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/replica"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -189,9 +190,9 @@ func rulesLine(members []api.Member) string {
 		}
 	}
 	if len(differ) == 0 && len(unknown) == 0 {
-		return plural(len(members), "member") + ", all with the same rules.\n"
+		return suggest.Plural(len(members), "member") + ", all with the same rules.\n"
 	}
-	line := plural(len(members), "member") + "."
+	line := suggest.Plural(len(members), "member") + "."
 	if len(differ) > 0 {
 		line += fmt.Sprintf(" Rules differ at %d of them: %s.", len(differ), few(differ))
 	}
@@ -206,7 +207,7 @@ func revokedLine(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s revoked: %s.\n", plural(len(names), "daemon"), few(printables(names)))
+	return fmt.Sprintf("%s revoked: %s.\n", suggest.Plural(len(names), "daemon"), few(printables(names)))
 }
 
 // few lists names on a line: the first ten.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 	"github.com/georld/rld/server/admin/api"
 )
@@ -31,7 +32,7 @@ func newExplain(p process) *cobra.Command {
 		},
 		lacks: func(a *api.ExplainAnswer) string {
 			if n := len(call.GetDescriptors()); len(a.Descriptors) != n {
-				return fmt.Sprintf("%d of %s explained", len(a.Descriptors), plural(n, "descriptor"))
+				return fmt.Sprintf("%d of %s explained", len(a.Descriptors), suggest.Plural(n, "descriptor"))
 			}
 			return ""
 		},

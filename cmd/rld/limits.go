@@ -12,6 +12,7 @@ import (
 	"github.com/georld/rld/cmd/rld/limitstest"
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/daemon"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 	"github.com/georld/rld/quota"
@@ -78,7 +79,7 @@ func newLimitsTest(p process) *cobra.Command {
 		Example: "  rld limits test limits/ limits_test.yaml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) < 2 {
-				return fmt.Errorf("%s: want limits and at least one file of tests, such as rld limits test limits/ limits_test.yaml", plural(len(args), "argument"))
+				return fmt.Errorf("%s: want limits and at least one file of tests, such as rld limits test limits/ limits_test.yaml", suggest.Plural(len(args), "argument"))
 			}
 			return nil
 		},
@@ -198,7 +199,7 @@ func (r *limitsReport) warnShort(age time.Duration, regions int) {
 	for _, g := range short {
 		name := ruleText(g.first.Domain, g.first.Path, g.first.Limit.Name)
 		if g.more > 0 {
-			name += fmt.Sprintf(" and %s", plural(g.more, "other limit"))
+			name += fmt.Sprintf(" and %s", suggest.Plural(g.more, "other limit"))
 		}
 		r.Warnings = append(r.Warnings, fmt.Sprintf("%v: %s: %v", g.first.Pos, name, g.lag))
 	}
@@ -219,7 +220,7 @@ func (r *limitsReport) print(p process, form formFlag) error {
 	case r.unread != nil:
 		faults += fmt.Sprintf("rld: %v\n", r.unread)
 	case !r.OK:
-		faults += fmt.Sprintf("rld: a daemon would refuse these limits: %s\n", plural(r.refusals(), "fault"))
+		faults += fmt.Sprintf("rld: a daemon would refuse these limits: %s\n", suggest.Plural(r.refusals(), "fault"))
 	default:
 		out = fmt.Sprintf("ok: %s\n", r.content())
 	}
@@ -228,18 +229,11 @@ func (r *limitsReport) print(p process, form formFlag) error {
 
 // content returns the size of limits that would be taken.
 func (r *limitsReport) content() string {
-	return fmt.Sprintf("%s in %s from %s", plural(r.Rules, "rule"), plural(len(r.Domains), "domain"),
-		plural(r.Files, "file"))
+	return fmt.Sprintf("%s in %s from %s", suggest.Plural(r.Rules, "rule"), suggest.Plural(len(r.Domains), "domain"),
+		suggest.Plural(r.Files, "file"))
 }
 
 // refusals counts the faults that refuse the limits.
 func (r *limitsReport) refusals() int {
 	return len(r.found) - len(r.found.Warnings()) - len(r.found.Notes())
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

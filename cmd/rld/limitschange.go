@@ -16,6 +16,7 @@ import (
 
 	"github.com/georld/rld/config"
 	"github.com/georld/rld/control"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -323,7 +324,7 @@ func differencesText(a *api.LimitsCommandAnswer) string {
 	}
 	text := t.String()
 	if more := a.Changed - len(a.Differences); more > 0 {
-		text += fmt.Sprintf("And %s more.\n", plural(more, "rule"))
+		text += fmt.Sprintf("And %s more.\n", suggest.Plural(more, "rule"))
 	}
 	return text + fmt.Sprintf("\n%s. Nothing was done.\n", sentence(a.Text))
 }

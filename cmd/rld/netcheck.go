@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -41,7 +42,7 @@ func unreached(peers []api.PeerCheck) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d of %s not connected: %s", len(names), plural(len(peers), "peer"), few(names))
+	return fmt.Errorf("%d of %s not connected: %s", len(names), suggest.Plural(len(peers), "peer"), few(names))
 }
 
 // netcheckTable shows an answer to people, a row a peer.

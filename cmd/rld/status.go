@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -72,14 +73,14 @@ func daemonLines(d *api.DaemonState) string {
 	} else {
 		fmt.Fprintf(&b, "NOT READY: %s\n", or(d.WhyNot, "no reason given"))
 	}
-	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s off the wall clock", d.LiveKeys, plural(d.MaxKeys, "key"),
-		plural(d.RuleCount, "rule"), or(d.Rules, "-"), offsetShown(&d.ClockOffsetSeconds))
+	fmt.Fprintf(&b, "%d of at most %s, %s (%s), clock %s off the wall clock", d.LiveKeys, suggest.Plural(d.MaxKeys, "key"),
+		suggest.Plural(d.RuleCount, "rule"), or(d.Rules, "-"), offsetShown(&d.ClockOffsetSeconds))
 	if d.PeerOffsetSeconds != nil {
 		fmt.Fprintf(&b, " and within %s of the peers' clocks", secondsShown(d.PeerOffsetSeconds))
 	}
 	b.WriteString("\n")
 	if d.OverflowKeys > 0 {
-		fmt.Fprintf(&b, "! further keys share %s\n", plural(d.OverflowKeys, "overflow counter"))
+		fmt.Fprintf(&b, "! further keys share %s\n", suggest.Plural(d.OverflowKeys, "overflow counter"))
 	}
 	if d.LimitsFault != "" {
 		fmt.Fprintf(&b, "! the limits on disk, or of the xDS server, are invalid, and the previous ones stay in force: %s\n", shortened(printable(d.LimitsFault)))

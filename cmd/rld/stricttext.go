@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -118,12 +119,12 @@ func pinLines(s *api.StrictState) string {
 
 // ownLine describes the keys and the acceptor of the daemon that answers.
 func ownLine(at time.Time, self *api.DaemonRef, s *api.StrictState) string {
-	text := fmt.Sprintf("%s tracks %d of at most %s", daemonText(self), s.Keys, plural(s.MaxKeys, "strict key"))
+	text := fmt.Sprintf("%s tracks %d of at most %s", daemonText(self), s.Keys, suggest.Plural(s.MaxKeys, "strict key"))
 	r := s.Acceptor
 	if r == nil {
 		return text + "; it is not a voter.\n"
 	}
-	text += fmt.Sprintf("; its acceptor stores watermarks of %s in a journal of %s", plural(r.Keys, "key"), bytesShown(r.JournalBytes))
+	text += fmt.Sprintf("; its acceptor stores watermarks of %s in a journal of %s", suggest.Plural(r.Keys, "key"), bytesShown(r.JournalBytes))
 	if r.DiskLost != nil {
 		text += fmt.Sprintf(", and lost its disk %s ago", ago(at, r.DiskLost))
 	}

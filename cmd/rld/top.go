@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/server/admin/api"
 )
 
@@ -156,7 +157,7 @@ func topTable(a *api.TopAnswer, reveal bool) string {
 	case reveal && !a.Reveals:
 		text += " This daemon keeps no text of keys."
 	case unknown > 0:
-		text += fmt.Sprintf(" The text of %s is not known.", plural(unknown, "key"))
+		text += fmt.Sprintf(" The text of %s is not known.", suggest.Plural(unknown, "key"))
 	}
 	return text + "\n"
 }

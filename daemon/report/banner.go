@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/rules"
 )
 
@@ -38,7 +39,7 @@ type Banner struct {
 func (b *Banner) Text() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "rld %s: %s in %s from %s\n\n", b.Version,
-		plural(len(b.Rules.Rules()), "rule"), plural(len(b.Rules.Domains()), "domain"), cmp.Or(b.Limits, "the embedded examples"))
+		suggest.Plural(len(b.Rules.Rules()), "rule"), suggest.Plural(len(b.Rules.Domains()), "domain"), cmp.Or(b.Limits, "the embedded examples"))
 	services := "Envoy RLS v3, RLQS v3, rld.v1.RateLimiter, health"
 	if b.Reflection {
 		services += ", reflection"
@@ -94,11 +95,4 @@ func reachable(addr string) string {
 		return addr
 	}
 	return net.JoinHostPort("127.0.0.1", fmt.Sprint(at.Port()))
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

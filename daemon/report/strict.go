@@ -9,6 +9,7 @@ import (
 	"github.com/georld/rld/control"
 	"github.com/georld/rld/daemon/overage"
 	"github.com/georld/rld/gossip"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/rules"
 	"github.com/georld/rld/server/admin/api"
 	"github.com/georld/rld/sticky/quorum"
@@ -159,7 +160,7 @@ func warningsOf(region string, n voters) []string {
 		return []string{fmt.Sprintf("%d of the %d voters of %s are reachable: after one more failure %s",
 			n.reachable, n.all, region, applies)}
 	case n.all < 3:
-		return []string{fmt.Sprintf("%s has %s: after one failure %s", region, plural(n.all, "voter"), applies)}
+		return []string{fmt.Sprintf("%s has %s: after one failure %s", region, suggest.Plural(n.all, "voter"), applies)}
 	}
 	return nil
 }

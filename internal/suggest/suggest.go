@@ -1,9 +1,10 @@
 // Package suggest finds the word that a mistyped one was likely meant to be,
-// for the hints of error messages. Its functions are pure and safe for
-// concurrent use.
+// for the hints of error messages, and writes the lists and the numbers in
+// them. Its functions are pure and safe for concurrent use.
 package suggest
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -87,4 +88,12 @@ func distance(a, b string) int {
 		prev2, prev = prev, row
 	}
 	return prev[len(b)]
+}
+
+// Plural returns a number with its noun: "1 rule", "2 rules".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -48,3 +48,11 @@ func TestDistance(t *testing.T) {
 		}
 	}
 }
+
+func TestPlural(t *testing.T) {
+	for n, want := range map[int]string{0: "0 rules", 1: "1 rule", 2: "2 rules", 1000: "1000 rules"} {
+		if got := Plural(n, "rule"); got != want {
+			t.Errorf("Plural(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/georld/rld/config"
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/limits"
 )
@@ -50,7 +51,7 @@ func (r *Report) limits(o *Options, c *config.Limits) error {
 		return a.Line - b.Line
 	})
 	if n := len(r.Faults); n > 0 {
-		r.Stops = append(r.Stops, plural(n, "fault")+" in files of limits: "+few(r.refusedFiles()))
+		r.Stops = append(r.Stops, suggest.Plural(n, "fault")+" in files of limits: "+few(r.refusedFiles()))
 	}
 	return nil
 }
@@ -72,13 +73,6 @@ func few(all []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), more)
 	}
 	return strings.Join(all, ", ")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // differences returns what rld reads in another way than the reference in a

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"unicode"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/internal/yamlpos"
 )
 
@@ -20,7 +21,7 @@ func (r *Report) Text() (out, faults string) {
 		for _, f := range r.Files {
 			rules := ""
 			if f.State == unchanged {
-				rules = plural(f.Rules, "rule")
+				rules = suggest.Plural(f.Rules, "rule")
 			}
 			t.row(f.State, printable(f.Name), rules)
 		}
@@ -57,7 +58,7 @@ func (r *Report) Text() (out, faults string) {
 	for _, s := range r.Stops {
 		faults += "rld: " + printable(s) + "\n"
 	}
-	return b.String(), faults + "rld: a daemon would not start in place of this deployment: " + plural(len(r.Stops), "cause") + "\n"
+	return b.String(), faults + "rld: a daemon would not start in place of this deployment: " + suggest.Plural(len(r.Stops), "cause") + "\n"
 }
 
 // heading begins a section.

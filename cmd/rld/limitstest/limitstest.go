@@ -5,6 +5,7 @@ package limitstest
 import (
 	"fmt"
 
+	"github.com/georld/rld/internal/suggest"
 	"github.com/georld/rld/internal/yamlpos"
 	"github.com/georld/rld/rules"
 )
@@ -60,16 +61,9 @@ func (r *Result) Text() (out, faults string) {
 	}
 	switch {
 	case r.OK:
-		out = fmt.Sprintf("ok: %s, %s\n", plural(r.Tests, "test"), plural(r.Calls, "call"))
+		out = fmt.Sprintf("ok: %s, %s\n", suggest.Plural(r.Tests, "test"), suggest.Plural(r.Calls, "call"))
 	case len(r.Failures) > 0:
-		faults += fmt.Sprintf("rld: %d of %s failed\n", len(r.Failures), plural(r.Tests, "test"))
+		faults += fmt.Sprintf("rld: %d of %s failed\n", len(r.Failures), suggest.Plural(r.Tests, "test"))
 	}
 	return out, faults
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
