@@ -228,6 +228,31 @@ func TestRefundHits(t *testing.T) {
 	}
 }
 
+// Hits of a sliding window come back in the next one, after those of that.
+func TestRefundHitsOfTheWindowBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &rules.Limit{Algorithm: rules.SlidingWindow, Unit: rules.Minute, Multiplier: 1, Requests: 100}
+		e := newEngineOf(t, 1, rules.Node{Key: "user", Limit: l})
+		ask := func(n uint64, do func(c *node.Call) error) uint64 {
+			c := node.Call{Domain: "edge", Descriptors: []rules.Descriptor{descriptor(n, "user", "u")}}
+			if err := do(&c); err != nil {
+				t.Fatal(err)
+			}
+			return c.Statuses[0].Remaining
+		}
+		check := func(c *node.Call) error { return e.Check(t.Context(), c) }
+		untilInto(50 * time.Second)
+		ask(60, check)
+		untilInto(5 * time.Second)
+		if left := ask(5, check); left != 40 { // 55/60 of 60 hits, and 5
+			t.Fatalf("%d remain before the refund, want 40", left)
+		}
+		if left := ask(65, e.RefundHits); left != 100 {
+			t.Errorf("%d remain after a refund of the hits of both windows, want 100", left)
+		}
+	})
+}
+
 // In a cluster a daemon gives back its own hits alone, and others get to know.
 func TestClusterRefundHits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

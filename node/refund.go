@@ -103,7 +103,7 @@ func (n *Node) Refund(at Instant, r *Receipt, hits uint64) Refunded {
 // RefundHits refunds up to hits of those that a node itself counted for the
 // key of h, without a receipt, and returns how many. It refunds hits of the
 // window of now, of a sliding window also of the window before, and of a log
-// the oldest first. So it refunds no more than the node has admitted and not
+// the oldest first. So it refunds no more than the node has charged and not
 // refunded, and the hits admitted less those refunded stay within every bound.
 //
 // A strict key has none: only a receipt names the lease that its hits used. Nor
@@ -164,6 +164,8 @@ func refund(n *Node, h *Hit, window int64, hits uint64, now int64, from refundOr
 		hits = eng.Refund(n.at.Mono, h.Key, window, hits)
 	} else if e == nil { // the charge has drained, or the key was dropped
 		hits = 0
+	} else if f := quota.Of(h.Limit); f.Windowed() {
+		hits = min(hits, f.Held(&e.Cell, window))
 	}
 	if e == nil || hits == 0 {
 		return hits

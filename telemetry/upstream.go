@@ -27,9 +27,9 @@ var upstreamFamilies = []Family{
 	{"ratelimit_service_rate_limit_near_limit", Counter, ruleLabelsOfUpstream, "Requested hits within the limit and above limits.near_limit_ratio."},
 	{"ratelimit_service_rate_limit_over_limit", Counter, ruleLabelsOfUpstream, "Requested hits over the limit: all hits of a descriptor that does not fit."},
 	{"ratelimit_service_rate_limit_shadow_mode", Counter, ruleLabelsOfUpstream, "Requested hits over the limit that shadow mode of the rule let pass."},
-	{"ratelimit_service_should_rate_limit_error", Counter, []string{"err_type"}, "Malformed calls over gRPC (service_error)."},
-	{"ratelimit_service_total_requests", Counter, []string{"grpc_method"}, "Calls of ShouldRateLimit over gRPC that were decided or malformed."},
-	{"ratelimit_service_response_time_seconds", Histogram, []string{"grpc_method"}, "Time from the decoded request to the decision of ShouldRateLimit over gRPC, in seconds."},
+	{"ratelimit_service_should_rate_limit_error", Counter, []string{"err_type"}, "Malformed calls over gRPC and /json (service_error)."},
+	{"ratelimit_service_total_requests", Counter, []string{"grpc_method"}, "Calls of ShouldRateLimit over gRPC and /json that were decided or malformed."},
+	{"ratelimit_service_response_time_seconds", Histogram, []string{"grpc_method"}, "Time from the decoded request to the decision of ShouldRateLimit over gRPC and /json, in seconds."},
 	{"ratelimit_service_config_load_success", Counter, nil, "Valid loads of the limits, including the first."},
 	{"ratelimit_service_config_load_error", Counter, nil, "Invalid loads of the limits."},
 }

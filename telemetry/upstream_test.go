@@ -79,10 +79,10 @@ ratelimit_service_rate_limit_within_limit{domain="edge",key1="tier",key2="user"}
 ratelimit_service_rate_limit_within_limit{domain="edge",key1="tier_free",key2=""} 5
 ratelimit_service_response_time_seconds_sum{grpc_method="ShouldRateLimit"} 6e-05
 ratelimit_service_response_time_seconds_count{grpc_method="ShouldRateLimit"} 2
-# HELP ratelimit_service_should_rate_limit_error Malformed calls over gRPC (service_error).
+# HELP ratelimit_service_should_rate_limit_error Malformed calls over gRPC and /json (service_error).
 # TYPE ratelimit_service_should_rate_limit_error counter
 ratelimit_service_should_rate_limit_error{err_type="service_error"} 1
-# HELP ratelimit_service_total_requests Calls of ShouldRateLimit over gRPC that were decided or malformed.
+# HELP ratelimit_service_total_requests Calls of ShouldRateLimit over gRPC and /json that were decided or malformed.
 # TYPE ratelimit_service_total_requests counter
 ratelimit_service_total_requests{grpc_method="ShouldRateLimit"} 3
 `, rules+"near_limit", rules+"over_limit", rules+"shadow_mode", rules+"total_hits", rules+"within_limit",

@@ -74,10 +74,10 @@ type window struct {
 
 // count is what one process counted in a window.
 type count struct {
-	process           int
-	charged, admitted uint64 // as those of the window
-	refunded          uint64
-	steps, backs      []step // of charges and of refunds
+	process                 int
+	charged, admitted, free uint64 // as those of the window
+	refunded                uint64
+	steps, backs            []step // of charges and of refunds
 }
 
 // net returns the hits that count.
@@ -170,6 +170,7 @@ func (t *truth) enter(d *sim.Decided) {
 	w.requested += d.Hits
 	if e.charged > 0 {
 		w.add(e.process.index, d.At, e.charged, e.admitted)
+		w.count(e.process.index).free += e.free
 	}
 }
 

@@ -99,7 +99,7 @@ func (t *truth) refunded(_ *sim.Daemon, token, _ uint64, done node.Refunded) {
 	free := min(hits, c.free)
 	c.admitted, c.free = c.admitted-r.admitted, c.free-free
 	w.refunded, w.admitted, w.free = w.refunded+hits, w.admitted-r.admitted, w.free-free
-	k.refunded, k.admitted = k.refunded+hits, k.admitted-r.admitted
+	k.refunded, k.admitted, k.free = k.refunded+hits, k.admitted-r.admitted, k.free-min(free, k.free)
 	now := t.world.Now()
 	k.backs = append(k.backs, step{now, k.refunded})
 	c.counter.back(now, hits)

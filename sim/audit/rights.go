@@ -213,20 +213,19 @@ func (a *rightsAuditor) decided(d *sim.Decided) {
 	chain := d.Daemon.Chain()
 	used, given, received := a.part(d.Key, e.window, e.process, chain)
 	spent := float64(used) + float64(given)
-	free := e.window.free // of no rights: admitted without them, or without an owner
 	if prev := e.prev(l); prev != nil {
-		free += prev.free
 		u, g, r := a.part(d.Key, prev, e.process, chain)
 		spent += float64(u+g-min(u+g, r)) * e.left(l) / float64(l.Window())
 	}
-	if !a.ok(spent-float64(free) <= (float64(allotment)+float64(received))*(1+1e-12)) {
+	if !a.ok(spent <= (float64(allotment)+float64(received))*(1+1e-12)) {
 		a.fail("%s used %.6g of %s in window %d (%d admitted, %d given): its allotment is %d and it received %d",
 			d.Daemon.Name, spent, sim.RuleName(d.Rule), e.window.start, used, given, allotment, received)
 	}
 }
 
-// part returns the hits that the chain of a process admitted in a window, and
-// the rights that it gave and received.
+// part returns the hits that the chain of a process admitted by rights in a
+// window, and the rights that it gave and received. on_failure admits others,
+// and so did owners under a rule before.
 func (a *rightsAuditor) part(k crdt.Key, w *window, of *process, chain uint64) (used, given, received uint64) {
 	all := a.chains[chain]
 	if all == nil {
@@ -234,7 +233,7 @@ func (a *rightsAuditor) part(k crdt.Key, w *window, of *process, chain uint64) (
 	}
 	for _, p := range all {
 		if c := w.count(p.index); c != nil {
-			used = sat.Add(used, c.admitted)
+			used = sat.Add(used, c.admitted-min(c.admitted, c.free))
 		}
 		if m := a.moved[accountKey{k, w.start, p.incarnation}]; m != nil {
 			given, received = sat.Add(given, m.given), sat.Add(received, m.received)
