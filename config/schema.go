@@ -2,7 +2,10 @@ package config
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
+
+	"github.com/georld/rld/gateway"
 )
 
 // object is a JSON object. It is written in the order of its keys.
@@ -51,6 +54,9 @@ func (f *field) schema() object {
 		out["enum"] = f.words
 	case f.Kind == "map":
 		out["type"] = []string{"object", "null"}
+		if f.Name == "gateways" {
+			out["additionalProperties"] = schemaOf(reflect.TypeFor[gateway.Settings]())
+		}
 	case f.read != nil:
 		out["type"] = []string{"array", "string"}
 	case f.Kind == "bool":
@@ -63,4 +69,61 @@ func (f *field) schema() object {
 		out["type"] = []string{"string", "number", "boolean"}
 	}
 	return out
+}
+
+// gatewayWords are the words of types of package gateway that have no others.
+var gatewayWords = map[reflect.Type][]string{
+	reflect.TypeFor[gateway.Target]():  {string(gateway.TargetHeaders), string(gateway.TargetPath)},
+	reflect.TypeFor[gateway.NoMatch](): {string(gateway.NoMatchAllow), string(gateway.NoMatchDeny)},
+	reflect.TypeFor[gateway.Action]():  {string(gateway.ActionDeny), string(gateway.ActionChallenge), string(gateway.ActionLog)},
+}
+
+// schemaOf returns the schema of the values of a type of package gateway. It
+// does not look into the sources of a source.
+func schemaOf(t reflect.Type) object {
+	text := object{"type": []string{"string", "number", "boolean"}}
+	switch {
+	case gatewayWords[t] != nil:
+		return object{"enum": gatewayWords[t]}
+	case t == reflect.TypeFor[gateway.WhenMissing]():
+		constant := object{"type": "object", "properties": object{"constant": text}, "additionalProperties": false}
+		return object{"anyOf": []any{object{"enum": []string{"skip", "deny"}}, constant}}
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int, reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": schemaOf(t.Elem())}
+	case reflect.Slice:
+		if t.Elem() == reflect.TypeFor[gateway.Source]() {
+			return object{"type": "array", "items": object{"type": "object"}}
+		}
+		return object{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.Struct:
+		properties := object{}
+		addFields(properties, t)
+		return object{"type": "object", "properties": properties, "additionalProperties": false}
+	}
+	return text
+}
+
+// addFields adds the schemas of the fields of a struct, and of those that it
+// embeds.
+func addFields(properties object, t reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Anonymous {
+			addFields(properties, f.Type)
+			continue
+		}
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		properties[name] = schemaOf(f.Type)
+		if name == "template" { // one, or a list
+			properties[name] = object{"anyOf": []any{schemaOf(f.Type.Elem()), schemaOf(f.Type)}}
+		}
+	}
 }

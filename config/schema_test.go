@@ -41,8 +41,27 @@ func TestSchema(t *testing.T) {
 			t.Fatalf("%v\n%s", err, text)
 		}
 	})
+	whole, err := loadText(t, wholeGateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	printed, err := whole.Print(PrintOptions{JSON: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		printed, `{"gateways": {"edge": {"descriptors": [[{"key": "p", "template": "/v1/*"}]], "exempt": {"networks": {"own": ["10.0.0.0/8"]}}}}}`,
+	} {
+		if err := fault(text); err != nil {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
 	for _, text := range []string{
 		`{"grcp": {}}`, `{"grpc": {"adr": "x"}}`, `{"grpc": []}`, `{"http": {"headers": "modern"}}`, `{"gateways": []}`,
+		`{"gateways": {"edge": {"domian": "web"}}}`, `{"gateways": {"edge": {"action": "allow"}}}`, `{"gateways": {"edge": {"deny_status": "no"}}}`,
+		`{"gateways": {"edge": {"descriptors": [{"key": "ip"}]}}}`, `{"gateways": {"edge": {"descriptors": [[{"key": "ip", "ip": {}}]]}}}`,
+		`{"gateways": {"edge": {"descriptors": [[{"key": "ip", "client": {"hop": 1}}]]}}}`,
+		`{"gateways": {"edge": {"descriptors": [[{"key": "k", "header": "X", "when_missing": "allow"}]]}}}`,
 		`{"admin": {"pprof": "perhaps"}}`,
 	} {
 		if fault(text) == nil {
