@@ -230,7 +230,11 @@ func (l lines) rights(g *api.RightsGate) {
 	if g == nil {
 		return
 	}
-	text := fmt.Sprintf("%s: %d allotted + %d received - %d given - %d used: %d left", gateText(g.Passes),
+	gate := gateText(g.Passes)
+	if g.Passes && g.Left == 0 && g.WhyNot != "" {
+		gate += " by on_failure"
+	}
+	text := fmt.Sprintf("%s: %d allotted + %d received - %d given - %d used: %d left", gate,
 		g.Allotment, g.Received, g.Given, g.Used, g.Left)
 	if g.Window != nil {
 		text += ", window " + windowStart(g.Window)
