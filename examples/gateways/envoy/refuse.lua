@@ -1,15 +1,16 @@
 -- Refuses what Envoy, rld and your service could read differently.
 
--- Letters and digits that are escaped in the path. Envoy decodes them when it
--- normalizes the path; if it did not, they would avoid a route and its limit.
-local escaped = {"%%[46][1-9A-Fa-f]", "%%[57][0-9Aa]", "%%3%d"}
+-- In a path: letters, digits and slashes that are escaped, a backslash, // and
+-- the ; of parameters, which some services ignore. They could avoid a route or
+-- a match, and its limit.
+local refused = {"%%[46][1-9A-Fa-f]", "%%[57][0-9Aa]", "%%3%d", "%%2[Ff]", "%%5[Cc]", "\\", "//", ";"}
 
 function envoy_on_request(handle)
   local headers = handle:headers()
-  local path = headers:get(":path"):match("^[^?]*")
-  for _, pattern in ipairs(escaped) do
+  local path = (headers:get(":path") or ""):match("^[^?]*")
+  for _, pattern in ipairs(refused) do
     if path:find(pattern) then
-      handle:respond({[":status"] = "400"}, "the path has escaped letters\n")
+      handle:respond({[":status"] = "400"}, "the path has escaped letters or slashes, a backslash, // or ;\n")
       return
     end
   end

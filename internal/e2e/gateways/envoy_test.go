@@ -17,7 +17,7 @@ import (
 
 // envoyRefuses are injections that Envoy, or the script of the example, may
 // refuse before rld is asked.
-var envoyRefuses = []string{"%72eports", "invalid UTF-8", "7 KiB", "the method QUERY", "Connection: close, X-Forwarded"}
+var envoyRefuses = []string{"%72eports", "invalid UTF-8", "7 KiB", "the method QUERY", ";x", "Connection: close, X-Forwarded"}
 
 var (
 	envoy = proxy{
@@ -114,10 +114,13 @@ func envoyHeaders(t *testing.T, s *site) {
 	}
 }
 
-// envoyHits holds hits_addend and limits that come with the request.
+// envoyHits holds hits_addend and limits that come with the request, and that
+// no ;x avoids them.
 func envoyHits(t *testing.T, s *site) {
 	awayFromMidnight(t)
-	for path, want := range map[string]int{"/v1/batch": 2, "/v1/batch/x": 2, "/v1/trial": 3} {
+	for path, want := range map[string]int{
+		"/v1/batch": 2, "/v1/batch/x": 2, "/v1/trial": 3, "/v1/batch;x": 0, "/v1/tokens;x": 0, "/v1/trial;x": 0,
+	} {
 		got := statuses(s.load(2*smallNumber, path, path, nil))
 		if reached := s.taken(); reached != want || got[http.StatusOK] != want {
 			t.Errorf("%s: %d requests reach the service, want %d; statuses %v", path, reached, want, got)

@@ -97,9 +97,12 @@ func injected() []injection {
 	}
 	for _, path := range []string{
 		"/v1//reports/march", "/v1/./reports/{i}", "/v1/x/../reports/march", "/v1/%72eports/march", "/v1/reports;x={i}/march",
-		"//v1/reports/march", "/v1/x/%2e%2e/reports/{i}", "/v1/reports/{i}",
+		"//v1/reports/march", "/v1/x/%2e%2e/reports/{i}", "/v1/reports/{i}", "/v1;x/reports/march", "/v1;x={i}/reports;x/march",
 	} {
 		out = append(out, injection{name: "the path " + path, path: path, headers: key, admitted: smallLimit})
+	}
+	for _, path := range []string{loginPath + ";x={i}", loginPath + "/", "/" + loginPath} {
+		out = append(out, injection{name: "the path " + path, path: path, admitted: smallLimit})
 	}
 	out = append(out, injection{name: "a path above the root", path: "/../v1/reports/march", headers: key, admitted: atMost})
 	for _, forged := range []string{

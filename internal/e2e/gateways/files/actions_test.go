@@ -83,10 +83,15 @@ func matches(t *testing.T, m *route.RouteMatch, path string) bool {
 	case *route.RouteMatch_PathSeparatedPrefix:
 		return path == s.PathSeparatedPrefix || strings.HasPrefix(path, s.PathSeparatedPrefix+"/")
 	case *route.RouteMatch_SafeRegex:
-		return regexp.MustCompile("^(?:" + s.SafeRegex.GetRegex() + ")$").MatchString(path)
+		return fullMatch(s.SafeRegex.GetRegex(), path)
 	}
 	t.Fatalf("the match %v is not known here", m)
 	return false
+}
+
+// fullMatch reports whether a text as a whole matches, as Envoy requires.
+func fullMatch(regex, text string) bool {
+	return regexp.MustCompile("^(?:" + regex + ")$").MatchString(text)
 }
 
 // descriptor returns the descriptor of a rate limit, nil if one of its actions
@@ -144,11 +149,11 @@ func hasHeader(t *testing.T, h *route.HeaderMatcher, r request) bool {
 	case *route.HeaderMatcher_PresentMatch:
 		return has == m.PresentMatch
 	case *route.HeaderMatcher_StringMatch:
-		prefix := m.StringMatch.GetPrefix()
-		if h.GetName() != ":path" || prefix == "" {
+		regex := m.StringMatch.GetSafeRegex().GetRegex()
+		if h.GetName() != ":path" || regex == "" {
 			break
 		}
-		return value == "" && strings.HasPrefix(r.path, prefix)
+		return value == "" && fullMatch(regex, r.path)
 	}
 	t.Fatalf("%v is not known here", h)
 	return false

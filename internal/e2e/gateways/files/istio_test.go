@@ -107,6 +107,9 @@ func TestIstio(t *testing.T) {
 		len(policy.GetRules()) != 1 || len(policy.GetSelector().GetMatchLabels()) == 0 {
 		t.Errorf("%v for %v", policy, provider)
 	}
+	if n := m.GetPathNormalization().GetNormalization(); n != mesh.MeshConfig_ProxyPathNormalization_MERGE_SLASHES {
+		t.Errorf("paths are normalized by %v", n)
+	}
 	a := provider.GetEnvoyExtAuthzHttp()
 	if a.GetPathPrefix() != "/v1/forward-auth/edge" || a.GetFailOpen() || a.GetStatusOnError() != "503" || a.GetTimeout() == nil {
 		t.Errorf("%v", a)
@@ -128,7 +131,8 @@ func TestIstio(t *testing.T) {
 func TestIstioRateLimit(t *testing.T) {
 	untilTomorrow(t)
 	p := readPatches(t, readObjects(t, "ratelimit.yaml")["EnvoyFilter"].(*networking.EnvoyFilter))
-	checkLua(t, p.filters["envoy.filters.http.lua"].(*luafilter.Lua))
+	script := p.filters["envoy.filters.http.lua"].(*luafilter.Lua)
+	checkLua(t, script)
 	filter := p.filters["envoy.filters.http.ratelimit"].(*limits.RateLimit)
 	if !filter.GetFailureModeDeny() || filter.GetTimeout() == nil {
 		t.Errorf("%v", filter)
@@ -139,13 +143,17 @@ func TestIstioRateLimit(t *testing.T) {
 	}
 	e := &envoy{&envoyConfig{
 		limits: filter, routes: &route.RouteConfiguration{VirtualHosts: []*route.VirtualHost{{Routes: []*route.Route{host}}}},
-	}, startRLD(t, "istio").grpc}
+	}, startRLD(t, "istio").grpc, script}
 	for i, tt := range []struct {
 		request
 		sent, want int
 	}{
 		{request{path: "/v1/orders", header: map[string]string{"x-api-key": "k1"}}, 1010, 1000},
 		{request{path: "/v1/orders"}, 1010, 1000},
+		{request{path: "/v1?x=;", header: map[string]string{"x-api-key": "k2"}}, 1010, 1000},
+		{request{path: "/v1;x/orders", header: map[string]string{"x-api-key": "k3"}}, 13, 0},
+		{request{path: "//v1/orders", header: map[string]string{"x-api-key": "k3"}}, 13, 0},
+		{request{path: "/v1%2Forders", header: map[string]string{"x-api-key": "k3"}}, 13, 0},
 		{request{path: "/other"}, 5010, 5000},
 	} {
 		tt.address = fmt.Sprintf("192.0.2.%d", i)

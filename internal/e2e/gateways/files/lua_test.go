@@ -65,12 +65,12 @@ func refuses(t *testing.T, l *lua.LState, headers map[string][]string) string {
 	return status
 }
 
-// checkLua runs the script of a filter with keys that must be refused, and with
-// others.
-func checkLua(t *testing.T, f *luafilter.Lua) {
+// loadLua runs the script of a filter, which defines its functions. It ends
+// with the test.
+func loadLua(t *testing.T, f *luafilter.Lua) *lua.LState {
 	t.Helper()
 	l := lua.NewState()
-	defer l.Close()
+	t.Cleanup(l.Close)
 	script := f.GetDefaultSourceCode().GetInlineString()
 	if script == "" {
 		script = string(example(t, "envoy", f.GetDefaultSourceCode().GetFilename()))
@@ -78,6 +78,16 @@ func checkLua(t *testing.T, f *luafilter.Lua) {
 	if err := l.DoString(script); err != nil {
 		t.Fatal(err)
 	}
+	return l
+}
+
+// checkLua runs the script of a filter with keys and paths that must be
+// refused, and with others.
+func checkLua(t *testing.T, f *luafilter.Lua) {
+	t.Helper()
+	l := loadLua(t, f)
+	checkPaths(t, l)
+	checkEscapes(t, l)
 	for _, tt := range []struct {
 		values []string
 		status string // "" for none
@@ -107,17 +117,31 @@ func checkLua(t *testing.T, f *luafilter.Lua) {
 	}
 }
 
-// TestEscapedPaths holds that the script of Envoy refuses letters and digits
-// that are escaped in a path.
-func TestEscapedPaths(t *testing.T) {
-	l := lua.NewState()
-	defer l.Close()
-	if err := l.DoString(string(example(t, "envoy", "refuse.lua"))); err != nil {
-		t.Fatal(err)
+// checkPaths holds that a script refuses paths that could avoid a limit, but
+// not in a query.
+func checkPaths(t *testing.T, l *lua.LState) {
+	t.Helper()
+	for path, want := range map[string]string{
+		"/login;x": "400", "/v1;x/orders": "400", "/v1/batch;x": "400", "/;": "400", "//v1/orders": "400", "/v1//reports": "400",
+		`/v1\reports`: "400", "/v1/reports;x?y": "400",
+		"/": "", "/v1/orders": "", "/v1/a%20b%3bc": "", "*": "", "/v1/orders?a;b=//%41": "",
+	} {
+		if got := refuses(t, l, map[string][]string{":path": {path}}); got != want {
+			t.Errorf("%s: status %q, want %q", path, got, want)
+		}
 	}
+	if got := refuses(t, l, map[string][]string{"x-api-key": {"\xff"}}); got != "400" {
+		t.Errorf("without a path, as CONNECT, a faulty key: status %q", got)
+	}
+}
+
+// checkEscapes holds that a script refuses letters, digits and slashes that are
+// escaped in a path.
+func checkEscapes(t *testing.T, l *lua.LState) {
+	t.Helper()
 	for c := range 256 {
 		for _, form := range []string{"/v1/%%%02x", "/v1/%%%02X"} {
-			letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+			letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '/' || c == '\\'
 			path := fmt.Sprintf(form, c)
 			want := ""
 			if letter {

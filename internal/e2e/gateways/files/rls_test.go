@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	luafilter "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/lua/v3"
 	service "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -93,10 +94,22 @@ func freeAddress(t *testing.T) string {
 	return lis.Addr().String()
 }
 
-// envoy asks a real rld what Envoy would ask.
+// envoy asks a real rld what Envoy would ask about the requests that its script
+// does not refuse.
 type envoy struct {
 	*envoyConfig
-	rld service.RateLimitServiceClient
+	rld    service.RateLimitServiceClient
+	script *luafilter.Lua
+}
+
+// refuses reports whether the script refuses a request.
+func (e *envoy) refuses(t *testing.T, r request) bool {
+	t.Helper()
+	headers := map[string][]string{":path": {r.path}}
+	for name, value := range r.header {
+		headers[name] = []string{value}
+	}
+	return refuses(t, loadLua(t, e.script), headers) != ""
 }
 
 // ask returns the answer to a question. All of its descriptors must have a
@@ -128,6 +141,9 @@ func (e *envoy) ask(t *testing.T, q *question) *service.RateLimitResponse {
 // asks nothing when it is done, and returns how many are admitted.
 func (e *envoy) admitted(t *testing.T, n int, r request) int {
 	t.Helper()
+	if e.refuses(t, r) {
+		return 0
+	}
 	before, done := e.asked(t, r)
 	if before == nil {
 		t.Fatalf("%s is not limited", r)
@@ -170,7 +186,8 @@ func untilTomorrow(t *testing.T) {
 // each limit admits exactly its hits.
 func TestDescriptors(t *testing.T) {
 	untilTomorrow(t)
-	e := &envoy{readEnvoy(t, "envoy.yaml"), startRLD(t, "envoy").grpc}
+	c := readEnvoy(t, "envoy.yaml")
+	e := &envoy{c, startRLD(t, "envoy").grpc, filterOf[*luafilter.Lua](t, c)}
 	key := func(k string) map[string]string { return map[string]string{"x-api-key": k} }
 	cost := map[string]string{"x-cost": "7"}
 	for i, tt := range []struct {
@@ -182,10 +199,17 @@ func TestDescriptors(t *testing.T) {
 		{request{path: "/v1", header: key("k2")}, 10, 10},
 		{request{path: "/v1/reports/march", header: key("k1")}, 13, 10},
 		{request{path: "/v1/reports", header: key("k1&hits=0")}, 13, 10},
-		{request{path: "/v1;x/reports;y/march", header: key("k2")}, 13, 10},
+		{request{path: "/v1/reports/march?x=;//", header: key("k2")}, 13, 10},
+		{request{path: "/v1;x/reports;y/march", header: key("k3")}, 13, 0},
 		{request{path: "/v1/reports/march"}, 13, 10},
 		{request{path: "/v1/reports/april"}, 3, 0},
 		{request{path: "/login", header: key("k1")}, 13, 10},
+		{request{path: "/login/"}, 13, 10},
+		{request{path: "/login;x"}, 13, 0},
+		{request{path: "/v1;x/orders", header: key("k4")}, 13, 0},
+		{request{path: "/v1/batch;x", header: key("k4")}, 13, 0},
+		{request{path: "/v1/tokens;x", header: key("k4")}, 13, 0},
+		{request{path: "/v1/trial;x", header: key("k4")}, 13, 0},
 		{request{path: "/other"}, 5100, 5000},
 		{request{path: "/v1/batch", header: key("k1")}, 13, 2},
 		{request{path: "/v1/batch/x"}, 13, 2},
