@@ -163,7 +163,8 @@ func pass(w http.ResponseWriter) {
 // noStore is a header of pass, which nobody changes.
 var noStore = []string{"no-store"}
 
-// unmatched reports whether no descriptor of a decided call has a rule.
+// unmatched reports whether no descriptor of a decided call has a rule. A rule
+// without a limit is one: it admits its requests on purpose.
 func (x *exchange) unmatched() bool {
 	for i := range x.call.Statuses {
 		if s := &x.call.Statuses[i]; s.Rule != nil || s.Limit != nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/georld/rld/server/auth"
 )
 
-// counting is an engine with one rule: 10 hits a minute for each value of
-// descriptors with the one entry api_key. Domain down cannot be decided.
+// counting is an engine with two rules: 10 hits a minute for each value of
+// descriptors with the one entry api_key, and no limit for those with the one
+// entry internal. Domain down cannot be decided.
 type counting struct{ hits map[string]uint64 }
 
 func (*counting) Rules() *rules.Set { return nil }
@@ -29,6 +30,10 @@ func (c *counting) Check(_ context.Context, call *node.Call) error {
 	}
 	call.Decision = node.Decision{Allowed: true, Refused: -1}
 	for i, d := range call.Descriptors {
+		if len(d.Entries) == 1 && d.Entries[0].Key == "internal" {
+			call.Statuses = append(call.Statuses, node.Status{Rule: &rules.Rule{Path: "internal"}})
+			continue
+		}
 		if len(d.Entries) != 1 || d.Entries[0].Key != "api_key" {
 			call.Statuses = append(call.Statuses, node.Status{})
 			continue
@@ -149,6 +154,8 @@ func TestForwardAuth(t *testing.T) {
 	logs.Domain = "down"
 	unknown := byAPIKey(gateway.Answers{OnNoMatch: gateway.NoMatchDeny})
 	unknown.Descriptors[0][0].Key = "other"
+	internal := byAPIKey(gateway.Answers{OnNoMatch: gateway.NoMatchDeny})
+	internal.Descriptors[0][0].Key = "internal"
 	anything := byAPIKey(gateway.Answers{})
 	anything.Descriptors[0][0].Key = "other"
 	cost := byAPIKey(gateway.Answers{})
@@ -188,6 +195,7 @@ func TestForwardAuth(t *testing.T) {
 		{"nothing to limit by", server.Settings{}, byAPIKey(gateway.Answers{}), nil, 200, "Cache-Control: no-store", "", ""},
 		{"no rule", server.Settings{}, anything, key, 200, "", "", ""},
 		{"no rule is denied", server.Settings{}, unknown, key, 429, "", `"error":"no_match"`, "no_match"},
+		{"a rule without a limit", server.Settings{}, internal, key, 200, "", "", ""},
 		{"a request costs", server.Settings{}, cost, []string{"X-Api-Key: k1", "X-Cost: 4"}, 429, `Ratelimit: "api_key";r=2;t=60`, "", ""},
 		{"a cost of 0", server.Settings{}, cost, []string{"X-Api-Key: k1", "X-Cost: 0"}, 429, "", "cost is no whole number", "bad_cost"},
 		{"a page", server.Settings{}, byAPIKey(gateway.Answers{}), []string{"X-Api-Key: k2", "Sec-Fetch-Site: cross-site"}, 429, "", `"error":"forbidden"`, "cross_site"},

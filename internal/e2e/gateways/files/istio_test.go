@@ -115,7 +115,11 @@ func TestIstio(t *testing.T) {
 		t.Errorf("%v", a)
 	}
 	p := readPatches(t, objects["EnvoyFilter"].(*networking.EnvoyFilter))
-	checkLua(t, p.filters["envoy.filters.http.lua"].(*luafilter.Lua))
+	script := p.filters["envoy.filters.http.lua"].(*luafilter.Lua)
+	checkLua(t, script)
+	if have, want := script.GetDefaultSourceCode().GetInlineString(), string(example(t, "envoy", "refuse.lua")); have != want {
+		t.Errorf("the script is not refuse.lua, but\n%s", have)
+	}
 	set := map[string]bool{"x-api-key": true}
 	for _, m := range p.filters["envoy.filters.http.header_mutation"].(*mutation.HeaderMutation).GetMutations().GetRequestMutations() {
 		set[m.GetAppend().GetHeader().GetKey()] = true
