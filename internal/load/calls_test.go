@@ -92,6 +92,43 @@ func TestStreamOpensAgain(t *testing.T) {
 	}
 }
 
+// TestStreamOfSilentPeer: while a stream is opened to a peer that accepts
+// connections and is silent, each call ends with its context, and Close does
+// not wait. When nothing listens any more, calls fail.
+func TestStreamOfSilentPeer(t *testing.T) {
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lis.Close()
+	for _, want := range []codes.Code{codes.DeadlineExceeded, codes.Unavailable} {
+		conn, err := grpc.NewClient(lis.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewStream(context.Background(), conn)
+		timeout := time.Minute
+		if want == codes.DeadlineExceeded {
+			timeout = 20 * time.Millisecond
+		}
+		var calls sync.WaitGroup
+		for range 3 {
+			calls.Go(func() {
+				call := s.Call(func() *rldv1.CheckRequest { return &rldv1.CheckRequest{Domain: "d"} })
+				ctx, cancel := context.WithTimeout(context.Background(), timeout)
+				defer cancel()
+				if _, err := call(ctx); status.Code(err) != want {
+					t.Errorf("error %v, want %s", err, want)
+				}
+			})
+		}
+		calls.Wait()
+		s.Close()
+		conn.Close()
+		lis.Close()
+	}
+}
+
 // TestHTTP: statuses are verdicts or errors by code, a connection that the
 // server closes is opened again, and a silent server is a timeout.
 func TestHTTP(t *testing.T) {

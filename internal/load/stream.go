@@ -23,11 +23,10 @@ type Stream struct {
 	ending sync.WaitGroup
 }
 
-// openStream is a stream until it ends.
+// openStream is a stream from when it is to be opened until it ends.
 type openStream struct {
-	checks grpc.BidiStreamingClient[rldv1.CheckFrame, rldv1.AnswerFrame]
 	cancel context.CancelFunc
-	out    chan *rldv1.CheckRequest
+	out    chan *rldv1.CheckRequest // read once the stream is open
 	// waiting has a channel for each check in flight, with room for its answer.
 	waiting map[uint64]chan answered
 }
@@ -47,10 +46,7 @@ func NewStream(ctx context.Context, conn grpc.ClientConnInterface) *Stream {
 func (s *Stream) Call(next func() *rldv1.CheckRequest) Call {
 	return func(ctx context.Context) (bool, error) {
 		q := next()
-		o, wait, err := s.register(q)
-		if err != nil {
-			return false, err
-		}
+		o, wait := s.register(q)
 		out := o.out
 		for {
 			select {
@@ -71,36 +67,46 @@ func (s *Stream) Call(next func() *rldv1.CheckRequest) Call {
 
 // register numbers a check and returns the stream that takes it, and where its
 // answer comes.
-func (s *Stream) register(q *rldv1.CheckRequest) (*openStream, <-chan answered, error) {
+func (s *Stream) register(q *rldv1.CheckRequest) (*openStream, <-chan answered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
 		ctx, cancel := context.WithCancel(s.ctx)
-		checks, err := s.stub.CheckStream(ctx)
-		if err != nil {
-			cancel()
-			return nil, nil, err
-		}
-		o := &openStream{checks, cancel, make(chan *rldv1.CheckRequest), make(map[uint64]chan answered)}
+		o := &openStream{cancel, make(chan *rldv1.CheckRequest), make(map[uint64]chan answered)}
 		s.open = o
-		s.ending.Go(func() { s.read(o) })
-		s.ending.Go(func() { o.write(ctx) })
+		s.ending.Go(func() { s.run(ctx, o) })
 	}
 	s.id++
 	q.Id = s.id
 	wait := make(chan answered, 1)
 	s.open.waiting[q.Id] = wait
-	return s.open, wait, nil
+	return s.open, wait
 }
+
+// run opens a stream, which takes as long as the connection does, and reads it
+// until it ends.
+func (s *Stream) run(ctx context.Context, o *openStream) {
+	defer o.cancel()
+	checks, err := s.stub.CheckStream(ctx)
+	if err != nil {
+		s.end(o, err)
+		return
+	}
+	s.ending.Go(func() { o.write(ctx, checks) })
+	s.read(o, checks)
+}
+
+// checkStream is a stream of checks and their answers.
+type checkStream = grpc.BidiStreamingClient[rldv1.CheckFrame, rldv1.AnswerFrame]
 
 // write sends the checks until the stream ends. A server that reads nothing
 // holds it up, and no call beyond its timeout.
-func (o *openStream) write(ctx context.Context) {
+func (o *openStream) write(ctx context.Context, checks checkStream) {
 	for {
 		select {
 		case q := <-o.out:
 			// The reader knows why a stream has ended.
-			_ = o.checks.Send(&rldv1.CheckFrame{Checks: []*rldv1.CheckRequest{q}})
+			_ = checks.Send(&rldv1.CheckFrame{Checks: []*rldv1.CheckRequest{q}})
 		case <-ctx.Done():
 			return
 		}
@@ -115,22 +121,17 @@ func (s *Stream) forget(o *openStream, id uint64) {
 }
 
 // read takes the answers of a stream until it ends.
-func (s *Stream) read(o *openStream) {
-	defer o.cancel()
+func (s *Stream) read(o *openStream, checks checkStream) {
 	for {
-		f, err := o.checks.Recv()
-		s.mu.Lock()
+		f, err := checks.Recv()
 		if err != nil {
 			if status.Code(err) == codes.Unknown {
 				err = status.Errorf(codes.Unavailable, "the stream has ended: %v", err)
 			}
-			for _, wait := range o.waiting {
-				wait <- answered{err: err}
-			}
-			s.open = nil
-			s.mu.Unlock()
+			s.end(o, err)
 			return
 		}
+		s.mu.Lock()
 		for _, a := range f.Answers {
 			if wait, ok := o.waiting[a.Id]; ok {
 				delete(o.waiting, a.Id)
@@ -139,6 +140,16 @@ func (s *Stream) read(o *openStream) {
 		}
 		s.mu.Unlock()
 	}
+}
+
+// end fails the checks in flight of a stream. The next check opens another one.
+func (s *Stream) end(o *openStream, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, wait := range o.waiting {
+		wait <- answered{err: err}
+	}
+	s.open = nil
 }
 
 // Close ends the stream. No call may be under way.
