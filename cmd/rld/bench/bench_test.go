@@ -155,25 +155,34 @@ func (f *flaky) ShouldRateLimit(
 	return &ratelimitv3.RateLimitResponse{OverallCode: code}, nil
 }
 
-// TestInterrupted: a load that is ended prints what was measured, with the
-// errors by code.
-func TestInterrupted(t *testing.T) {
+// serve serves Envoy's service until the test ends or stop is called.
+func serve(t *testing.T, service ratelimitv3.RateLimitServiceServer) (addr string, stop func()) {
+	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	g := grpc.NewServer()
+	ratelimitv3.RegisterRateLimitServiceServer(g, service)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = g.Serve(lis) })
+	t.Cleanup(func() {
+		g.Stop()
+		serving.Wait()
+	})
+	return lis.Addr().String(), g.Stop
+}
+
+// TestInterrupted: a load that is ended prints what was measured, with the
+// errors by code.
+func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	f := &flaky{end: 100, stop: cancel}
-	g := grpc.NewServer()
-	ratelimitv3.RegisterRateLimitServiceServer(g, f)
-	var serving sync.WaitGroup
-	serving.Go(func() { _ = g.Serve(lis) })
-	defer serving.Wait()
-	defer g.Stop()
+	addr, _ := serve(t, f)
 	var out bytes.Buffer
 	cmd := New(&out, io.Discard, func(err error) error { return err })
-	cmd.SetArgs(strings.Fields("--rate 500 --for 1h --warm 0s -o json --domain d k=v --target " + lis.Addr().String()))
+	cmd.SetArgs(strings.Fields("--rate 500 --for 1h --warm 0s -o json --domain d k=v --target " + addr))
 	if err := cmd.ExecuteContext(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ type comparison struct {
 	Target      string     `json:"target"`
 	Compare     string     `json:"compare"`
 	Interrupted bool       `json:"interrupted,omitempty"`
+	Error       string     `json:"error,omitempty"` // which ended the rounds
 	Figures     []figure   `json:"figures"`
 	Rounds      [][2]run   `json:"rounds"` // target, then compare
 }
@@ -86,10 +87,12 @@ func figures(rounds [][2]run) []figure {
 }
 
 // runRounds measures both targets in each round, the other one first in each
-// second round, and prints the comparison of the whole rounds.
+// second round, and prints the comparison of the whole rounds. A run without an
+// answer ends the rounds.
 func (o *options) runRounds(ctx context.Context, targets []*target, out, progress io.Writer) error {
 	c := comparison{Load: o.load(), Target: o.target, Compare: o.compare, Rounds: [][2]run{}}
 	order := []int{0, 1}
+	var failure error
 	for n := range o.rounds {
 		var pair [2]run
 		for _, i := range order {
@@ -98,21 +101,27 @@ func (o *options) runRounds(ctx context.Context, targets []*target, out, progres
 			if ctx.Err() != nil {
 				break
 			}
-			if err := measured(&pair[i]); err != nil {
-				return fmt.Errorf("%s: %w", targets[i].addr, err)
+			if failure = measured(&pair[i]); failure != nil {
+				failure = fmt.Errorf("round %d, %s: %w", n+1, targets[i].addr, failure)
+				c.Error = failure.Error()
+				break
 			}
 		}
-		if c.Interrupted = ctx.Err() != nil; c.Interrupted {
+		if c.Interrupted = ctx.Err() != nil; c.Interrupted || failure != nil {
 			break
 		}
 		c.Rounds = append(c.Rounds, pair)
 		slices.Reverse(order)
 	}
-	if len(c.Rounds) == 0 {
+	switch {
+	case len(c.Rounds) > 0:
+	case failure != nil:
+		return failure
+	default:
 		return errors.New("nothing was compared: the load ended in the first round")
 	}
 	c.Figures = figures(c.Rounds)
-	return o.write(out, &c, c.text(o))
+	return errors.Join(o.write(out, &c, c.text(o)), failure)
 }
 
 // text returns the comparison for people.
@@ -120,7 +129,7 @@ func (c *comparison) text(o *options) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "target   %s\ncompare  %s\nload     %s\n", printable(c.Target), printable(c.Compare), o.describe())
 	fmt.Fprintf(&b, "rounds   %d", len(c.Rounds))
-	if c.Interrupted {
+	if len(c.Rounds) < o.rounds {
 		fmt.Fprintf(&b, " of %d: ended in the next one, which does not count", o.rounds)
 	}
 	b.WriteString("\n\n")

@@ -1,6 +1,10 @@
 package bench
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -58,6 +62,41 @@ func TestComparisonText(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestTargetStopsBetweenRounds: the rounds before one without an answer are
+// printed, and the command fails.
+func TestTargetStopsBetweenRounds(t *testing.T) {
+	failed := errors.New("failed")
+	for _, form := range []string{formTable, formJSON} {
+		target, _ := serve(t, &flaky{})
+		other := &flaky{end: 51} // the first call, and two rounds of 25
+		compare, stop := serve(t, other)
+		other.stop = func() { go stop() }
+		var out bytes.Buffer
+		cmd := New(&out, io.Discard, func(err error) error { return errors.Join(failed, err) })
+		cmd.SetArgs(strings.Fields("--rate 500 --for 50ms --warm 0s --rounds 50 -o " + form +
+			" --domain d k=v --target " + target + " --compare " + compare))
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		err := cmd.Execute()
+		if !errors.Is(err, failed) || !strings.Contains(err.Error(), compare+": nothing was measured: none of") {
+			t.Errorf("error %v, want that nothing was measured", err)
+		}
+		if form == formTable {
+			if !strings.Contains(out.String(), "of 50: ended in the next one, which does not count") ||
+				!strings.Contains(out.String(), "medians") {
+				t.Errorf("output %s", &out)
+			}
+			continue
+		}
+		var c comparison
+		if err := json.Unmarshal(out.Bytes(), &c); err != nil {
+			t.Fatalf("%v: %s", err, &out)
+		}
+		if n := len(c.Rounds); n < 1 || n == 50 || c.Interrupted || len(c.Figures) == 0 || !strings.Contains(c.Error, compare) {
+			t.Errorf("%d rounds, figures %v, error %q", n, c.Figures, c.Error)
 		}
 	}
 }
