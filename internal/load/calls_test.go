@@ -195,3 +195,29 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("a silent server: error %v", err)
 	}
 }
+
+// TestHTTPHead: an answer to HEAD has no body, though it has the length of one,
+// and its connection stays open.
+func TestHTTPHead(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "10")
+	}))
+	defer server.Close()
+	dials := 0
+	h := &HTTP{Method: "HEAD", Dial: func(ctx context.Context) (net.Conn, error) {
+		dials++
+		return new(net.Dialer).DialContext(ctx, "tcp", server.Listener.Addr().String())
+	}}
+	call, closing := h.Call(func() []byte { return []byte("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n") })
+	defer closing()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for range 3 {
+		if allowed, err := call(ctx); !allowed || err != nil {
+			t.Fatalf("%v, error %v", allowed, err)
+		}
+	}
+	if dials != 1 {
+		t.Errorf("%d connections, want 1", dials)
+	}
+}

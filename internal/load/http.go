@@ -15,6 +15,9 @@ import (
 type HTTP struct {
 	// Dial opens a connection.
 	Dial func(ctx context.Context) (net.Conn, error)
+	// Method is that of the requests, GET for none. The answer to HEAD has no
+	// body, whatever its headers state.
+	Method string
 	// Denied are the statuses of a denied call; all others are errors.
 	Denied []int
 }
@@ -69,7 +72,7 @@ func (c *httpConn) try(ctx context.Context, request []byte) (allowed, begun bool
 		c.close()
 		return false, false, failure{"connection", err}
 	}
-	answer, err := http.ReadResponse(c.in, nil)
+	answer, err := http.ReadResponse(c.in, &http.Request{Method: c.Method})
 	if err != nil {
 		c.close()
 		return false, true, failure{"no HTTP", err}

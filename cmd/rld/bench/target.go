@@ -172,7 +172,11 @@ func (o *options) openHTTP(t *target) error {
 	if err != nil {
 		return err
 	}
-	h := &load.HTTP{Denied: o.denyStatus, Dial: func(ctx context.Context) (net.Conn, error) {
+	method := o.request.method
+	if o.gateway != "" {
+		method = "" // the daemon is asked with GET
+	}
+	h := &load.HTTP{Method: method, Denied: o.denyStatus, Dial: func(ctx context.Context) (net.Conn, error) {
 		var d net.Dialer
 		if !a.tls {
 			return d.DialContext(ctx, a.network, a.addr)
