@@ -55,6 +55,9 @@ func TestUsage(t *testing.T) {
 		{forward + "k=v", "forward-auth has no descriptors"},
 		{forward + "--domain d", "--domain is not for --protocol forward-auth"},
 		{forward + "--header Host:x", "it belongs to the connection"},
+		{forward + "--token-file f --header authorization:x", "--token-file writes it"},
+		{forward + "--gateway a --header X-Forwarded-URI:/", "with --gateway it has --path"},
+		{forward + "--gateway a --header X-Forwarded-Method:GET", "with --gateway it has --method"},
 		{forward + "--header X", "is no NAME: VALUE"},
 		{forward + "--path orders", `--path "orders": want a path`},
 		{forward + "--method G,T", "is no method of HTTP"},
@@ -96,12 +99,12 @@ func TestHead(t *testing.T) {
 	for _, c := range []struct{ gateway, target, want string }{
 		{
 			"", "http://g.example:8000/base/",
-			"GET /base/v1/k1?a=b HTTP/1.1\r\nHost: g.example:8000\r\nUser-Agent: rld-bench\r\nX-User: u-k1\r\n\r\n",
+			"GET /base/v1/k1?a=b HTTP/1.1\r\nHost: g.example:8000\r\nX-User: u-k1\r\nUser-Agent: rld-bench\r\n\r\n",
 		},
 		{
 			"edge", "unix:/run/rld.sock",
 			"GET /v1/forward-auth/edge HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Method: GET\r\n" +
-				"X-Forwarded-Uri: /v1/k1?a=b\r\nUser-Agent: rld-bench\r\nX-User: u-k1\r\n\r\n",
+				"X-Forwarded-Uri: /v1/k1?a=b\r\nX-User: u-k1\r\nUser-Agent: rld-bench\r\n\r\n",
 		},
 	} {
 		o.gateway = c.gateway
@@ -113,6 +116,26 @@ func TestHead(t *testing.T) {
 		if got := with(head, "k1"); err != nil || got != c.want {
 			t.Errorf("%s: %q, error %v; want %q", c.target, got, err, c.want)
 		}
+	}
+}
+
+// TestHeaderOnce: a header that the client's request has is not written again.
+func TestHeaderOnce(t *testing.T) {
+	o := &options{protocol: protocolForward, method: "GET", path: "/", headers: []string{
+		"user-agent: own", "Authorization: Basic x", "X-Forwarded-Uri: /forged", "X-Forwarded-Method: PUT",
+	}}
+	var err error
+	if o.request, err = o.newRequest(nil); err != nil {
+		t.Fatal(err)
+	}
+	head, err := o.head(&address{host: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "GET / HTTP/1.1\r\nHost: h\r\nuser-agent: own\r\nAuthorization: Basic x\r\n" +
+		"X-Forwarded-Uri: /forged\r\nX-Forwarded-Method: PUT\r\n\r\n"
+	if head != want {
+		t.Errorf("%q, want %q", head, want)
 	}
 }
 

@@ -92,6 +92,7 @@ func (o *options) newHTTPRequest() (request, error) {
 		return q, fmt.Errorf("--gateway %q is no name of a mapping", o.gateway)
 	}
 	var b strings.Builder
+	agent := false
 	for _, text := range o.headers {
 		name, value, ok := strings.Cut(text, ":")
 		value = strings.TrimSpace(value)
@@ -101,8 +102,18 @@ func (o *options) newHTTPRequest() (request, error) {
 		case strings.EqualFold(name, "Host") || strings.EqualFold(name, "Content-Length") ||
 			strings.EqualFold(name, "Transfer-Encoding") || strings.EqualFold(name, "Connection"):
 			return q, fmt.Errorf("--header %s: it belongs to the connection, and rld bench writes it", name)
+		case strings.EqualFold(name, "Authorization") && o.credentials.Token != "":
+			return q, fmt.Errorf("--header %s: --token-file writes it", name)
+		case strings.EqualFold(name, "X-Forwarded-Method") && o.gateway != "":
+			return q, fmt.Errorf("--header %s: with --gateway it has --method", name)
+		case strings.EqualFold(name, "X-Forwarded-Uri") && o.gateway != "":
+			return q, fmt.Errorf("--header %s: with --gateway it has --path", name)
 		}
+		agent = agent || strings.EqualFold(name, "User-Agent")
 		fmt.Fprintf(&b, "%s: %s\r\n", name, value)
+	}
+	if !agent {
+		b.WriteString("User-Agent: rld-bench\r\n")
 	}
 	q.http = b.String()
 	return q, nil

@@ -207,7 +207,6 @@ func (o *options) head(a *address) (string, error) {
 	} else {
 		fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", q.method, a.path+q.path, a.host)
 	}
-	b.WriteString("User-Agent: rld-bench\r\n")
 	if token != "" {
 		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", token)
 	}
