@@ -141,7 +141,8 @@ func (o *options) addFlags(cmd *cobra.Command) {
 	f.StringVarP(&o.form, "output", "o", formTable, "form of the result: table or json")
 	f.StringVar(&o.domain, "domain", "", "domain of the calls (required but for forward-auth)")
 	f.StringArrayVar(&o.descriptors, "descriptor", nil, "one more descriptor, KEY=VALUE,KEY=VALUE")
-	f.StringVar(&o.gateway, "gateway", "", "name of the mapping that forward-auth asks (gateways in the settings)")
+	f.StringVar(&o.gateway, "gateway", "", "name of the mapping that forward-auth asks (gateways in the settings); for one with\n"+
+		"target: path use --target http://HOST"+gatewayPath+"NAME instead")
 	f.StringVar(&o.method, "method", "GET", "method of the client's request (forward-auth)")
 	f.StringVar(&o.path, "path", "/", "path of the client's request (forward-auth)")
 	f.StringArrayVar(&o.headers, "header", nil, "header of the client's request, NAME: VALUE (forward-auth)")

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -225,5 +227,51 @@ func TestInterrupted(t *testing.T) {
 	// A failed call counts with the timeout.
 	if r.Latency.P99 < 1.9 || r.Latency.P50 > 1.9 {
 		t.Errorf("latencies %+v, want 2 s for a third of the calls", r.Latency)
+	}
+}
+
+// denying denies each call.
+type denying struct {
+	ratelimitv3.UnimplementedRateLimitServiceServer
+}
+
+func (denying) ShouldRateLimit(
+	context.Context, *ratelimitv3.RateLimitRequest,
+) (*ratelimitv3.RateLimitResponse, error) {
+	return &ratelimitv3.RateLimitResponse{OverallCode: ratelimitv3.RateLimitResponse_OVER_LIMIT}, nil
+}
+
+// TestDenialsOnly: a target that allows no call is no failure, and a warning on
+// stderr and in JSON.
+func TestDenialsOnly(t *testing.T) {
+	grpcAddr, _ := serve(t, denying{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/forward-auth/edge" {
+			w.WriteHeader(http.StatusForbidden)
+		}
+	}))
+	defer server.Close()
+	forward := "--protocol forward-auth --target " + server.URL
+	for _, c := range []struct {
+		args, addr string
+		hint       bool
+	}{
+		{"--domain d k=v --target " + grpcAddr, grpcAddr, false},
+		{"--domain d k=v --rounds 1 --target " + grpcAddr + " --compare " + grpcAddr, grpcAddr, false},
+		{forward + " --gateway edge", server.URL, true},
+		{forward + "/v1/forward-auth/edge --path /", "", false},
+	} {
+		var out, progress bytes.Buffer
+		cmd := New(&out, &progress, func(err error) error { return err })
+		cmd.SetArgs(strings.Fields(c.args + " --rate 500 --for 50ms --warm 0s -o json"))
+		if err := cmd.Execute(); err != nil {
+			t.Errorf("%s: %v", c.args, err)
+		}
+		text := c.addr + ": no call was allowed: the latencies are those of denials"
+		has := strings.Contains(progress.String(), "warning: "+text) && strings.Contains(out.String(), text)
+		hint := strings.Contains(progress.String(), "Use --target http://HOST/v1/forward-auth/edge without --gateway")
+		if has != (c.addr != "") || hint != c.hint {
+			t.Errorf("%s: stderr %s, output %s", c.args, &progress, &out)
+		}
 	}
 }

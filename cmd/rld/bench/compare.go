@@ -17,6 +17,7 @@ type comparison struct {
 	Compare     string     `json:"compare"`
 	Interrupted bool       `json:"interrupted,omitempty"`
 	Error       string     `json:"error,omitempty"` // which ended the rounds
+	Warnings    []string   `json:"warnings,omitempty"`
 	Figures     []figure   `json:"figures"`
 	Rounds      [][2]run   `json:"rounds"` // target, then compare
 }
@@ -121,7 +122,13 @@ func (o *options) runRounds(ctx context.Context, targets []*target, out, progres
 		return errors.New("nothing was compared: the load ended in the first round")
 	}
 	c.Figures = figures(c.Rounds)
-	return errors.Join(o.write(out, &c, c.text(o)), failure)
+	for side, t := range targets {
+		sum := c.sum(side)
+		c.Warnings = append(c.Warnings, o.warnings(t.addr, &sum)...)
+	}
+	err := o.write(out, &c, c.text(o))
+	warn(progress, c.Warnings)
+	return errors.Join(err, failure)
 }
 
 // text returns the comparison for people.
@@ -146,14 +153,19 @@ func (c *comparison) text(o *options) string {
 	}
 	_ = w.Flush() // the writer below is a strings.Builder: nothing can fail
 	for side, name := range []string{"target", "compare"} {
-		var sum calls
-		for i := range c.Rounds {
-			sum.add(&c.Rounds[i][side].Calls)
-		}
+		sum := c.sum(side)
 		fmt.Fprintf(&b, "\ncalls of %s  %s", name, sum.text())
 	}
 	b.WriteString("\n")
 	return b.String()
+}
+
+// sum returns the calls of a side in all rounds.
+func (c *comparison) sum(side int) (sum calls) {
+	for i := range c.Rounds {
+		sum.add(&c.Rounds[i][side].Calls)
+	}
+	return sum
 }
 
 func (c *calls) add(more *calls) {

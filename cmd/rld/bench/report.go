@@ -37,7 +37,8 @@ func (o *options) load() loadReport {
 
 // report is a measurement without --compare as JSON.
 type report struct {
-	Load loadReport `json:"load"`
+	Load     loadReport `json:"load"`
+	Warnings []string   `json:"warnings,omitempty"`
 	run
 }
 
@@ -93,6 +94,26 @@ func newRun(target string, c *load.Counts, elapsed time.Duration) run {
 		r.Errors = append(r.Errors, failed{code, c.Errors[code].Calls, c.Errors[code].First})
 	}
 	return r
+}
+
+// warnings returns what to know about the answered calls of a target.
+func (o *options) warnings(addr string, c *calls) []string {
+	if c.Allowed > 0 || c.Denied == 0 {
+		return nil
+	}
+	text := addr + ": no call was allowed: the latencies are those of denials"
+	if o.gateway != "" {
+		text += fmt.Sprintf("; is it a mapping with target: path? Use --target http://HOST%s%s without --gateway",
+			gatewayPath, o.gateway)
+	}
+	return []string{text}
+}
+
+// warn prints warnings.
+func warn(w io.Writer, warnings []string) {
+	for _, text := range warnings {
+		fmt.Fprintf(w, "warning: %s\n", printable(text))
+	}
 }
 
 // write prints a result in the form that is asked for.

@@ -28,9 +28,11 @@ func (o *options) run(ctx context.Context, out, progress io.Writer) error {
 	c, elapsed := o.measure(ctx, targets[0], progress, "")
 	r := newRun(o.target, &c, elapsed)
 	r.Interrupted = ctx.Err() != nil
-	if err := o.write(out, &report{Load: o.load(), run: r}, r.text(o)); err != nil {
+	warnings := o.warnings(o.target, &r.Calls)
+	if err := o.write(out, &report{Load: o.load(), Warnings: warnings, run: r}, r.text(o)); err != nil {
 		return err
 	}
+	warn(progress, warnings)
 	return measured(&r)
 }
 

@@ -193,6 +193,9 @@ func (o *options) openHTTP(t *target) error {
 	return nil
 }
 
+// gatewayPath is the path of the mappings of a daemon.
+const gatewayPath = "/v1/forward-auth/"
+
 // head returns the request of a call, with placeholders.
 func (o *options) head(a *address) (string, error) {
 	token, err := o.credentials.Bearer()
@@ -202,7 +205,7 @@ func (o *options) head(a *address) (string, error) {
 	q := &o.request
 	var b strings.Builder
 	if o.gateway != "" {
-		fmt.Fprintf(&b, "GET /v1/forward-auth/%s HTTP/1.1\r\nHost: %s\r\n", o.gateway, a.host)
+		fmt.Fprintf(&b, "GET %s%s HTTP/1.1\r\nHost: %s\r\n", gatewayPath, o.gateway, a.host)
 		fmt.Fprintf(&b, "X-Forwarded-Method: %s\r\nX-Forwarded-Uri: %s\r\n", q.method, q.path)
 	} else {
 		fmt.Fprintf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", q.method, a.path+q.path, a.host)
