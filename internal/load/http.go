@@ -22,6 +22,9 @@ type HTTP struct {
 	Denied []int
 }
 
+// NoHTTP is the code of an answer that is no HTTP/1.1.
+const NoHTTP = "no HTTP"
+
 // maxBody bounds the bytes of an answer that are read.
 const maxBody = 1 << 20
 
@@ -75,7 +78,7 @@ func (c *httpConn) try(ctx context.Context, request []byte) (allowed, begun bool
 	answer, err := http.ReadResponse(c.in, &http.Request{Method: c.Method})
 	if err != nil {
 		c.close()
-		return false, true, failure{"no HTTP", err}
+		return false, true, failure{NoHTTP, err}
 	}
 	n, err := io.Copy(io.Discard, io.LimitReader(answer.Body, maxBody))
 	if answer.Close || err != nil || n == maxBody {

@@ -198,6 +198,41 @@ func serve(t *testing.T, service ratelimitv3.RateLimitServiceServer) (addr strin
 	return lis.Addr().String(), g.Stop
 }
 
+// TestInterruptedWarmUp: a load that is ended in the warm-up prints no result.
+func TestInterruptedWarmUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	addr, _ := serve(t, &flaky{end: 10, stop: cancel})
+	var out bytes.Buffer
+	cmd := New(&out, io.Discard, func(err error) error { return err })
+	cmd.SetArgs(strings.Fields("--rate 500 --warm 1h --domain d k=v --target " + addr))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err := cmd.ExecuteContext(ctx)
+	if err == nil || !strings.Contains(err.Error(), "ended before the first call that counts") || out.Len() > 0 {
+		t.Errorf("error %v, output %q", err, &out)
+	}
+}
+
+// TestOtherPort: the HTTP address for gRPC, and the gRPC address for HTTP.
+func TestOtherPort(t *testing.T) {
+	grpcAddr, _ := serve(t, denying{})
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	httpAddr := server.Listener.Addr().String()
+	for _, c := range []struct{ args, want string }{
+		{"--domain d k=v --target " + httpAddr, httpAddr + " answers in HTTP/1.1: is it a daemon's HTTP address?"},
+		{"--domain d k=v --protocol stream --target " + httpAddr, "stream takes its gRPC address"},
+		{"--protocol forward-auth --target " + grpcAddr, grpcAddr + " is no HTTP/1.1: is it a daemon's gRPC address?"},
+	} {
+		cmd := New(io.Discard, io.Discard, func(err error) error { return err })
+		cmd.SetArgs(strings.Fields(c.args + " --rate 500"))
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want one with %q", c.args, err, c.want)
+		}
+	}
+}
+
 // TestInterrupted: a load that is ended prints what was measured, with the
 // errors by code.
 func TestInterrupted(t *testing.T) {

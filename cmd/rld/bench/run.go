@@ -28,6 +28,9 @@ func (o *options) run(ctx context.Context, out, progress io.Writer) error {
 	c, elapsed := o.measure(ctx, targets[0], progress, "")
 	r := newRun(o.target, &c, elapsed)
 	r.Interrupted = ctx.Err() != nil
+	if r.Calls.Due == 0 {
+		return measured(&r)
+	}
 	warnings := o.warnings(o.target, &r.Calls)
 	if err := o.write(out, &report{Load: o.load(), Warnings: warnings, run: r}, r.text(o)); err != nil {
 		return err

@@ -222,7 +222,10 @@ func (o *options) head(a *address) (string, error) {
 func (o *options) explain(addr string, err error) error {
 	if c, ok := errors.AsType[load.Code](err); ok {
 		hint := ""
-		if c.Code() == "HTTP 404" && o.gateway != "" {
+		switch {
+		case c.Code() == load.NoHTTP:
+			return fmt.Errorf("the answer of %s is no HTTP/1.1: is it a daemon's gRPC address? forward-auth takes its HTTP address", addr)
+		case c.Code() == "HTTP 404" && o.gateway != "":
 			hint = fmt.Sprintf(": the daemon has no mapping %q (gateways in its settings)", o.gateway)
 		}
 		return fmt.Errorf("the first call to %s failed: %s: %w%s", addr, c.Code(), err, hint)
@@ -233,6 +236,10 @@ func (o *options) explain(addr string, err error) error {
 	s := status.Convert(err)
 	switch s.Code() {
 	case codes.Unavailable:
+		// golang.org/x/net/http2 has no error of its own for it.
+		if strings.Contains(s.Message(), "looked like an HTTP/1.1 header") {
+			return fmt.Errorf("%s answers in HTTP/1.1: is it a daemon's HTTP address? %s takes its gRPC address", addr, o.protocol)
+		}
 		return fmt.Errorf("cannot reach a daemon at %s over gRPC: %s", addr, s.Message())
 	case codes.DeadlineExceeded:
 		return fmt.Errorf("no answer from %s in %s: is it a daemon's gRPC address?", addr, o.timeout)
