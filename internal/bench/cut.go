@@ -48,7 +48,7 @@ type cuts struct {
 // how long a call waits for its owner.
 func measureCut(_ context.Context, b *bench) outcome {
 	x := b.cuts()
-	return compare(nanoseconds, median, [][]float64{x.first, x.wait}, "round trip + strict.forward_margin")
+	return compare(nanoseconds, load.Median, [][]float64{x.first, x.wait}, "round trip + strict.forward_margin")
 }
 
 // measureOpenCircuit measures calls that are not forwarded any more.

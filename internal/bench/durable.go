@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/georld/rld/internal/load"
 )
 
 const (
@@ -47,7 +49,7 @@ func measureDurable(ctx context.Context, b *bench) outcome {
 		r.rate(local),
 	)
 	b.sawWatermarks(before, scrape(ctx, r.daemons...), decided, float64(keys))
-	return compare(perSecond, median, readings, "counted in memory")
+	return compare(perSecond, load.Median, readings, "counted in memory")
 }
 
 // sawWatermarks fails unless the owner, whose samples come first, and others

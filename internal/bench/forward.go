@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // The metrics of decisions about strict keys.
@@ -79,11 +81,11 @@ func measureAdded(ctx context.Context, b *bench) outcome {
 		readings[0] = append(readings[0], took[sideStrict][i]-took[sideLocal][i])
 		readings[1] = append(readings[1], took[sidePassed][i]-took[sideAnswered][i])
 	}
-	return compare(nanoseconds, median, readings, "by bare processes that pass 100 bytes on")
+	return compare(nanoseconds, load.Median, readings, "by bare processes that pass 100 bytes on")
 }
 
 func (x *elsewhere) compare(quantile float64) outcome {
-	return compare(nanoseconds, median, quantiles(x.took, quantile)[:2], "decided by the same daemon")
+	return compare(nanoseconds, load.Median, quantiles(x.took, quantile)[:2], "decided by the same daemon")
 }
 
 // askElsewhere does a job on a daemon of the region in turns: about strict keys

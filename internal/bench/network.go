@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/georld/rld/internal/bench/secured"
+	"github.com/georld/rld/internal/load"
 )
 
 // Load over the network.
@@ -70,7 +71,7 @@ func measureOneInFlight(ctx context.Context, b *bench) outcome {
 // slow.
 func measureOpenLoop(ctx context.Context, b *bench) outcome {
 	readings := b.p99s(ctx, b.rounds(11), job{Kind: kindOpen, Rate: openRate})
-	return compare(nanoseconds, median, readings, "no-op gRPC server")
+	return compare(nanoseconds, load.Median, readings, "no-op gRPC server")
 }
 
 // beside returns a job for rld and for the no-op, which are up and warm.

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	hdr "github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // side measures one side of a comparison once.
@@ -49,17 +51,6 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// median returns the middle value, the mean of the two middle ones of an even
-// number. It needs one value at least.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	mid := len(v) / 2
-	if len(v)%2 == 1 {
-		return v[mid]
-	}
-	return (v[mid-1] + v[mid]) / 2
-}
-
 // compare returns the outcome of two sides by one figure of each: the best or
 // the median reading.
 func compare(u unit, figure func([]float64) float64, readings [][]float64, beside string) outcome {
@@ -74,8 +65,8 @@ func compare(u unit, figure func([]float64) float64, readings [][]float64, besid
 // compareRatios returns the outcome of two sides by the median of the rates a
 // second of each, and the median of the ratios of the rounds.
 func compareRatios(readings [][]float64, beside string) outcome {
-	o := compare(perSecond, median, readings, beside+"; median of ratios")
-	o.Ratio = median(ratios(readings))
+	o := compare(perSecond, load.Median, readings, beside+"; median of ratios")
+	o.Ratio = load.Median(ratios(readings))
 	return o
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/georld/rld/internal/load"
 )
 
 func TestAlternateTurnsTheOrderEachRound(t *testing.T) {
@@ -67,25 +69,6 @@ func TestAlternateStops(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, c := range []struct {
-		of   []float64
-		want float64
-	}{
-		{[]float64{3}, 3},
-		{[]float64{9, 1, 5}, 5},
-		{[]float64{4, 1, 3, 2}, 2.5},
-	} {
-		in := append([]float64(nil), c.of...)
-		if got := median(in); got != c.want {
-			t.Errorf("median(%v) = %v, want %v", c.of, got, c.want)
-		}
-		if d := cmp.Diff(c.of, in); d != "" {
-			t.Errorf("median changed its values (-want +got):\n%s", d)
-		}
-	}
-}
-
 func TestCompare(t *testing.T) {
 	readings := [][]float64{{30, 10, 20}, {5, 4, 8}}
 	for _, c := range []struct {
@@ -95,7 +78,7 @@ func TestCompare(t *testing.T) {
 	}{
 		{"least", least, outcome{Measured: 10, Beside: 4, Ratio: 2.5, BesideWhat: "b", Unit: perSecond}},
 		{"most", most, outcome{Measured: 30, Beside: 8, Ratio: 3.75, BesideWhat: "b", Unit: perSecond}},
-		{"median", median, outcome{Measured: 20, Beside: 5, Ratio: 4, BesideWhat: "b", Unit: perSecond}},
+		{"median", load.Median, outcome{Measured: 20, Beside: 5, Ratio: 4, BesideWhat: "b", Unit: perSecond}},
 	} {
 		c.want.Readings = readings
 		if d := cmp.Diff(c.want, compare(perSecond, c.figure, readings, "b")); d != "" {

@@ -3,8 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // unit is the unit of a figure.
@@ -24,41 +27,17 @@ const (
 func (u unit) figure(v float64) string {
 	switch u {
 	case nanoseconds:
-		return scaled(v, 1e3, "ns", "µs", "ms", "s")
+		return load.Scaled(v, 1e3, "ns", "µs", "ms", "s")
 	case memory:
-		return scaled(v, 1e3, "B", "KB", "MB", "GB")
+		return load.Scaled(v, 1e3, "B", "KB", "MB", "GB")
 	case perSecond:
-		return grouped(v) + "/s"
+		return load.Grouped(int64(math.RoundToEven(v))) + "/s"
 	case percent:
 		return strconv.FormatFloat(100*v, 'f', 2, 64) + " %"
 	case allocations:
 		return strconv.FormatFloat(v, 'g', 3, 64) + " allocs"
 	}
 	return strconv.FormatFloat(v, 'f', 2, 64) + " " + string(u)
-}
-
-func scaled(v, step float64, names ...string) string {
-	at := 0
-	// 999.5 and above would be rounded to four digits.
-	for v >= step*0.9995 && at < len(names)-1 {
-		v, at = v/step, at+1
-	}
-	digits := 2
-	for _, limit := range []float64{9.995, 99.95} {
-		if v >= limit {
-			digits--
-		}
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + " " + names[at]
-}
-
-// grouped returns a whole number with a comma each three digits.
-func grouped(v float64) string {
-	s := strconv.FormatFloat(v, 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // bound is the limit of a figure.

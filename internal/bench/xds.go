@@ -22,6 +22,8 @@ import (
 	config "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // The limits of an xDS server: a rule for each of so many values, in a resource
@@ -195,7 +197,7 @@ func measureXDSLoad(ctx context.Context, b *bench) outcome {
 			return float64(time.Since(start))
 		},
 	)
-	return compare(nanoseconds, median, readings, "rld limits check of the same rules in files")
+	return compare(nanoseconds, load.Median, readings, "rld limits check of the same rules in files")
 }
 
 // measureXDSChange measures how long a lower limit takes to act in a cluster of
@@ -241,7 +243,7 @@ func measureXDSChange(ctx context.Context, b *bench) outcome {
 		readings[1] = append(readings[1], float64(agreed.Sub(start)))
 		check(ctx.Err())
 	}
-	return compare(nanoseconds, median, readings, "until the new set is active in all three")
+	return compare(nanoseconds, load.Median, readings, "until the new set is active in all three")
 }
 
 // lowering returns when the last of some daemons denies by a rule that was

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/georld/rld/internal/load"
 )
 
 // comparison is the result of --compare as JSON.
@@ -55,17 +57,6 @@ var reads = []read{
 	{"p99_9", func(r *run) float64 { return r.Latency.P999 }, shown},
 }
 
-// median returns the middle value, the mean of the two middle ones of an even
-// number. It needs one value at least.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	mid := len(v) / 2
-	if len(v)%2 == 1 {
-		return v[mid]
-	}
-	return (v[mid-1] + v[mid]) / 2
-}
-
 // figures compares the runs of the rounds, one at least.
 func figures(rounds [][2]run) []figure {
 	var all []figure
@@ -78,9 +69,9 @@ func figures(rounds [][2]run) []figure {
 				ratios = append(ratios, x/y)
 			}
 		}
-		out := figure{Name: f.name, Target: median(a), Compare: median(b)}
+		out := figure{Name: f.name, Target: load.Median(a), Compare: load.Median(b)}
 		if len(ratios) == len(rounds) {
-			out.Ratio = &spread{median(ratios), slices.Min(ratios), slices.Max(ratios)}
+			out.Ratio = &spread{load.Median(ratios), slices.Min(ratios), slices.Max(ratios)}
 		}
 		all = append(all, out)
 	}

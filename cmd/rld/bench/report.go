@@ -133,13 +133,13 @@ func (o *options) write(w io.Writer, v any, text string) error {
 func (o *options) describe() string {
 	keys := "1 key"
 	if o.keys > 1 {
-		keys = grouped(int64(o.keys)) + " keys"
+		keys = load.Grouped(int64(o.keys)) + " keys"
 		if o.zipf > 0 {
 			keys += " by Zipf's law of " + strconv.FormatFloat(o.zipf, 'g', -1, 64)
 		}
 	}
 	return fmt.Sprintf("%s, %s calls a second (%s) for %s, %s, %s in flight at most",
-		o.protocol, strconv.FormatFloat(o.rate, 'g', -1, 64), o.arrivals, o.length, keys, grouped(int64(o.inFlight)))
+		o.protocol, strconv.FormatFloat(o.rate, 'g', -1, 64), o.arrivals, o.length, keys, load.Grouped(int64(o.inFlight)))
 }
 
 // text returns a run for people.
@@ -159,7 +159,7 @@ func (r *run) text(o *options) string {
 			shown(l.P50), shown(l.P90), shown(l.P99), shown(l.P999), shown(l.Max), shown(l.Mean))
 	}
 	for _, e := range r.Errors {
-		fmt.Fprintf(w, "error\t%s %s: %s\n", grouped(e.Calls), e.Code, printable(e.First))
+		fmt.Fprintf(w, "error\t%s %s: %s\n", load.Grouped(e.Calls), e.Code, printable(e.First))
 	}
 	_ = w.Flush() // the writer below is a strings.Builder: nothing can fail
 	return b.String()
@@ -167,41 +167,17 @@ func (r *run) text(o *options) string {
 
 func (c *calls) text() string {
 	return fmt.Sprintf("%s due: %s allowed, %s denied, %s failed, %s unsent; %s sent late",
-		grouped(c.Due), grouped(c.Allowed), grouped(c.Denied), grouped(c.Failed), grouped(c.Unsent), grouped(c.SentLate))
+		load.Grouped(c.Due), load.Grouped(c.Allowed), load.Grouped(c.Denied), load.Grouped(c.Failed), load.Grouped(c.Unsent), load.Grouped(c.SentLate))
 }
 
 // shown returns seconds with three digits: "412 µs", "1.25 ms", "2.00 s".
-func shown(seconds float64) string {
-	v, unit := seconds*1e6, "µs"
-	for _, u := range []string{"ms", "s"} {
-		if v < 999.5 {
-			break
-		}
-		v, unit = v/1e3, u
-	}
-	digits := 2
-	for _, limit := range []float64{9.995, 99.95} {
-		if v >= limit {
-			digits--
-		}
-	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + " " + unit
-}
+func shown(seconds float64) string { return load.Scaled(seconds*1e6, 1e3, "µs", "ms", "s") }
 
 // decimal returns a rate with a digit after the point.
 func decimal(v float64) string {
 	whole, rest, _ := strings.Cut(strconv.FormatFloat(v, 'f', 1, 64), ".")
 	n, _ := strconv.ParseInt(whole, 10, 64)
-	return grouped(n) + "." + rest
-}
-
-// grouped returns a whole number with a comma each three digits.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return load.Grouped(n) + "." + rest
 }
 
 // printable returns a text of the other side without control characters.

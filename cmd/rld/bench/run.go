@@ -45,7 +45,7 @@ func measured(r *run) error {
 		return errors.New("nothing was measured: the load ended before the first call that counts (see --warm)")
 	}
 	if r.Calls.Allowed+r.Calls.Denied == 0 {
-		return fmt.Errorf("nothing was measured: none of %s calls was answered", grouped(r.Calls.Due))
+		return fmt.Errorf("nothing was measured: none of %s calls was answered", load.Grouped(r.Calls.Due))
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func show(w io.Writer, prefix string, from time.Time, r *load.Recorder) (done fu
 // line returns the calls of a second.
 func line(c *load.Counts) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s/s answered", grouped(c.Answered()))
+	fmt.Fprintf(&b, "%s/s answered", load.Grouped(c.Answered()))
 	if c.Due > 0 {
 		fmt.Fprintf(&b, "  p50 %s  p99 %s  max %s", quantile(c, 50), quantile(c, 99), quantile(c, 100))
 	}
@@ -121,7 +121,7 @@ func line(c *load.Counts) string {
 		name string
 	}{{c.Denied, "denied"}, {c.Failed, "failed"}, {c.Unsent, "unsent"}, {c.Late, "sent late"}} {
 		if part.n > 0 {
-			fmt.Fprintf(&b, "  %s %s", grouped(part.n), part.name)
+			fmt.Fprintf(&b, "  %s %s", load.Grouped(part.n), part.name)
 		}
 	}
 	return b.String()
