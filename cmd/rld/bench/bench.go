@@ -98,8 +98,8 @@ func New(out, progress io.Writer, fail func(error) error) *cobra.Command {
 			"daemon as a gateway does, and without it they are those of a client: to the gateway itself.\n\n" +
 			"With --compare, both targets are measured in turn, for --for each in each round, and the\n" +
 			"result is the medians of the rounds and their ratios. Ctrl-C ends the load and prints what\n" +
-			"was measured. The exit code is 0 when calls were answered, 1 when none was, 2 for wrong\n" +
-			"usage.",
+			"was measured. The exit code is 0 when calls were answered, 1 when none was (in one of the\n" +
+			"rounds), 2 for wrong usage.",
 		Example: "  rld bench --target 127.0.0.1:8081 --rate 2000 --domain edge 'user_id={key}'\n" +
 			"  rld bench --target 127.0.0.1:8081 --protocol stream --rate 20000 --keys 100000 --zipf 1.1 \\\n" +
 			"    --arrivals poisson --for 30s --domain edge 'user_id={key}'\n" +
