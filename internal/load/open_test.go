@@ -124,6 +124,34 @@ func TestOpenEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// TestOpenEndsWhileCallsWait: when the context ends, no call is sent any more
+// by those that waited for answers, and what became due meanwhile is not
+// unsent.
+func TestOpenEndsWhileCallsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 500 * time.Millisecond
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 1001*time.Millisecond)
+		defer cancel()
+		calls := make([]Call, 100)
+		for i := range calls {
+			calls[i] = func(context.Context) (bool, error) {
+				time.Sleep(timeout)
+				return true, nil
+			}
+		}
+		s := virtual(Constant(start, start.Add(time.Hour), 100, timeout))
+		r := NewRecorder(start, timeout)
+		if err := Open(ctx, calls, s, r.Done); err != nil {
+			t.Fatal(err)
+		}
+		r.Unsent(s, start.Add(time.Second))
+		if c := r.All(); c.Allowed != 101 || c.Due != 101 || time.Since(start) > 1001*time.Millisecond+timeout {
+			t.Errorf("%+v after %v, want the 101 calls of the first second", c, time.Since(start))
+		}
+	})
+}
+
 func TestDoneEndsTheLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fault := errors.New("the server is gone")

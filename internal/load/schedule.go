@@ -54,7 +54,7 @@ func newSchedule(start, end time.Time, grace time.Duration, following func() tim
 }
 
 // Wait returns at the next instant at which a call is due, or false when there
-// are no more. It returns at once for those that have passed.
+// are no more or ctx has ended. It returns at once for those that have passed.
 func (s *Schedule) Wait(ctx context.Context) (due time.Time, ok bool) {
 	select {
 	case <-s.turn:
@@ -62,7 +62,7 @@ func (s *Schedule) Wait(ctx context.Context) (due time.Time, ok bool) {
 		return time.Time{}, false
 	}
 	defer func() { s.turn <- struct{}{} }()
-	if !s.next.Before(s.end) || time.Now().After(s.giveUp) {
+	if ctx.Err() != nil || !s.next.Before(s.end) || time.Now().After(s.giveUp) {
 		return time.Time{}, false
 	}
 	if s.sleep(ctx, s.next); ctx.Err() != nil && time.Now().Before(s.next) {
