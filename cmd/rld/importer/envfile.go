@@ -2,9 +2,7 @@ package importer
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -25,18 +23,15 @@ type given struct {
 	// elsewhere names the source of a value that is not in the file, "" for one
 	// that is.
 	elsewhere string
+	of        syntax
 }
-
-var (
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	assignment   = regexp.MustCompile(`^(export\s+)?[A-Za-z_][A-Za-z0-9_.-]*\s*=`)
-)
 
 // readEnvironment reads the environment in a file: NAME=VALUE in each line, as
 // env, Docker and Compose have it, or YAML with the env of a container or the
 // environment of a service of Compose. Of a variable that is given twice the
 // last value is kept.
 func readEnvironment(file string, data []byte) (vars []given, notes []string, err error) {
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // of editors that write one
 	switch {
 	case len(data) > MaxEnvBytes:
 		return nil, nil, fmt.Errorf("%s: more than %d bytes, which no environment has", file, MaxEnvBytes)
@@ -44,7 +39,7 @@ func readEnvironment(file string, data []byte) (vars []given, notes []string, er
 		return nil, nil, fmt.Errorf("%s: no text in UTF-8: want NAME=VALUE in each line, or YAML", file)
 	case blank(data):
 	case assigns(data):
-		vars, err = readLines(file, data)
+		vars, notes, err = readLines(file, data)
 	default:
 		r := envReader{file: file}
 		vars, err = r.read(data)
@@ -90,66 +85,6 @@ func assigns(data []byte) bool {
 	return false
 }
 
-// readLines reads NAME=VALUE lines.
-func readLines(file string, data []byte) ([]given, error) {
-	var out []given
-	n := 0
-	for line := range strings.Lines(string(data)) {
-		n++
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if rest, ok := strings.CutPrefix(line, "export"); ok && strings.TrimLeft(rest, " \t") != rest {
-			line = strings.TrimLeft(rest, " \t")
-		}
-		name, value, ok := strings.Cut(line, "=")
-		name = strings.TrimSpace(name)
-		if !ok || !variableName.MatchString(name) {
-			return nil, fmt.Errorf("%s:%d: %s: want NAME=VALUE", file, n, yamlpos.Quote(strings.TrimSpace(name)))
-		}
-		value, err := unquote(strings.TrimSpace(value))
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: the value of %s %w", file, n, name, err)
-		}
-		out = append(out, interpolated(name, value, n))
-		if len(out) > maxVariables {
-			return nil, fmt.Errorf("%s:%d: more than %d variables", file, n, maxVariables)
-		}
-	}
-	return out, nil
-}
-
-// unquote removes the quotes of a value, and a comment behind it.
-func unquote(s string) (string, error) {
-	if s == "" || s[0] != '"' && s[0] != '\'' {
-		if at := strings.Index(s, " #"); at >= 0 {
-			s = strings.TrimSpace(s[:at])
-		}
-		return s, nil
-	}
-	quote := s[:1]
-	inner, rest, ok := strings.Cut(s[1:], quote)
-	if rest = strings.TrimSpace(rest); !ok || rest != "" && rest[0] != '#' {
-		return "", errors.New("has no closing " + quote + " at its end")
-	}
-	return inner, nil
-}
-
-var reference = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^}]*))?\}$`)
-
-// interpolated returns a variable whose value may be one of Compose: ${NAME},
-// or ${NAME:-DEFAULT}, of which the default is used.
-func interpolated(name, value string, line int) given {
-	v := given{name: name, value: value, line: line}
-	if found := reference.FindStringSubmatch(value); found != nil {
-		if v.value = found[2]; v.value == "" {
-			v.elsewhere = "the variable " + found[1]
-		}
-	}
-	return v
-}
-
 // envReader reads the environment in YAML.
 type envReader struct {
 	yamlpos.Collector
@@ -167,7 +102,7 @@ type environment struct {
 func (r *envReader) read(data []byte) ([]given, error) {
 	root := r.Parse(r.file, data, yamlpos.Options{MaxBytes: MaxEnvBytes})
 	if root == nil {
-		return nil, r.List().Err()
+		return nil, r.faults()
 	}
 	all := []environment{{node: root, at: root.Pos}}
 	if !variables(root) {
@@ -181,7 +116,17 @@ func (r *envReader) read(data []byte) ([]given, error) {
 		return nil, fmt.Errorf("%s: %d environments of a container or service with ratelimit in its name or image: give a file with one", r.file, len(all))
 	}
 	vars := r.variables(all[0].node)
-	return vars, r.List().Err()
+	return vars, r.faults()
+}
+
+// faults returns the faults without the lines of the file, which may be
+// secrets.
+func (r *envReader) faults() error {
+	list := r.List()
+	for i := range list {
+		list[i].Source = ""
+	}
+	return list.Err()
 }
 
 // variables reports whether a node is a list or a map of variables.
@@ -221,43 +166,53 @@ func (r *envReader) find(n *yamlpos.Node, name string, out []environment) []envi
 // variables returns the variables of a list or a map.
 func (r *envReader) variables(n *yamlpos.Node) []given {
 	var out []given
-	add := func(key *yamlpos.Node, name string, value *yamlpos.Node, elsewhere string) {
-		var text string
+	add := func(key *yamlpos.Node, v given, value *yamlpos.Node) {
+		v.line = key.Pos.Line
 		switch {
-		case !variableName.MatchString(name):
-			r.Errorf(key.Pos, "want letters, digits and _", "%s is no name of a variable", yamlpos.Quote(name))
+		case v.name == "" || strings.ContainsAny(v.name, "=\x00"):
+			r.Errorf(key.Pos, "want letters, digits and _", "%s is no name of a variable", yamlpos.Quote(v.name))
 		case len(out) == maxVariables:
 			r.Errorf(key.Pos, "", "more than %d variables", maxVariables)
 		case value.IsNull():
-			out = append(out, given{name: name, line: key.Pos.Line, elsewhere: elsewhere})
-		case r.Text(&text)(value, name):
-			out = append(out, interpolated(name, text, key.Pos.Line))
+			out = append(out, v)
+		case value.Kind != yamlpos.Scalar:
+			r.Errorf(value.Pos, "write "+v.name+": some text", "%s is %s", v.name, value.Kind)
+		default:
+			// Of a number, too: the program gets its text.
+			v.value, v.elsewhere = value.Text, ""
+			out = append(out, v)
 		}
 	}
 	for _, p := range n.Pairs {
-		add(p.Key, p.Key.Text, p.Value, "the environment of Compose")
+		add(p.Key, given{name: p.Key.Text, elsewhere: composeEnvironment}, p.Value)
 	}
 	for _, item := range n.Items {
+		name := scalar(item, "name")
 		switch {
-		case item.Kind == yamlpos.Scalar:
-			name, value, ok := strings.Cut(item.Text, "=")
-			if !ok {
-				add(item, name, nil, "the environment of Compose")
-				continue
-			}
+		case item.Kind == yamlpos.Scalar && assignment.MatchString(item.Text):
+			name, value, _ := strings.Cut(item.Text, "=")
 			v := yamlpos.TextNode(value)
 			v.Pos = item.Pos
-			add(item, strings.TrimSpace(name), v, "")
-		case scalar(item, "name") == nil:
+			add(item, given{name: strings.TrimSpace(name)}, v)
+		case item.Kind == yamlpos.Scalar && variableName.MatchString(item.Text):
+			add(item, given{name: item.Text, elsewhere: composeEnvironment}, nil)
+		case item.Kind == yamlpos.Scalar:
+			r.notes = append(r.notes, fmt.Sprintf("%v: neither NAME=VALUE nor NAME, and not read", item.Pos))
+		case name == nil:
 			r.Errorf(item.Pos, "write - name: NAME and value: VALUE", "a variable without a name")
 		default:
-			elsewhere := ""
+			v := given{name: name.Text, of: kubernetes}
 			if len(values(item, "valueFrom")) > 0 {
-				elsewhere = "valueFrom"
+				v.elsewhere = "valueFrom"
 			}
-			name := scalar(item, "name")
-			add(name, name.Text, scalar(item, "value"), elsewhere)
+			add(name, v, scalar(item, "value"))
 		}
+	}
+	for i := range out {
+		out[i].refer()
 	}
 	return out
 }
+
+// composeEnvironment is the source of a variable without a value.
+const composeEnvironment = "the environment of Compose"
