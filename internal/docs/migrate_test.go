@@ -49,7 +49,10 @@ func TestMoveEnvironment(t *testing.T) {
 		adds map[string]string
 	}{
 		{block, map[string]string{"SHADOW_MODE": "true", "USE_PROMETHEUS": "true"}},
-		{daemons[0], map[string]string{"SHADOW_MODE": "true", "RUNTIME_ROOT": "examples/migrate"}},
+		{daemons[0], map[string]string{
+			"SHADOW_MODE": "true", "USE_PROMETHEUS": "true", "RUNTIME_ROOT": "examples/migrate",
+			"PORT": "18080", "GRPC_PORT": "18081", "DEBUG_PORT": "16070", "PROMETHEUS_ADDR": "127.0.0.1:19090",
+		}},
 		{daemons[1], map[string]string{"RUNTIME_ROOT": "examples/migrate"}},
 	} {
 		expected := maps.Clone(want)
@@ -58,6 +61,46 @@ func TestMoveEnvironment(t *testing.T) {
 			t.Errorf("%s\n-want +got\n%s", tc.text, d)
 		}
 	}
+}
+
+// TestMovePorts: the commands of the page ask the ports that its Compose files
+// publish for the daemon of their step: until the switch those of the service
+// rld, and then those of the reference.
+func TestMovePorts(t *testing.T) {
+	p := readPage(t, "docs/migrate.md")
+	reference, err := os.ReadFile("../../examples/migrate/docker-compose.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(p.text, "\n## Docker Compose\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	before, after, ok := strings.Cut(page, "\n### 3. Switch\n")
+	_, block, _ := strings.Cut(before, "# compose-rld.yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	_, service, found := strings.Cut(string(reference), "\n  ratelimit:\n")
+	if !ok || !found {
+		t.Fatal("the page or the Compose file has another form")
+	}
+	for text, ports := range map[string]map[string]string{before: publishedPorts(block), after: publishedPorts(service)} {
+		asked := regexp.MustCompile(`curl -s http://127\.0\.0\.1:([0-9]+)/(\w+)`).FindAllStringSubmatch(text, -1)
+		for _, a := range asked {
+			if want := map[string]string{"json": "8080", "metrics": "9090"}[a[2]]; ports[a[1]] != want {
+				t.Errorf("%s: the published ports are %v, want %s there", a[0], ports, want)
+			}
+		}
+		if len(asked) == 0 {
+			t.Error("no command asks a daemon")
+		}
+	}
+}
+
+// publishedPorts returns the ports of the container by those of the machine.
+func publishedPorts(service string) map[string]string {
+	out := make(map[string]string)
+	for _, found := range regexp.MustCompile(`([0-9]{4,5}):([0-9]{4,5})\b`).FindAllStringSubmatch(service, -1) {
+		out[found[1]] = found[2]
+	}
+	return out
 }
 
 var assignedVariable = regexp.MustCompile(`(?m)(?:^|\s)([A-Z_]+)=(\S+)`)

@@ -213,6 +213,14 @@ ready() {
 const earlyFunction = `early() { while (( 10#$(date +%S) > 50 )); do sleep 0.2; done; }
 `
 
+var (
+	// inContainer begins a command of Compose that is run here as it is behind.
+	inContainer = regexp.MustCompile(`^docker compose exec \w+ /usr/local/bin/`)
+	// portVariable is a variable of envoyproxy/ratelimit that has its effect
+	// without the RLD_ variable of the test alone.
+	portVariable = regexp.MustCompile(`\bPORT=18080\b`)
+)
+
 // runPage runs the commands of a page in one shell. outputs are those that the
 // page shows, by the number of the command.
 func runPage(t *testing.T, p page, commands []string, outputs map[int]string, excepted []*exception, program string) {
@@ -235,6 +243,11 @@ func runPage(t *testing.T, p page, commands []string, outputs map[int]string, ex
 		for documented, free := range at {
 			text = strings.ReplaceAll(text, documented, free)
 		}
+		text = inContainer.ReplaceAllString(text, "")
+		text = portVariable.ReplaceAllStringFunc(text, func(v string) string {
+			_, port, _ := net.SplitHostPort(at["127.0.0.1:"+strings.TrimPrefix(v, "PORT=")])
+			return "RLD_HTTP_ADDR= PORT=" + port
+		})
 		switch how {
 		case "skip":
 			continue
@@ -312,7 +325,7 @@ func runScript(t *testing.T, folder, script string, at map[string]string) string
 func freeAddresses(t *testing.T) map[string]string {
 	t.Helper()
 	at := make(map[string]string)
-	for _, documented := range []string{"127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1:6070"} {
+	for _, documented := range []string{"127.0.0.1:8080", "127.0.0.1:8081", "127.0.0.1:6070", "127.0.0.1:18080", "127.0.0.1:19090"} {
 		lis, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
