@@ -22,7 +22,7 @@ type Sources struct {
 	Environ []string
 	// Upstream is true for a program that is started under the name of
 	// envoyproxy/ratelimit: the listeners for callers are then on all addresses
-	// by default, as there.
+	// by default, and the limits in its folder, as there.
 	Upstream bool
 	// File is the path of the settings file. With "" it is the value of
 	// RLD_CONFIG; without that there is no file.
@@ -133,6 +133,7 @@ type loader struct {
 	yaml     yamlpos.Collector       // of the file
 	faults   Faults
 	warnings []string
+	named    bool // as the program of envoyproxy/ratelimit
 
 	xdsHeaders map[string]string // nil for none
 }

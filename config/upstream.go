@@ -57,9 +57,11 @@ func (l *loader) upstreamSame(env map[string]string, g upstream.Group) {
 const UpstreamName = "ratelimit"
 
 // asUpstream sets the defaults of envoyproxy/ratelimit for the listeners of
-// callers. That of operators stays on loopback.
+// callers. That of operators stays on loopback. That of the limits depends on
+// other sources: see upstreamRuntime.
 func (l *loader) asUpstream() {
 	const by Origin = "name " + UpstreamName
+	l.named = true
 	l.set("http.addr", "0.0.0.0:8080", by)
 	l.set("http.insecure", "true", by)
 	l.set("grpc.addr", "0.0.0.0:8081", by)
@@ -149,7 +151,8 @@ func (l *loader) upstreamAddr(field string, addr *string, env map[string]string,
 }
 
 // upstreamRuntime composes the folder of limits as envoyproxy/ratelimit does,
-// where every file counts. RUNTIME_WATCH_ROOT selects the watched folder there;
+// where every file counts. Its default is for a daemon of that name, which has
+// no other source of limits. RUNTIME_WATCH_ROOT selects the watched folder there;
 // rld compares contents, which covers both.
 func (l *loader) upstreamRuntime(env map[string]string) {
 	l.upstreamBool(env, "RUNTIME_WATCH_ROOT")
@@ -166,11 +169,14 @@ func (l *loader) upstreamRuntime(env map[string]string) {
 		}
 		path = append(path, p.value)
 	}
-	if len(names) == 0 {
-		return
-	}
-	l.set("limits.path", filepath.Join(path...), fromEnv(names...))
 	kind, from := NamesAll, fromEnv(names...)
+	if len(names) == 0 {
+		if !l.named || l.cfg.Limits.Source() != "" {
+			return
+		}
+		from = "name " + UpstreamName + ", without RUNTIME_ROOT"
+	}
+	l.set("limits.path", filepath.Join(path...), from)
 	if ignoreDotfiles {
 		kind, from = NamesVisible, fromEnv("RUNTIME_IGNOREDOTFILES")
 	}

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -65,6 +66,41 @@ func TestUpstreamEffects(t *testing.T) {
 		}
 		if (v.Kind == upstream.Unneeded || v.Kind == upstream.Replaced) && (v.Setting != "" || v.Text == "") || v.Setting == "" && v.Text == "" {
 			t.Errorf("%s: kind %d with the setting %q and the text %q", v.Name, v.Kind, v.Setting, v.Text)
+		}
+	}
+}
+
+// TestUpstreamFolder: under the name of envoyproxy/ratelimit the limits are in
+// its folder, where no source names them. Under another name they are not.
+func TestUpstreamFolder(t *testing.T) {
+	const folder, byName = "/srv/runtime_data/current/config", "name ratelimit, without RUNTIME_ROOT"
+	file := filepath.Join(t.TempDir(), "rld.yaml")
+	if err := os.WriteFile(file, []byte("limits: {path: /own}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		s            Sources
+		path, origin string
+		names        Names
+	}{
+		"nothing":   {Sources{Upstream: true}, folder, byName, NamesAll},
+		"dotfiles":  {Sources{Upstream: true, Environ: []string{"RUNTIME_IGNOREDOTFILES=true"}}, folder, byName, NamesVisible},
+		"folder":    {Sources{Upstream: true, Environ: []string{"RUNTIME_SUBDIRECTORY=a"}}, "/srv/runtime_data/current/a/config", "env RUNTIME_SUBDIRECTORY", NamesAll},
+		"own":       {Sources{Upstream: true, Environ: []string{"RLD_LIMITS=/own"}}, "/own", "env RLD_LIMITS", NamesYAML},
+		"flag":      {Sources{Upstream: true, Flags: map[string]string{"limits": "/own"}}, "/own", "flag --limits", NamesYAML},
+		"file":      {Sources{Upstream: true, File: file}, "/own", "", NamesYAML},
+		"xds":       {Sources{Upstream: true, Environ: []string{"CONFIG_TYPE=GRPC_XDS_SOTW"}}, "", string(OriginDefault), NamesYAML},
+		"other":     {Sources{}, "", string(OriginDefault), NamesYAML},
+		"other dot": {Sources{Environ: []string{"RUNTIME_IGNOREDOTFILES=true"}}, "", string(OriginDefault), NamesYAML},
+	} {
+		l, err := Load(tc.s)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		origin := string(l.Origin("limits.path"))
+		if c := l.Config.Limits; c.Path != tc.path || c.Names != tc.names || tc.origin != "" && origin != tc.origin {
+			t.Errorf("%s: %q with the names %s by %s, want %q with %s by %s", name, c.Path, c.Names, origin, tc.path, tc.names, tc.origin)
 		}
 	}
 }

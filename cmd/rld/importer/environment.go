@@ -165,7 +165,7 @@ func (v *Variable) unselected(known *upstream.Variable, g *given, loaded *config
 	case isOff(g.value):
 		v.Effect, v.Text = effectNone, "the default of rld is the same"
 	case known.Group == upstream.Files:
-		v.Effect, v.Text = effectNone, "it has an effect only beside RUNTIME_ROOT, RUNTIME_SUBDIRECTORY or RUNTIME_APPDIRECTORY"
+		v.Effect, v.Text = effectNone, "it has an effect only where RUNTIME_ROOT, or its default, names the limits"
 	case known.Setting != "":
 		v.Effect, v.Text = effectNone, known.Setting+" has its default"
 	default:

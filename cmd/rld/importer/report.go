@@ -5,6 +5,7 @@ package importer
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/georld/rld/config"
@@ -70,9 +71,9 @@ func Run(o Options) (*Report, error) {
 		}
 		r.Notes = append(r.Notes, notes...)
 		if loaded := r.environment(o.EnvName, vars); loaded != nil {
-			if loaded.Config.Limits.Source() == "" {
-				r.Stops = append(r.Stops, o.EnvName+": no variable names the limits, and a daemon would serve its examples: "+
-					"set RUNTIME_ROOT, which is /srv/runtime_data/current by default in the reference")
+			if from := string(loaded.Origin("limits.path")); loaded.Config.Limits.Path != "" && !strings.HasPrefix(from, "env ") {
+				r.Notes = append(r.Notes, "no variable names the limits: a daemon reads them from "+loaded.Config.Limits.Path+
+					", as the reference does, and does not start without that folder")
 			}
 			names := c.Limits.Names
 			c = loaded.Config
