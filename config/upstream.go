@@ -152,8 +152,8 @@ func (l *loader) upstreamAddr(field string, addr *string, env map[string]string,
 
 // upstreamRuntime composes the folder of limits as envoyproxy/ratelimit does,
 // where every file counts. Its default is for a daemon of that name, which has
-// no other source of limits. RUNTIME_WATCH_ROOT selects the watched folder there;
-// rld compares contents, which covers both.
+// no other source of limits. RUNTIME_WATCH_ROOT selects the watched folder
+// there; rld compares contents, which covers both.
 func (l *loader) upstreamRuntime(env map[string]string) {
 	l.upstreamBool(env, "RUNTIME_WATCH_ROOT")
 	ignoreDotfiles := l.upstreamBool(env, "RUNTIME_IGNOREDOTFILES")
