@@ -143,6 +143,7 @@ descriptors:
   - {key: window, rate_limit: {unit: minute, requests_per_unit: 10}}
   - {key: bucket, rate_limit: {unit: minute, requests_per_unit: 10, algorithm: token_bucket}}
   - {key: closed, rate_limit: {unit: minute, requests_per_unit: 0}}
+  - {key: small, rate_limit: {unit: minute, requests_per_unit: 1}}
 `)
 	a1, call := c.find(t, "a1"), Call{}
 	a1.node = nil
@@ -163,6 +164,11 @@ descriptors:
 	c.ask(t, a1, &call, "closed=v")
 	if st := &call.Statuses[0]; !st.Over || st.Degraded != NotDegraded {
 		t.Errorf("a limit of 0: over %v, degraded %q, want it denied as always", st.Over, st.Degraded)
+	}
+
+	c.ask(t, c.find(t, "a2"), &call, "small=v")
+	if st := &call.Statuses[0]; !st.Over || st.Gate != RightsGate {
+		t.Errorf("with a share of 0: over %v by %v, want it denied for want of rights: that is no failure", st.Over, st.Gate)
 	}
 
 	a1.node.gate.source.(*shares).fence = 0 // the allotment is back: 5 of 10
