@@ -2,6 +2,7 @@ package rlqs
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -37,7 +38,8 @@ func (l *limiter) Look(id session.ID) (q session.Quota, err error) {
 	}
 	q.Shadow = l.shadow || st.Limit.Shadow
 	q.Limit, _ = server.Quota(st.Limit)
-	q.Ends, q.Window = window(st)
+	q.Ends, q.Window = window(st, time.Now())
+	q.Span = span(st.Limit)
 	switch {
 	case st.Over && !st.Never:
 		q.Retry = max(st.Retry, time.Millisecond)
@@ -55,7 +57,7 @@ func (l *limiter) Take(id session.ID, n uint64) (taken bool, r node.Receipt, end
 	if err := l.check(c, id, n); err != nil {
 		return false, r, 0, err
 	}
-	ends, _ = window(&c.Statuses[0])
+	ends, _ = window(&c.Statuses[0], time.Now())
 	if c.Decision.Allowed {
 		r = c.Receipts[0]
 	}
@@ -76,11 +78,38 @@ func (l *limiter) check(c *node.Call, id session.ID, n uint64) error {
 	return l.engine.Check(l.ctx, c)
 }
 
-// window returns the time until the fixed window of a status ends and its
-// length, 0 for limits without fixed windows.
-func window(st *node.Status) (ends, length time.Duration) {
-	if l := st.Limit; l != nil && quota.Of(l).Resets() {
-		return max(st.Reset, time.Millisecond), time.Duration(l.Window()) * time.Millisecond
+// window returns the time until the window ends that hits are counted in, and
+// its length; 0 for logs and buckets.
+func window(st *node.Status, now time.Time) (ends, length time.Duration) {
+	if st.Limit == nil || !quota.Of(st.Limit).Windowed() {
+		return 0, 0
 	}
-	return 0, 0
+	length = time.Duration(st.Limit.Window()) * time.Millisecond
+	reset := st.Reset
+	if reset <= 0 || reset == math.MaxInt64 { // an empty sliding window, a debt without end
+		reset = length - time.Duration(now.UnixMilli()%st.Limit.Window())*time.Millisecond
+	}
+	// What weighs or is owed in later windows lasts until the end of one.
+	if ends = reset % length; ends == 0 {
+		ends = length
+	}
+	return max(ends, time.Millisecond), length
+}
+
+// span returns the time in which the whole of a log or of a bucket comes back,
+// 0 for windows.
+func span(l *rules.Limit) time.Duration {
+	f := quota.Of(l)
+	switch {
+	case f.Windowed():
+		return 0
+	case f.Drains():
+		return max(time.Millisecond, millis(f.RefillTime()))
+	}
+	return millis(l.Window())
+}
+
+// millis converts milliseconds, of which a bucket may need too many.
+func millis(ms int64) time.Duration {
+	return time.Duration(min(ms, math.MaxInt64/int64(time.Millisecond))) * time.Millisecond
 }

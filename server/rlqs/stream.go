@@ -19,6 +19,8 @@ import (
 // maxActions bounds the actions of a message, which clients bound in bytes.
 const maxActions = 1_024
 
+var errDraining = status.Error(codes.Unavailable, "draining, reconnect: what was assigned stays charged")
+
 // received is a message of a stream, or why there are no more.
 type received struct {
 	text string
@@ -50,7 +52,7 @@ func serve(srv any, ss grpc.ServerStream) error {
 		}
 	}
 	st.limiter = limiter{engine: s.engine, shadow: s.settings.Shadow, ctx: ctx}
-	st.session = session.New(&st.limiter)
+	st.session = session.New(&st.limiter, st.now)
 	messages := make(chan received)
 	s.readers.Go(func() { receive(ctx, ss, messages) })
 	return st.run(ctx, messages)
@@ -91,12 +93,12 @@ func (s *stream) run(ctx context.Context, messages <-chan received) error {
 				return err
 			}
 		case <-timer.C:
-			actions, err := s.session.Tick(s.now())
-			if err := s.send(actions, err); err != nil {
+			s.session.Tick()
+			if err := s.act(); err != nil {
 				return err
 			}
 		case <-s.service.drain:
-			return status.Error(codes.Unavailable, "draining, reconnect: what was assigned stays charged")
+			return errDraining
 		case <-ctx.Done():
 			return status.FromContextError(ctx.Err()).Err()
 		}
@@ -120,11 +122,29 @@ func (s *stream) report(text string) error {
 		}
 	}
 	s.limiter.domain = domain
-	actions, err := s.session.Report(s.now(), usages)
-	if err := s.send(actions, err); err != nil {
+	s.session.Report(usages)
+	if err := s.act(); err != nil {
 		return err
 	}
 	s.service.recorder.Decided(server.EdgeRLQS, time.Since(start))
+	return nil
+}
+
+// act sends what the session decides, as it decides it: its charges may have to
+// wait for the owners of many strict keys.
+func (s *stream) act() error {
+	for more := true; more; {
+		select {
+		case <-s.service.drain:
+			return errDraining
+		default:
+		}
+		actions, left, err := s.session.Act()
+		if err := s.send(actions, err); err != nil {
+			return err
+		}
+		more = left
+	}
 	return nil
 }
 

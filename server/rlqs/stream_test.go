@@ -3,6 +3,7 @@ package rlqs
 import (
 	"context"
 	"io"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,6 +31,7 @@ type engine struct {
 	used    map[int64]uint64
 	refunds []uint64
 	err     error
+	wait    time.Duration // of a call
 }
 
 func newEngine(requests uint32) *engine {
@@ -46,6 +48,7 @@ func (*engine) Rules() *rules.Set {
 }
 
 func (e *engine) Check(_ context.Context, c *node.Call) error {
+	time.Sleep(e.wait)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil {
@@ -173,6 +176,76 @@ func TestStreamActsWithoutReports(t *testing.T) {
 			t.Errorf("recorded %+v", *rec)
 		}
 	})
+}
+
+// TestSlowStream reports buckets whose charges wait. Each action is sent once it
+// is decided, and a drain does not wait for the others.
+func TestSlowStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(105 * time.Second)))
+		e := newEngine(10_000)
+		e.wait = 150 * time.Millisecond
+		s := New(e, server.DefaultSettings(), nil)
+		p := newPipe(t.Context())
+		done := make(chan error)
+		go func() { done <- serve(s, p) }()
+		m := reports("edge", 0, 1)
+		for i := range 30 {
+			u := proto.CloneOf(m.BucketQuotaUsages[0])
+			u.BucketId.Bucket["k"] = strconv.Itoa(i)
+			m.BucketQuotaUsages = append(m.BucketQuotaUsages, u)
+		}
+		start := time.Now()
+		end := start.Truncate(time.Minute).Add(time.Minute)
+		p.up <- m
+		for i := range 10 {
+			a := next(p)
+			if took := time.Since(start); took > time.Duration(i+1)*2*e.wait {
+				t.Errorf("action %d is sent after %v", i, took)
+			}
+			if ttl := a.GetQuotaAssignmentAction().AssignmentTimeToLive.AsDuration(); time.Now().Add(ttl).After(end) {
+				t.Errorf("action %d lives for %v, and the window for %v", i, ttl, time.Until(end))
+			}
+		}
+		s.Drain()
+		start = time.Now()
+		check(t, <-done, codes.Unavailable)
+		if took := time.Since(start); took > 4*e.wait {
+			t.Errorf("the stream drained after %v", took)
+		}
+		close(p.up)
+		s.Wait()
+	})
+}
+
+// TestWindow reads when windows end: of a debt and of a sliding window that last
+// longer, and of an empty one.
+func TestWindow(t *testing.T) {
+	now := time.UnixMilli(60_000 + 45_000)
+	for _, tt := range []struct {
+		name        string
+		limit       rules.Limit
+		reset       time.Duration
+		ends, spans time.Duration
+	}{
+		{"fixed", rules.Limit{}, 15 * time.Second, 15 * time.Second, 0},
+		{"new", rules.Limit{}, time.Minute, time.Minute, 0},
+		{"debt", rules.Limit{CarryDebt: true}, 195 * time.Second, 15 * time.Second, 0},
+		{"sliding", rules.Limit{Algorithm: rules.SlidingWindow}, 75 * time.Second, 15 * time.Second, 0},
+		{"empty", rules.Limit{Algorithm: rules.SlidingWindow}, 0, 15 * time.Second, 0},
+		{"log", rules.Limit{Algorithm: rules.SlidingLog}, 20 * time.Second, 0, time.Minute},
+		{"bucket", rules.Limit{Algorithm: rules.TokenBucket, Burst: 5}, 20 * time.Second, 0, 30 * time.Second},
+		{"closed bucket", rules.Limit{Algorithm: rules.LeakyBucket}, 0, 0, time.Millisecond},
+	} {
+		tt.limit.Unit, tt.limit.Multiplier = rules.Minute, 1
+		if tt.limit.Requests = 10; tt.name == "closed bucket" {
+			tt.limit.Requests = 0
+		}
+		ends, length := window(&node.Status{Limit: &tt.limit, Reset: tt.reset}, now)
+		if got := span(&tt.limit); ends != tt.ends || got != tt.spans || (length > 0) != (ends > 0) {
+			t.Errorf("%s: ends in %v of %v, spans %v; want %v and %v", tt.name, ends, length, got, tt.ends, tt.spans)
+		}
+	}
 }
 
 // next returns the next action.

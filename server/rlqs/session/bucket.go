@@ -1,6 +1,7 @@
 package session
 
 import (
+	"container/list"
 	"math"
 	"math/bits"
 	"time"
@@ -14,8 +15,10 @@ import (
 // most those left that are not in used.
 type bucket struct {
 	id    ID
-	order int  // of its first report
-	due   bool // in the message under way
+	order int           // of its first report
+	place *list.Element // in Session.asked
+	due   bool          // in Session.due
+	gone  bool          // it was abandoned
 
 	assigned []assignment // charged and perhaps not over, the oldest first
 	serial   uint32       // of the latest assignment, also of one without tokens
@@ -24,6 +27,8 @@ type bucket struct {
 	since    uint64 // hits reported as allowed since the latest one was sent
 
 	reported   time.Duration // time of the last report
+	asked      time.Duration // time of the last one with requests, or of the first one
+	late       time.Duration // how late the last report is at most, beside its time on the way
 	reports    int
 	idle       int    // reports without a request, the last ones
 	seen       uint64 // requests in the last report that had some
@@ -45,18 +50,31 @@ type assignment struct {
 
 // report records the usage of a report.
 func (b *bucket) report(now time.Duration, u *Usage) {
+	if b.reports > 0 {
+		b.delay(now-b.reported, u.Elapsed)
+	}
 	seen := add(u.Allowed, u.Denied)
 	switch {
 	case seen == 0:
 		b.idle++
 	default:
-		b.idle, b.seen = 0, seen
+		b.idle, b.seen, b.asked = 0, seen, now
 		if b.gap = u.Elapsed; b.reports > 0 {
 			b.gap = max(now-b.reported, b.gap, time.Second)
 		}
 	}
 	b.reports, b.reported, b.since = b.reports+1, now, add(b.since, u.Allowed)
 	b.unassigned = add(b.unassigned, b.spend(u.Allowed))
+}
+
+// delay estimates how late a report is that comes a gap after the one before.
+// Reports that waited, for a daemon that was stopped or for a connection, come
+// together: the first one late by nearly as much as they waited, and each other
+// one less late by the time that it states.
+func (b *bucket) delay(gap, stated time.Duration) {
+	if extra := gap - stated; extra < 0 || extra > onTime {
+		b.late = max(0, b.late+extra)
+	}
 }
 
 // spend attributes reported requests to assignments, and returns how many no
@@ -81,12 +99,12 @@ func (b *bucket) spend(n uint64) (excess uint64) {
 	return n - paid
 }
 
-// over removes the assignments that were over at the client when it sent a
-// report that arrived at now, and returns them. All of their usage is reported.
-func (b *bucket) over(now time.Duration) (out []assignment) {
+// over removes the assignments that were over at the client when it sent the
+// last report, and returns them. All of their usage is reported.
+func (b *bucket) over() (out []assignment) {
 	kept := b.assigned[:0]
 	for _, a := range b.assigned {
-		if now >= a.until+margin {
+		if b.reported-b.late >= a.until+margin+onTime {
 			out = append(out, a)
 		} else {
 			kept = append(kept, a)
@@ -115,8 +133,13 @@ func (b *bucket) left(now time.Duration) uint64 {
 }
 
 // need returns the hits that the client needs in a time: those of its last
-// report, and half as many more for a load that grows.
+// report with requests, and half as many more for a load that grows. Each
+// report without requests since then halves them.
 func (b *bucket) need(in time.Duration, limit uint64) uint64 {
+	return max(1, b.needed(in, limit)>>b.idle)
+}
+
+func (b *bucket) needed(in time.Duration, limit uint64) uint64 {
 	if b.gap <= 0 { // the rate is not known
 		return max(1, limit/firstPart)
 	}

@@ -29,9 +29,12 @@ type Quota struct {
 	Limit, Remaining uint64
 	// Retry is the time until a hit fits, if none does; 0 for never.
 	Retry time.Duration
-	// Ends is the time until the fixed window ends that hits are charged in
-	// now, and Window its length; 0 for limits without fixed windows.
+	// Ends is the time until the fixed or sliding window ends that hits are
+	// counted in now, and Window its length; 0 for logs and buckets.
 	Ends, Window time.Duration
+	// Span is the time in which the whole limit comes back: the window of a
+	// log, and the time in which an empty bucket fills. 0 for windows.
+	Span time.Duration
 }
 
 // ID is the id of a bucket: its entries in the order of their keys.
@@ -42,7 +45,9 @@ type Usage struct {
 	ID ID
 	// Allowed and Denied are requests since the last report on the bucket.
 	Allowed, Denied uint64
-	// Elapsed is the time since then as the client measured it, 0 for unknown.
+	// Elapsed is the time since then as the client measured it, perhaps in
+	// whole seconds, rounded down. A report that came later than it states is
+	// late. So nothing comes back of a client that states none.
 	Elapsed time.Duration
 }
 

@@ -14,17 +14,22 @@ import (
 
 // TestScripts replays the conversations of testdata. The commands:
 //
-//	limit k=v requests=N [window=D] [shadow]  limits a bucket; others are not
+//	limit k=v requests=N [window=D] [shadow] [sliding|log|bucket]
+//	                                          limits a bucket; others are not
 //	at T                                      moves the time to T
 //	report S                                  stream S reports the buckets of the
 //	                                          lines below: k=v,k=v ALLOWED DENIED
+//	                                          [ELAPSED], else since the last one
 //	end S                                     stream S ends
-//	used k=v                                  prints the charged hits of the window
+//	used k=v                                  prints the charged hits that count
+//	slow D [k=v]                              calls of the limiter take this long,
+//	                                          twice, for all buckets or for one
 //
 // at and report print what clients have to do.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		s := &script{world: &world{limits: map[string]*fakeLimit{}}, streams: map[string]*Session{}}
+		s := &script{world: &world{limits: map[string]*fakeLimit{}}, streams: map[string]*Session{}, began: map[string]time.Duration{}, last: map[string]time.Duration{}}
+		s.wait = func(d time.Duration) { s.now += d }
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string { return s.run(t, d) })
 	})
 }
@@ -33,12 +38,19 @@ type script struct {
 	*world
 	streams map[string]*Session
 	names   []string
+	began   map[string]time.Duration // streams
+	last    map[string]time.Duration // reports, by stream and bucket
 }
 
 func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "limit":
-		l := &fakeLimit{used: map[time.Duration]uint64{}, shadow: d.HasArg("shadow")}
+		l := &fakeLimit{shadow: d.HasArg("shadow")}
+		for name, a := range map[string]algorithm{"sliding": sliding, "log": slidingLog, "bucket": tokenBucket} {
+			if d.HasArg(name) {
+				l.algorithm = a
+			}
+		}
 		var window string
 		d.ScanArgs(t, "requests", &l.requests)
 		if d.MaybeScanArgs(t, "window", &window) {
@@ -51,24 +63,36 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	case "report":
 		name := d.CmdArgs[0].Key
 		if s.streams[name] == nil {
-			s.streams[name], s.names = New(s.world), append(s.names, name)
+			s.began[name] = s.now
+			s.streams[name], s.names = s.session(), append(s.names, name)
 		}
 		var usages []Usage
 		for line := range strings.Lines(d.Input) {
 			f := strings.Fields(line)
-			usages = append(usages, Usage{ID: parseID(t, f[0]), Allowed: number(t, f[1]), Denied: number(t, f[2])})
+			u := Usage{ID: parseID(t, f[0]), Allowed: number(t, f[1]), Denied: number(t, f[2])}
+			if last, ok := s.last[name+" "+f[0]]; ok {
+				u.Elapsed = s.now - last
+			}
+			s.last[name+" "+f[0]] = s.now
+			if len(f) > 3 {
+				u.Elapsed = span(t, f[3])
+			}
+			usages = append(usages, u)
 		}
-		out, err := s.streams[name].Report(s.now, usages)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return text(name, s.now, out)
+		s.streams[name].Report(usages)
+		return s.act(t, name)
 	case "end":
 		delete(s.streams, d.CmdArgs[0].Key)
 		return ""
 	case "used":
 		l := s.limits[parseID(t, d.CmdArgs[0].String()).text()]
-		return fmt.Sprintln(l.used[s.at(l)])
+		return fmt.Sprintln(l.used(s.now))
+	case "slow":
+		s.slow, s.slowID = span(t, d.CmdArgs[0].Key), ""
+		if len(d.CmdArgs) > 1 {
+			s.slowID = parseID(t, d.CmdArgs[1].String()).text()
+		}
+		return ""
 	}
 	t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 	return ""
@@ -81,7 +105,8 @@ func (s *script) move(t *testing.T, to time.Duration) string {
 		next, who := to, ""
 		for _, name := range s.names {
 			if x := s.streams[name]; x != nil {
-				if at, ok := x.Next(); ok && at <= next && (who == "" || at < next) {
+				at, ok := x.Next()
+				if at += s.began[name]; ok && at <= next && (who == "" || at < next) {
 					next, who = at, name
 				}
 			}
@@ -90,12 +115,23 @@ func (s *script) move(t *testing.T, to time.Duration) string {
 		if who == "" {
 			return b.String()
 		}
-		out, err := s.streams[who].Tick(s.now)
+		s.streams[who].Tick()
+		b.WriteString(s.act(t, who))
+	}
+}
+
+// act prints what the client of a stream has to do, and when.
+func (s *script) act(t *testing.T, who string) string {
+	var b strings.Builder
+	for more := true; more; {
+		out, left, err := s.streams[who].Act()
 		if err != nil {
 			t.Fatal(err)
 		}
 		b.WriteString(text(who, s.now, out))
+		more = left
 	}
+	return b.String()
 }
 
 // text prints actions, one a line.

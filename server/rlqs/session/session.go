@@ -2,15 +2,19 @@ package session
 
 import (
 	"cmp"
+	"container/list"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/georld/rld/node"
 )
 
 const (
-	// MaxBuckets bounds the buckets of a stream. Further ones are abandoned at
-	// once.
-	MaxBuckets = 4_096
+	// MaxBuckets and MaxIDBytes bound the buckets of a stream, and the keys and
+	// values of their ids. Beyond them the bucket that has been without a
+	// request for longest is abandoned, or the new one if all have requests.
+	MaxBuckets, MaxIDBytes = 4_096, 1 << 20
 
 	// firstInterval is the interval of reports before it is known, and
 	// maxInterval its bound: with a longer one assignments end before they are
@@ -22,12 +26,22 @@ const (
 	minTTL       = 2 * time.Second
 	maxTTL       = ttlIntervals * maxInterval
 
-	// maxAssigned bounds the assignments of a bucket that are not over.
-	maxAssigned = 64
+	// spanPart is the part of the time in which a log or a bucket comes back,
+	// 1/spanPart, that an assignment lives if that is more than an interval.
+	spanPart = 10
+
+	// maxAssigned bounds the assignments of a bucket that are not over. The
+	// oldest one beyond it stays charged.
+	maxAssigned = 8
 
 	// margin is the time that an assignment on its way and the next report on
 	// its way back take together at most.
 	margin = 2 * time.Second
+	// onTime is how much more time may be between two reports than the second
+	// one states. Clients round down to whole seconds.
+	onTime = time.Second
+	// actTime is the time in which Act collects actions.
+	actTime = 100 * time.Millisecond
 
 	// firstPart is the part of a limit, 1/firstPart, that a client gets while
 	// its rate is not known.
@@ -48,60 +62,78 @@ const (
 )
 
 // Session is the state of one stream. Make it with New. It is not safe for
-// concurrent use. Times are since the start of the stream and never decrease.
+// concurrent use. A driver calls Report or Tick, and then Act until nothing is
+// left.
 type Session struct {
 	limiter  Limiter
+	clock    func() time.Duration
 	buckets  map[string]*bucket
+	asked    list.List     // of buckets: the one without a request for longest first
+	bytes    int           // of the ids of buckets
 	first    int           // reports on new buckets so far
 	interval time.Duration // between the reports on a bucket
+	late     time.Duration // bucket.late of the last report
+	due      []*bucket     // for Act
+	dropped  []Action      // of buckets that were abandoned, for Act
 }
 
-// New returns the state of a new stream.
-func New(l Limiter) *Session {
-	return &Session{limiter: l, buckets: map[string]*bucket{}, interval: firstInterval}
+// New returns the state of a new stream. The clock returns the time since the
+// start of the stream, and never goes back.
+func New(l Limiter, clock func() time.Duration) *Session {
+	return &Session{limiter: l, clock: clock, buckets: map[string]*bucket{}, interval: firstInterval}
 }
 
-// Report applies the reports of one message, and returns what the client has
-// to do, in the order of the reports.
-func (s *Session) Report(now time.Duration, usages []Usage) ([]Action, error) {
-	var due []*bucket
-	var out []Action
+// Report applies the reports of one message.
+func (s *Session) Report(usages []Usage) {
+	now := s.clock()
 	for i := range usages {
 		u := &usages[i]
 		name := u.ID.text()
 		b := s.buckets[name]
 		if b == nil {
-			if len(s.buckets) >= MaxBuckets {
-				out = append(out, Action{ID: u.ID, Kind: Abandon})
+			if b = s.add(now, name, u.ID); b == nil {
+				s.dropped = append(s.dropped, Action{ID: u.ID, Kind: Abandon})
 				continue
 			}
-			b = &bucket{id: u.ID, order: s.first, kind: Abandon}
-			s.first++
-			s.buckets[name] = b
 		} else if gap := now - b.reported; gap > 0 {
 			s.interval = min(max(gap, (3*s.interval+gap)/4), maxInterval)
 		}
-		b.report(now, u)
-		if !b.due {
-			b.due, due = true, append(due, b)
+		if b.report(now, u); b.idle == 0 {
+			s.asked.MoveToBack(b.place)
 		}
+		s.late = b.late
+		s.enqueue(b)
 	}
-	for _, b := range due {
-		b.due = false
-		for _, a := range b.over(now) {
-			if unused := a.hits - a.used; unused > 0 && a.receipt.Hits > 0 {
-				s.limiter.Refund(&a.receipt, unused)
-			}
+}
+
+// add adds a bucket. It returns nil if there is no room.
+func (s *Session) add(now time.Duration, name string, id ID) *bucket {
+	for len(s.buckets) >= MaxBuckets || s.bytes+len(name) > MaxIDBytes {
+		oldest := s.asked.Front()
+		if oldest == nil {
+			return nil
 		}
-		a, some, err := s.renew(now, b)
-		if err != nil {
-			return out, err
+		b := oldest.Value.(*bucket)
+		if now-b.asked <= s.interval+s.interval/2 {
+			return nil // each one has requests
 		}
-		if some {
-			out = append(out, a)
-		}
+		s.dropped = append(s.dropped, s.abandon(b))
 	}
-	return out, nil
+	if s.first == 0 { // it was sent after the stream began
+		s.late = now
+	}
+	b := &bucket{id: id, order: s.first, kind: Abandon, asked: now, late: s.late}
+	b.place = s.asked.PushBack(b)
+	s.first++
+	s.bytes += len(name)
+	s.buckets[name] = b
+	return b
+}
+
+func (s *Session) enqueue(b *bucket) {
+	if !b.due {
+		b.due, s.due = true, append(s.due, b)
+	}
 }
 
 // Next returns the time of the next Tick. ok is false if none is due.
@@ -119,9 +151,10 @@ func (s *Session) Next() (at time.Duration, ok bool) {
 // silent is the time without a report after which a bucket is abandoned.
 func (s *Session) silent() time.Duration { return silentIntervals * max(s.interval, firstInterval) }
 
-// Tick returns what clients have to do without a report: windows have begun,
+// Tick finds what clients have to do without a report: windows have begun,
 // denials have ended, and silent buckets are abandoned.
-func (s *Session) Tick(now time.Duration) ([]Action, error) {
+func (s *Session) Tick() {
+	now := s.clock()
 	var due []*bucket
 	for _, b := range s.buckets {
 		if now >= b.reported+s.silent() || b.renewAt > 0 && now >= b.renewAt {
@@ -129,27 +162,60 @@ func (s *Session) Tick(now time.Duration) ([]Action, error) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *bucket) int { return cmp.Compare(a.order, b.order) })
-	var out []Action
 	for _, b := range due {
-		if now >= b.reported+s.silent() {
-			out = append(out, s.abandon(b))
+		switch b.renewAt = 0; {
+		case now >= b.reported+s.silent():
+			s.dropped = append(s.dropped, s.abandon(b))
+		case b.idle > 0: // the next report decides whether it needs hits
+		default:
+			s.enqueue(b)
+		}
+	}
+}
+
+// Act returns what the client has to do next, to be sent at once: it returns
+// after some actTime. more is set if there is more to do.
+func (s *Session) Act() (out []Action, more bool, err error) {
+	start := s.clock()
+	var made []pending
+	out, s.dropped = s.dropped, nil
+	for len(s.due) > 0 && err == nil && s.clock()-start < actTime {
+		b := s.due[0]
+		s.due = s.due[1:]
+		if b.due = false; b.gone {
 			continue
 		}
-		b.renewAt = 0
-		a, some, err := s.renew(now, b)
-		if err != nil {
-			return out, err
+		for _, a := range b.over() {
+			s.refund(&a.receipt, a.hits-a.used)
 		}
-		if some {
+		var p pending
+		if p, err = s.renew(b); err == nil && p.bucket != nil {
+			made = append(made, p)
+		}
+	}
+	now := s.clock()
+	for i := range made {
+		if a, ok := s.settle(now, &made[i]); ok {
 			out = append(out, a)
 		}
 	}
-	return out, nil
+	return out, len(s.due) > 0, err
+}
+
+// refund refunds hits of a receipt, if it has any.
+func (s *Session) refund(r *node.Receipt, n uint64) {
+	if n > 0 && r.Hits > 0 {
+		s.limiter.Refund(r, n)
+	}
 }
 
 // abandon forgets a bucket. What it was assigned stays charged.
 func (s *Session) abandon(b *bucket) Action {
-	delete(s.buckets, b.id.text())
+	name := b.id.text()
+	delete(s.buckets, name)
+	s.asked.Remove(b.place)
+	s.bytes -= len(name)
+	b.gone = true
 	return Action{ID: b.id, Kind: Abandon}
 }
 
