@@ -178,8 +178,8 @@ func TestStreamActsWithoutReports(t *testing.T) {
 	})
 }
 
-// TestSlowStream reports buckets whose charges wait. Each action is sent once it
-// is decided, and a drain does not wait for the others.
+// TestSlowStream reports buckets whose charges wait. Each action is sent once
+// it is decided, and a drain does not wait for the others.
 func TestSlowStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(105 * time.Second)))
@@ -218,8 +218,8 @@ func TestSlowStream(t *testing.T) {
 	})
 }
 
-// TestWindow reads when windows end: of a debt and of a sliding window that last
-// longer, and of an empty one.
+// TestWindow reads when windows end: of a debt and of a sliding window that
+// last longer, and of an empty one.
 func TestWindow(t *testing.T) {
 	now := time.UnixMilli(60_000 + 45_000)
 	for _, tt := range []struct {
