@@ -85,3 +85,19 @@ func TestAssignmentsOfABucketAreBounded(t *testing.T) {
 		t.Errorf("%d of %d assignments are kept, want %d", len(b.assigned), b.serial, maxAssigned)
 	}
 }
+
+// TestReportsInTimeAreNotLate shows when a bucket that was late is so no more.
+// Whole seconds and the varying way of a report do not make it late.
+func TestReportsInTimeAreNotLate(t *testing.T) {
+	b := &bucket{}
+	b.delay(41*time.Second, 5*time.Second)
+	for i := range onTimeReports {
+		if b.late != 36*time.Second {
+			t.Errorf("late by %v after %d reports, want 36s", b.late, i)
+		}
+		b.delay(5_400*time.Millisecond, 4*time.Second)
+	}
+	if b.late != 0 {
+		t.Errorf("late by %v", b.late)
+	}
+}

@@ -29,6 +29,7 @@ type bucket struct {
 	reported   time.Duration // time of the last report
 	asked      time.Duration // time of the last one with requests, or of the first one
 	late       time.Duration // how late the last report is at most, beside its time on the way
+	steady     int           // reports in their time, the last ones
 	reports    int
 	idle       int    // reports without a request, the last ones
 	seen       uint64 // requests in the last report that had some
@@ -73,7 +74,9 @@ func (b *bucket) report(now time.Duration, u *Usage) {
 // one less late by the time that it states.
 func (b *bucket) delay(gap, stated time.Duration) {
 	if extra := gap - stated; extra < 0 || extra > onTime {
-		b.late = max(0, b.late+extra)
+		b.late, b.steady = max(0, b.late+extra), 0
+	} else if b.steady++; b.steady >= onTimeReports {
+		b.late = 0
 	}
 }
 

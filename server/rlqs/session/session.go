@@ -38,8 +38,10 @@ const (
 	// its way back take together at most.
 	margin = 2 * time.Second
 	// onTime is how much more time may be between two reports than the second
-	// one states. Clients round down to whole seconds.
-	onTime = time.Second
+	// one states. Clients round down to whole seconds, and the way varies.
+	// After onTimeReports in their time, one by one, none waits any more.
+	onTime        = 1500 * time.Millisecond
+	onTimeReports = 8
 	// actTime is the time in which Act collects actions.
 	actTime = 100 * time.Millisecond
 
