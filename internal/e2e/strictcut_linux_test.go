@@ -116,11 +116,12 @@ func (c *cluster) opens(asker *daemon, within time.Duration) time.Duration {
 }
 
 // atOnce compares answers by an open circuit with local ones, one after the
-// other. A machine that is busy with something else may take three tries.
+// other. A machine that is busy with something else may take some tries: an
+// answer that waits for an owner takes a hundred times as long.
 func (c *cluster) atOnce(asker *daemon) {
 	t := c.t
 	t.Helper()
-	const calls, tries = 300, 3
+	const calls, tries = 300, 6
 	for try := 1; ; try++ {
 		var local, strict []time.Duration
 		for range calls {
