@@ -154,7 +154,7 @@ func TestRLQS(t *testing.T) {
 	}
 }
 
-// TestRLQSBadInput sends what is refused whole.
+// TestRLQSBadInput sends messages that are refused whole.
 func TestRLQSBadInput(t *testing.T) {
 	r := startDaemon(t, testConfig(t, rlqsLimits))
 	good := rlqsReport(1, 0, "tier", "free", "org", "a")

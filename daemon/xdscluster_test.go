@@ -65,7 +65,7 @@ func (w *limitsWorld) receiver(r *resident) func(requests uint32) {
 }
 
 // TestXDSAgreement: three daemons that receive the same set at different times,
-// as other versions, use it when all have it. What is lower acts where it
+// as other versions, use it when all have it. A lower limit acts where it
 // arrives, and those that have a set which is not in force show it.
 func TestXDSAgreement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -28,7 +28,7 @@ type Request struct {
 	Line *Line
 }
 
-// Line is what the request line of a question states about the request.
+// Line is the description of the request in the request line of a question.
 type Line struct {
 	Method string
 	// Target is path and query as the client sent them, "" for a question

@@ -127,8 +127,8 @@ func TestNoRightsIsDegraded(t *testing.T) {
 }
 
 // Without an allotment, on_failure: allow leaves the decision to the known
-// counts. What it admits uses the allotment of a window that comes back, and
-// not of a bucket, which would owe it for ever.
+// counts. The admitted hits use the allotment of a window when it comes back,
+// and not that of a bucket, which would owe them for long.
 func TestNoRightsAndOnFailureAllows(t *testing.T) {
 	c := &cluster{delay: time.Millisecond, wan: 40 * time.Millisecond, rights: true, cuts: map[[2]string]bool{}}
 	for _, n := range []string{"a1", "a2"} {

@@ -23,15 +23,15 @@ const (
 	// Selector has the effect to select others. It sets Setting where these do
 	// not.
 	Selector
-	// Unneeded has no effect: what it controls does not exist in rld, and no
-	// answer to a caller depends on it.
+	// Unneeded has no effect: it controls a part that rld does not have, and
+	// no answer to a caller depends on it.
 	Unneeded
 	// Replaced has no effect where it is on, and an operator misses something.
 	// Variable.Text names what takes its place.
 	Replaced
 )
 
-// Group is what a variable belongs to.
+// Group is a part of the reference whose variables act together.
 type Group uint8
 
 // The groups. Same variables of another group than Always have an effect only

@@ -8,7 +8,7 @@ import (
 	"github.com/georld/rld/server/admin/api"
 )
 
-// TestRulesThatOnFailureOpens: no rights bound what it admits without any.
+// TestRulesThatOnFailureOpens: a rule with on_failure: allow has no bound.
 func TestRulesThatOnFailureOpens(t *testing.T) {
 	set, found := limits.Parse([]limits.File{{Name: "l.yaml", Data: []byte(`
 domain: d

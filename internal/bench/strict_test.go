@@ -145,7 +145,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// asking notes who is asked for, one call at a time.
+// asking records the key of each call, one call at a time.
 type asking struct {
 	ratelimitv3.UnimplementedRateLimitServiceServer
 	mu    sync.Mutex

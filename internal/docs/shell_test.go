@@ -209,7 +209,7 @@ ready() {
 `
 
 // earlyFunction waits until enough of the minute is left for the commands up to
-// the next daemon: what a page shows of limits per minute is in one window.
+// the next daemon, so that limits per minute count them in one window.
 const earlyFunction = `early() { while (( 10#$(date +%S) > 50 )); do sleep 0.2; done; }
 `
 

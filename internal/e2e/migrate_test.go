@@ -39,7 +39,7 @@ import (
 // variable is one of the env of a container.
 type variable struct{ Name, Value string }
 
-// deployment is what a Deployment states about its container.
+// deployment is the container of a Deployment.
 type deployment struct {
 	Spec struct {
 		Template struct {

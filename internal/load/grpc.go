@@ -26,7 +26,7 @@ func RLS(
 	}
 }
 
-// HasCode returns an error unless an answer says whether the call is admitted.
+// HasCode returns an error for an answer without a decision.
 func HasCode(r *ratelimitv3.RateLimitResponse) error {
 	switch r.OverallCode {
 	case ratelimitv3.RateLimitResponse_OK, ratelimitv3.RateLimitResponse_OVER_LIMIT:
@@ -58,7 +58,7 @@ func admitted(answer *rldv1.CheckResponse) (bool, error) {
 	return false, noVerdict(answer.Code.String())
 }
 
-// noVerdict is an answer that does not say whether the call is admitted.
+// noVerdict is the error for an answer without a decision.
 type noVerdict string
 
 func (e noVerdict) Error() string { return fmt.Sprintf("an answer without a verdict: %s", string(e)) }

@@ -104,8 +104,8 @@ func TestFrozenTarget(t *testing.T) {
 	})
 }
 
-// TestOpenEndsWithItsContext: what was due until then and could not be sent is
-// unsent, and what would have been due later is not.
+// TestOpenEndsWithItsContext: calls that were due before the end and could not
+// be sent count as unsent. Later ones do not count.
 func TestOpenEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -215,8 +215,8 @@ func TestPoissonSchedule(t *testing.T) {
 	}
 }
 
-// TestKeys: keys by Zipf's law are as frequent as it says, for exponents below,
-// at and above 1.
+// TestKeys: keys have the frequencies of Zipf's law, for exponents below, at
+// and above 1.
 func TestKeys(t *testing.T) {
 	const n, draws = 100, 200_000
 	for _, zipf := range []float64{0, 0.8, 1, 1.5} {

@@ -130,8 +130,8 @@ func (s *stream) report(text string) error {
 	return nil
 }
 
-// act sends what the session decides, as it decides it: its charges may have to
-// wait for the owners of many strict keys.
+// act sends the actions of the session in parts, since charges may wait for the
+// owners of many strict keys.
 func (s *stream) act() error {
 	for more := true; more; {
 		select {

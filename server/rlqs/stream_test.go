@@ -136,8 +136,8 @@ func (r *recorder) Malformed(e server.Edge) {
 	}
 }
 
-// TestStreamActsWithoutReports shows what a stream sends by itself: tokens of a
-// window that begins, and that a silent client forgets its bucket.
+// TestStreamActsWithoutReports: without a report a stream sends the tokens of a
+// new window, and abandons the bucket of a silent client.
 func TestStreamActsWithoutReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(80 * time.Second)))

@@ -42,7 +42,7 @@ func (e *engine) Check(_ context.Context, c *node.Call) error {
 	return e.err
 }
 
-// copyOf returns what a call asks.
+// copyOf returns a copy of the question of a call.
 func copyOf(c *node.Call) asked {
 	a := asked{Domain: c.Domain}
 	for _, d := range c.Descriptors {

@@ -160,7 +160,7 @@ func pass(w http.ResponseWriter) {
 	w.WriteHeader(http.StatusOK)
 }
 
-// noStore is a header of pass, which nobody changes.
+// noStore is a header of pass. It is read-only.
 var noStore = []string{"no-store"}
 
 // unmatched reports whether no descriptor of a decided call has a rule. A rule

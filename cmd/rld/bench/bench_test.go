@@ -233,7 +233,7 @@ func TestOtherPort(t *testing.T) {
 	}
 }
 
-// TestInterrupted: a load that is ended prints what was measured, with the
+// TestInterrupted: an interrupted load prints its figures so far, with the
 // errors by code.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -14,16 +14,16 @@ import (
 	rldv1 "github.com/georld/rld/proto/rld/v1"
 )
 
-// placeholder stands for the key of a call.
-const placeholder = "{key}"
+// keyVariable stands for the key of a call.
+const keyVariable = "{key}"
 
 // keyName returns the value of a key; all are of one length.
 func keyName(i int) string { return fmt.Sprintf("key-%07d", i) }
 
 // with returns a text for a key.
-func with(text, key string) string { return strings.ReplaceAll(text, placeholder, key) }
+func with(text, key string) string { return strings.ReplaceAll(text, keyVariable, key) }
 
-// entry is an entry of a descriptor; its value may have the placeholder.
+// entry is an entry of a descriptor; its value may have the key variable.
 type entry struct{ key, value string }
 
 // request is what every call asks, but for its key.
@@ -68,8 +68,8 @@ func (o *options) newRequest(args []string) (request, error) {
 			if !utf8.ValidString(text) {
 				return q, fmt.Errorf("%+q is not UTF-8", text)
 			}
-			if strings.Contains(key, placeholder) {
-				return q, fmt.Errorf("%q: %s can be in a value alone", text, placeholder)
+			if strings.Contains(key, keyVariable) {
+				return q, fmt.Errorf("%q: %s can be in a value alone", text, keyVariable)
 			}
 			entries = append(entries, entry{key, value})
 		}
@@ -123,12 +123,12 @@ func (o *options) newHTTPRequest() (request, error) {
 func (q *request) varies() bool {
 	for _, d := range q.descriptors {
 		for _, e := range d {
-			if strings.Contains(e.value, placeholder) {
+			if strings.Contains(e.value, keyVariable) {
 				return true
 			}
 		}
 	}
-	return strings.Contains(q.path+q.http, placeholder)
+	return strings.Contains(q.path+q.http, keyVariable)
 }
 
 // rls returns the request of Envoy's service for a key.

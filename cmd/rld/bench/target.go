@@ -196,7 +196,7 @@ func (o *options) openHTTP(t *target) error {
 // gatewayPath is the path of the mappings of a daemon.
 const gatewayPath = "/v1/forward-auth/"
 
-// head returns the request of a call, with placeholders.
+// head returns the request of a call, with key variables.
 func (o *options) head(a *address) (string, error) {
 	token, err := o.credentials.Bearer()
 	if err != nil {

@@ -63,7 +63,7 @@ const (
 	shortBudget = 10 * rules.Percent
 )
 
-// suggestion returns the field that bounds a limit, and what it means.
+// suggestion returns the field that bounds a limit, and its meaning.
 func suggestion(l *rules.Limit, o *Options) (field, text string) {
 	switch {
 	case l.Unlimited:

@@ -1,6 +1,6 @@
-// Package importer reports what a deployment of envoyproxy/ratelimit becomes in
-// rld: its files of limits, and the environment of its pods. It changes nothing
-// and asks no daemon.
+// Package importer checks whether rld can replace a deployment of
+// envoyproxy/ratelimit: its files of limits, and the environment of its pods.
+// It changes nothing and asks no daemon.
 package importer
 
 import (

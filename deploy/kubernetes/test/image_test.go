@@ -27,7 +27,7 @@ type dockerfile struct {
 	base       string // the image that the binary is added to
 	copied     string // path of the binary there
 	link       string // path of the link there
-	linked     string // what the link names
+	linked     string // the target of the link
 	user       string // UID:GID
 	entrypoint []string
 	command    []string

@@ -71,8 +71,8 @@ func findEnvoy(t *testing.T) string {
 	return dir
 }
 
-// TestEnvoy has Envoy do what the other proxies do, by its rate limit filter
-// and by ext_authz, and what only its rate limit filter can.
+// TestEnvoy runs the tests of the other proxies with Envoy, by its rate limit
+// filter and by ext_authz, and tests of features that only that filter has.
 func TestEnvoy(t *testing.T) {
 	dir := findEnvoy(t)
 	for _, p := range []proxy{envoy, extAuthz} {

@@ -82,7 +82,7 @@ func TestClientsAdmitNoMoreThanTheLimit(t *testing.T) {
 				}
 			case 8, 9, 10, 11, 12, 13, 14, 15, 16, 17:
 				r.pass(time.Duration(rapid.IntRange(1, 8_000).Draw(t, "ms")) * time.Millisecond)
-			case 18: // the stream ends, and another begins: the client keeps what it has
+			case 18: // the stream ends, and another begins: the client keeps its assignment
 				if r.now < r.frozen {
 					break
 				}
@@ -138,7 +138,7 @@ func (r *run) advance(d time.Duration) {
 	}
 }
 
-// client does what is due at a client.
+// client runs the actions of a client that are due.
 func (r *run) client(p *peer) {
 	if r.now >= p.next {
 		p.next = r.now + p.every
@@ -217,7 +217,7 @@ func (r *run) answer(p *peer) {
 	}
 }
 
-// check compares what clients admitted with what was charged, and that with the
+// check compares the admitted hits with the charged ones, and these with the
 // limits.
 func (r *run) check() {
 	for _, l := range r.limits {

@@ -22,7 +22,7 @@ type Limiter interface {
 // Quota is the state of a limit for a bucket.
 type Quota struct {
 	// Unlimited is set if no rule limits the bucket. Shadow is set if the limit
-	// admits everything, and what was admitted is charged all the same.
+	// admits everything. Admitted hits are charged nevertheless.
 	Unlimited, Shadow bool
 	// Limit is the hits of a window, or the burst of a bucket, and Remaining
 	// those that fit now.

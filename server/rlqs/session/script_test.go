@@ -120,7 +120,7 @@ func (s *script) move(t *testing.T, to time.Duration) string {
 	}
 }
 
-// act prints what the client of a stream has to do, and when.
+// act prints the actions for the client of a stream, with their times.
 func (s *script) act(t *testing.T, who string) string {
 	var b strings.Builder
 	for more := true; more; {

@@ -175,8 +175,8 @@ func (s *Session) Tick() {
 	}
 }
 
-// Act returns what the client has to do next, to be sent at once: it returns
-// after some actTime. more is set if there is more to do.
+// Act returns the next actions for the client, to be sent at once. It stops
+// after about actTime; more is set if actions are left.
 func (s *Session) Act() (out []Action, more bool, err error) {
 	start := s.clock()
 	var made []pending
@@ -211,7 +211,7 @@ func (s *Session) refund(r *node.Receipt, n uint64) {
 	}
 }
 
-// abandon forgets a bucket. What it was assigned stays charged.
+// abandon forgets a bucket. Its assignments stay charged.
 func (s *Session) abandon(b *bucket) Action {
 	name := b.id.text()
 	delete(s.buckets, name)

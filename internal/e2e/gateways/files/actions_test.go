@@ -25,11 +25,11 @@ type request struct {
 	header, response map[string]string
 }
 
-// question is what a filter asks rld.
+// question is the call of a filter to rld.
 type question = service.RateLimitRequest
 
-// asked returns what the HTTP filter asks about a request: before it is passed
-// on, and when its stream is done. Nil is no question.
+// asked returns the calls of the HTTP filter for a request: before it is passed
+// on, and when its stream is done. Nil is no call.
 func (c *envoyConfig) asked(t *testing.T, r request) (before, done *question) {
 	t.Helper()
 	for _, entry := range c.rateLimits(t, r) {
@@ -208,7 +208,7 @@ func (c *envoyConfig) override(t *testing.T, o *route.RateLimit_Override) *commo
 	return nil
 }
 
-// connection returns what the network filter asks about a connection.
+// connection returns the call of the network filter for a connection.
 func (c *envoyConfig) connection(address string) *question {
 	q := &question{Domain: c.tcp.GetDomain()}
 	for _, d := range c.tcp.GetDescriptors() {

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// envoyConfig is what the tests need of a configuration of Envoy.
+// envoyConfig is the part of a configuration of Envoy that the tests need.
 type envoyConfig struct {
 	*bootstrap.Bootstrap
 	routes  *route.RouteConfiguration

@@ -131,7 +131,7 @@ func TestIstio(t *testing.T) {
 	}
 }
 
-// TestIstioRateLimit asks rld what the ingress gateway asks.
+// TestIstioRateLimit makes the calls of the ingress gateway to rld.
 func TestIstioRateLimit(t *testing.T) {
 	untilTomorrow(t)
 	p := readPatches(t, readObjects(t, "ratelimit.yaml")["EnvoyFilter"].(*networking.EnvoyFilter))

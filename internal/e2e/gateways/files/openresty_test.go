@@ -60,7 +60,7 @@ type kongRequest struct {
 	path, address string
 	header        map[string][]string
 	truncated     bool
-	// status is what the function answers, 0 for a request that is passed on.
+	// status is that of the answer, 0 for a request that is passed on.
 	status int
 	answer map[string]string // headers
 }
