@@ -15,7 +15,7 @@ import (
 // goroutine at a time.
 type Call func(ctx context.Context) (allowed bool, err error)
 
-// Result is what became of a call.
+// Result is the outcome of a call.
 type Result struct {
 	Due     time.Time // when it was to be sent
 	Sent    time.Time
