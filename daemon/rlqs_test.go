@@ -138,7 +138,6 @@ func TestRLQS(t *testing.T) {
 	if admitted != 79 {
 		t.Errorf("%d calls pass beside the assigned hits, want 79", admitted)
 	}
-	time.Sleep(20 * time.Millisecond)
 	if got := two.report("", rlqsReport(10, 5, "tier", "free", "org", "a")); tokensOf(got[0]) != 0 {
 		t.Errorf("without hits left the client gets %v, want to deny all", got)
 	}
